@@ -1,0 +1,1 @@
+"""Reads LLM streams right: bytes in, events and whole tool calls out."""

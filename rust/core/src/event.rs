@@ -1,0 +1,175 @@
+//! The events of a stream as borrowed values, and where they go.
+//!
+//! Names, fields and order are those of `_spec/events.json`. An event lives only while it is handed to its sink:
+//! what keeps it (a Python object, a test's record) copies what it needs. Knows no dialect and no JSON parser:
+//! `metadata`, `raw` and the like are texts that were checked before they came here.
+
+/// One event. `metadata` is the text of a JSON object: what the wire said beside the modelled members.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Event<'a> {
+    ResponseStarted {
+        id: Option<&'a str>,
+        model: Option<&'a str>,
+        created: Option<i64>,
+        metadata: Option<&'a str>,
+    },
+    TextStarted(Opened<'a>),
+    TextDelta(Delta<'a>),
+    TextDone {
+        part: u32,
+        text: &'a str,
+        /// The text of a JSON array.
+        annotations: Option<&'a str>,
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    ReasoningStarted {
+        part: u32,
+        kind: &'static str,
+        item_id: Option<&'a str>,
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    ReasoningDelta(Delta<'a>),
+    ReasoningDone {
+        part: u32,
+        text: &'a str,
+        kind: &'static str,
+        item_id: Option<&'a str>,
+        signature: Option<&'a str>,
+        encrypted_content: Option<&'a str>,
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    RefusalStarted(Mark<'a>),
+    RefusalDelta(Delta<'a>),
+    RefusalDone(Delta<'a>),
+    ToolCallStarted {
+        part: u32,
+        call_id: Option<&'a str>,
+        item_id: Option<&'a str>,
+        name: &'a str,
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    /// `text` is the piece of the arguments.
+    ToolCallDelta(Delta<'a>),
+    ToolCall {
+        part: u32,
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+        state: &'static str,
+        item_id: Option<&'a str>,
+        reason: Option<&'static str>,
+        raw_arguments: Option<&'a str>,
+        provider_executed: bool,
+        aliases: &'a [String],
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    ToolCallReset(Mark<'a>),
+    ToolCallRetracted(Mark<'a>),
+    ToolResult {
+        part: u32,
+        call_id: &'a str,
+        /// JSON text.
+        output: &'a str,
+        is_error: bool,
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    Source {
+        part: u32,
+        url: Option<&'a str>,
+        title: Option<&'a str>,
+        /// JSON text.
+        document: Option<&'a str>,
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    File {
+        part: u32,
+        media_type: Option<&'a str>,
+        data: Option<&'a str>,
+        url: Option<&'a str>,
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    Usage(Usage<'a>),
+    Finished {
+        reason: &'static str,
+        raw_reason: Option<&'a str>,
+        choice: i32,
+        metadata: Option<&'a str>,
+    },
+    UpstreamError {
+        code: Option<&'a str>,
+        kind: Option<&'a str>,
+        message: &'a str,
+        raw: &'a [u8],
+    },
+    Diagnostic {
+        code: &'static str,
+        severity: &'static str,
+        byte_offset: u64,
+        event_ordinal: u64,
+        part: Option<u32>,
+        detail: &'a str,
+    },
+    Unknown {
+        event: Option<&'a str>,
+        raw: &'a [u8],
+    },
+}
+
+/// A part that carries nothing but its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark<'a> {
+    pub part: u32,
+    pub choice: i32,
+    pub metadata: Option<&'a str>,
+}
+
+/// A part that opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened<'a> {
+    pub part: u32,
+    pub item_id: Option<&'a str>,
+    pub choice: i32,
+    pub metadata: Option<&'a str>,
+}
+
+/// A piece of a part's text, or (`…Done`) the whole of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delta<'a> {
+    pub part: u32,
+    pub text: &'a str,
+    pub choice: i32,
+    pub metadata: Option<&'a str>,
+}
+
+/// Token counts, and the wire's own object as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage<'a> {
+    pub input_tokens: Option<i64>,
+    pub output_tokens: Option<i64>,
+    pub total_tokens: Option<i64>,
+    pub cached_input_tokens: Option<i64>,
+    pub cache_write_tokens: Option<i64>,
+    pub reasoning_tokens: Option<i64>,
+    pub raw: Option<&'a str>,
+}
+
+/// Where events go: one call an event, in order.
+pub trait Sink {
+    fn event(&mut self, event: &Event<'_>);
+}
+
+/// For those who want the result only.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Silent;
+
+impl Sink for Silent {
+    fn event(&mut self, _: &Event<'_>) {}
+}

@@ -1,0 +1,194 @@
+"""Splits inline ``<think>`` reasoning out of a choice's text, piece by piece (opt-in, ``Policy(inline_reasoning=True)``).
+
+Sits between the chat decoder and the assembler's text channel. Knows tags and text, no chunk and no JSON. Four shapes are
+told apart (rows R5 to R8 of the quirk data): a tag cut over several pieces, a close whose opening the prompt template had
+already written, an opening that is never closed, and a block that repeats the reasoning sent in its own field.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld._pure.assemble import Assembler
+
+OPEN = "<think>"
+CLOSE = "</think>"
+
+
+def _held_length(text: str, tag: str) -> int:
+    """How many characters at the end of ``text`` could be the beginning of ``tag``."""
+    start = text.rfind("<", max(0, len(text) - len(tag) + 1))
+    # Both tags hold a single "<", so only the last one can begin a cut tag.
+    if start < 0 or not tag.startswith(text[start:]):
+        return 0
+    return len(text) - start
+
+
+class ThinkSplitter:
+    """The splitter of one choice. Every character that is no tag goes out exactly once, unless it repeats a field."""
+
+    __slots__ = ("_assembler", "_choice", "_diagnose", "_held", "_inside", "_seen_tag", "_text_sent", "_twin")
+
+    def __init__(self, choice: int, assembler: Assembler, diagnose: Callable[[str], None]) -> None:
+        self._choice = choice
+        self._assembler = assembler
+        self._diagnose = diagnose
+        self._held = ""
+        self._inside = False
+        self._seen_tag = False
+        self._text_sent = 0
+        self._twin = _Twin()
+
+    def field(self, text: str) -> None:
+        """Reasoning text that arrived in a field of its own; a block that repeats it is dropped."""
+        self._twin.expect(text)
+
+    def feed(self, text: str, metadata: str | None) -> str | None:
+        """Split one piece of content; the metadata goes to the first event, and comes back if there was none."""
+        if self._held:
+            text = self._held + text
+            self._held = ""
+        while text:
+            tag, at = self._next_tag(text)
+            if tag is None:
+                keep = self._tail(text)
+                if keep:
+                    self._held = text[len(text) - keep :]
+                    text = text[: len(text) - keep]
+                return self._say(text, metadata)
+            before, text = text[:at], text[at + len(tag) :]
+            if tag is CLOSE and not self._inside:
+                metadata = self._orphan(before, metadata)
+            else:
+                metadata = self._say(before, metadata)
+                if tag is CLOSE and self._twin.close():
+                    self._diagnose("reasoning_repeated")
+                self._inside = tag is OPEN
+            self._seen_tag = True
+        return metadata
+
+    def flush(self) -> None:
+        """The choice says something else, or ends: what looked like the beginning of a tag is text after all."""
+        held, self._held = self._held, ""
+        self._say(held, None)
+
+    def end(self) -> None:
+        """The choice ends: an unclosed block that repeated a field so far is dropped like a closed one."""
+        self.flush()
+        if self._inside and self._twin.close():
+            self._diagnose("reasoning_repeated")
+
+    def _next_tag(self, text: str) -> tuple[str | None, int]:
+        if self._inside:
+            at = text.find(CLOSE)
+            return (CLOSE, at) if at >= 0 else (None, -1)
+        opening = text.find(OPEN)
+        if not self._seen_tag:
+            # Only a close before any tag is an orphan; later ones are what the answer says about tags.
+            closing = text.find(CLOSE)
+            if closing >= 0 and (opening < 0 or closing < opening):
+                return CLOSE, closing
+        return (OPEN, opening) if opening >= 0 else (None, -1)
+
+    def _tail(self, text: str) -> int:
+        if self._inside:
+            return _held_length(text, CLOSE)
+        keep = _held_length(text, OPEN)
+        return keep if keep or self._seen_tag else _held_length(text, CLOSE)
+
+    def _say(self, text: str, metadata: str | None) -> str | None:
+        if not text:
+            return metadata
+        if self._inside:
+            text = self._twin.novel(text)
+            if not text:
+                return metadata
+            self._assembler.reasoning(self._choice, "raw", text, metadata)
+        else:
+            self._text_sent += len(text)
+            self._assembler.text(self._choice, text, metadata)
+        return None
+
+    def _orphan(self, before: str, metadata: str | None) -> str | None:
+        if before:
+            self._text_sent += len(before)
+            self._assembler.text(self._choice, before, metadata)
+            metadata = None
+        if self._text_sent:
+            self._assembler.retype_text(self._choice, self._text_sent)
+        self._diagnose("orphan_think_close")
+        return metadata
+
+
+class _Twin:
+    """Compares the text of a block with the reasoning that came in a field, white space at both ends aside.
+
+    Linear: each character of either side is looked at once. While a block equals the field's text so far nothing is let
+    out; at the first difference all of it is.
+    """
+
+    __slots__ = ("_expected", "_held", "_matched", "_offset", "_parted")
+
+    def __init__(self) -> None:
+        self._expected: deque[str] = deque()  # the field's text that no block has repeated yet
+        self._offset = 0  # how much of the first of them was
+        self._held: list[str] = []  # the block's text as long as it only repeats
+        self._matched = False  # something other than white space was repeated
+        self._parted = False  # this block is its own text
+
+    def expect(self, text: str) -> None:
+        self._expected.append(text)
+
+    def novel(self, text: str) -> str:
+        """The text that may go out now."""
+        if self._parted:
+            return text
+        if self._repeats(text):
+            self._held.append(text)
+            return ""
+        self._parted = True
+        held = "".join(self._held)
+        self._held.clear()
+        return held + text
+
+    def close(self) -> bool:
+        """The block is over: was it a repetition, and is dropped?"""
+        dropped = bool(self._held) and self._matched
+        self._held.clear()
+        self._matched = False
+        self._parted = False
+        return dropped
+
+    def _repeats(self, text: str) -> bool:
+        if not self._matched:
+            text = text.lstrip()
+            self._skip_white()
+        while text:
+            if not self._expected:
+                # Only white space may follow what was repeated; what comes after it parts the two.
+                return not text.strip() and self._matched
+            first = self._expected[0]
+            size = min(len(text), len(first) - self._offset)
+            if first[self._offset : self._offset + size] != text[:size]:
+                return False
+            self._matched = True
+            text = text[size:]
+            self._offset += size
+            if self._offset == len(first):
+                self._expected.popleft()
+                self._offset = 0
+        return bool(self._expected) or self._matched
+
+    def _skip_white(self) -> None:
+        while self._expected:
+            first = self._expected[0]
+            rest = first[self._offset :].lstrip()
+            if rest:
+                self._offset = len(first) - len(rest)
+                return
+            self._expected.popleft()
+            self._offset = 0

@@ -1,0 +1,106 @@
+"""The facts that every layer and both backends share, loaded from the JSON files beside this module and frozen.
+
+Layer 0: it knows nothing of the rest of the package. What stands in these files is data; whatever needs an `if` is
+code, written in both backends with a vector in `tests/vectors/`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CODES", "DIALECTS", "EVENTS", "LIMITS", "PLAIN_EVENTS", "Action", "Base", "Code", "Field", "Severity"]
+
+Severity = Literal["info", "warning", "error"]
+Action = Literal["raise", "diagnose", "skip"]
+Base = Literal["strict", "standard", "salvage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One diagnostic code. `raises` names the exception that carries it when a policy says raise."""
+
+    name: str
+    severity: Severity
+    text: str
+    raises: str | None
+    actions: Mapping[Base, Action]
+    skippable: bool
+    detail: str
+
+    def action(self, base: Base) -> Action:
+        """The default action under a base policy, before a user's own `actions`."""
+        given = self.actions.get(base)
+        if given is not None:
+            return given
+        return "raise" if base == "strict" and self.severity != "info" else "diagnose"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an event class. Without `required` the field takes `default`."""
+
+    name: str
+    type: str
+    nullable: bool
+    required: bool
+    default: object
+
+
+def _load(name: str) -> dict[str, Any]:
+    text = files(__name__).joinpath(name).read_text(encoding="utf-8")
+    return cast("dict[str, Any]", json.loads(text))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        members: dict[str, Any] = value
+        return MappingProxyType({key: _frozen(member) for key, member in members.items()})
+    if isinstance(value, list):
+        items: list[Any] = value
+        return tuple(_frozen(item) for item in items)
+    return value
+
+
+def _code(name: str, raw: dict[str, Any]) -> Code:
+    return Code(
+        name=name,
+        severity=raw["severity"],
+        text=raw["text"],
+        raises=raw.get("raises"),
+        actions=MappingProxyType(raw.get("actions", {})),
+        skippable=raw.get("skippable", False),
+        detail=raw.get("detail", ""),
+    )
+
+
+_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"": "", "()": (), "false": False, "true": True})
+
+
+def _field(written: str) -> Field:
+    """`name: type`, `name: type?` (None is allowed and the default) or `name: type=default`."""
+    name, _, kind = written.partition(": ")
+    if kind.endswith("?"):
+        return Field(name, kind[:-1], nullable=True, required=False, default=None)
+    kind, equals, default = kind.partition("=")
+    return Field(name, kind, nullable=False, required=not equals, default=_DEFAULTS[default] if equals else None)
+
+
+_events = _load("events.json")
+
+LIMITS: Final[Mapping[str, int | None]] = MappingProxyType(_load("limits.json")["limits"])
+CODES: Final[Mapping[str, Code]] = MappingProxyType(
+    {name: _code(name, raw) for name, raw in _load("diagnostics.json")["codes"].items()}
+)
+EVENTS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
+    {name: tuple(_field(written) for written in fields) for name, fields in _events["events"].items()}
+)
+# The events that have neither `choice` nor the common `provider_metadata` behind their own fields.
+PLAIN_EVENTS: Final[frozenset[str]] = frozenset(_events["plain"])
+DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.json").items() if k != "about"})

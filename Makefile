@@ -1,0 +1,100 @@
+# Everything a person or CI runs. Needs make, Python 3.11+ with venv, and cargo; the rest goes into .venv.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+ifndef PYTHON
+PYTHON := $(shell command -v python3 || command -v python || echo python3)
+endif
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+PY := $(BIN)/python
+# What a stamp stands for: the Python environment was filled from this pyproject.toml.
+STAMPS := $(VENV)/.stamps
+CARGO ?= cargo
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+# Tools that look for their programs on PATH find those of .venv first; an outer environment does not leak in.
+export PATH := $(BIN):$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+unexport PYTHONPATH PYTHONHOME CONDA_PREFIX
+
+.PHONY: help
+help: ## show this text
+	@echo 'streamweld: make <target>'
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+	@echo
+	@echo '  PYTEST_ARGS="-k sse -x" make test    passes arguments on (BENCH_ARGS for make bench)'
+	@echo '  STREAMWELD_CORPUS=DIR                recorded streams; without it ../shared/corpus'
+	@echo '  PYTHON=python3.13 make demo          which Python makes .venv'
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "streamweld needs Python 3.11 or newer, $(PYTHON) is %d.%d; set PYTHON=" % v[:2])'
+	@command -v $(CARGO) >/dev/null || { echo 'streamweld is built with cargo, which is not on PATH: https://rustup.rs' >&2; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade
+	$(PY) -m pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.14,<2'
+	@mkdir -p $(STAMPS) && touch $@
+
+# One stamp for each set of extras, so that `make demo` need not wait for a type checker.
+EXTRAS_demo := cli
+EXTRAS_test := cli,test
+EXTRAS_bench := cli,test,bench
+EXTRAS_lint := cli,test,bench,lint
+
+$(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
+	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]'
+	@touch $@
+
+# Always asked for: cargo alone knows whether a source, a lock file or an embedded table has changed.
+.PHONY: build
+build: | $(STAMPS)/venv ## build the extension (release) into python/streamweld if anything changed
+	$(BIN)/maturin develop --release --locked --quiet --skip-install
+
+.PHONY: demo
+demo: $(STAMPS)/demo build ## replay a bundled stream: what a naive reader counts, what streamweld makes of it
+	$(BIN)/streamweld demo
+
+.PHONY: test test-all test-rust test-python
+test: test-rust test-python ## every suite, slow ones on a fixed sample
+
+test-all: export STREAMWELD_FULL := 1
+test-all: test-rust test-python ## every suite with its full counts
+
+test-rust:
+	$(CARGO) test --locked
+
+test-python: $(STAMPS)/test build
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+.PHONY: bench
+bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
+	$(PY) -m pytest benches $(BENCH_ARGS)
+
+.PHONY: lint lint-python lint-types lint-rust
+lint: lint-python lint-types lint-rust ## ruff, mypy, pyright, stubtest, rustfmt, clippy
+
+lint-python: $(STAMPS)/lint
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+lint-types: $(STAMPS)/lint build
+	$(BIN)/mypy --strict python/
+	$(BIN)/pyright --pythonpath $(PY) --warnings
+	$(BIN)/pyright --pythonpath $(PY) --verifytypes streamweld --ignoreexternal
+	$(PY) -m mypy.stubtest streamweld._native --mypy-config-file pyproject.toml
+
+lint-rust: | $(STAMPS)/venv
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: clean
+clean: ## remove .venv, builds and caches
+	rm -rf $(VENV) target build dist .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -f python/streamweld/_native.*.so python/streamweld/_native.*.pyd python/streamweld/_native.*.dylib
+	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +

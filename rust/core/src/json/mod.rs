@@ -2,12 +2,13 @@
 //! (`automaton`), a validating pull scanner (`scan`), and string text (`text`).
 
 pub mod automaton;
+mod number;
 pub mod scan;
 pub mod text;
 
 pub use automaton::{Automaton, Problem, Root, Status};
-pub use scan::{Key, Kind, Number, Raw, ScanError, Scanner};
-pub use text::{Surrogates, Text, write_string};
+pub use scan::{Key, Kind, Number, Raw, Scan, ScanError, Scanner, Value};
+pub use text::{Surrogates, Text, compact, write_string};
 
 /// The deepest nesting of any JSON text.
 pub const MAX_DEPTH: u32 = 128;

@@ -1,6 +1,13 @@
-//! The text of JSON strings. Signatures; the body follows.
+//! The text of JSON strings: escapes resolved, halves of a surrogate pair held apart, and the way back.
+//!
+//! Works on strings that the scanner has checked; knows no document. Layer 1.
 
 use std::borrow::Cow;
+
+use memchr::memchr;
+
+/// What a surrogate without its pair becomes.
+const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// The text of one JSON string. Surrogate halves at its ends are held apart, since a stream may cut a pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,49 +22,387 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
+    /// Text without escapes.
+    #[inline]
     pub fn plain(body: &'a str) -> Text<'a> {
         Text {
             body: Cow::Borrowed(body),
-            ..Text::default()
+            lead_low: None,
+            tail_high: None,
+            lone: false,
         }
     }
+
     /// The text of what stands between the quotes of a valid JSON string.
+    #[inline]
     pub fn unescape(raw: &'a str) -> Text<'a> {
-        Text::plain(raw)
+        match memchr(b'\\', raw.as_bytes()) {
+            None => Text::plain(raw),
+            Some(_) => unescape(raw),
+        }
     }
+
     /// No text and no half of a character.
     pub fn is_empty(&self) -> bool {
         self.body.is_empty() && self.lead_low.is_none() && self.tail_high.is_none()
     }
+
     /// The text where nothing can be joined to it: halves become U+FFFD. True where there was a lone surrogate.
     pub fn into_whole(self) -> (Cow<'a, str>, bool) {
-        (self.body, self.lone)
+        if self.lead_low.is_none() && self.tail_high.is_none() {
+            return (self.body, self.lone);
+        }
+        let mut whole = String::with_capacity(self.body.len() + 6);
+        if self.lead_low.is_some() {
+            whole.push(REPLACEMENT);
+        }
+        whole.push_str(&self.body);
+        if self.tail_high.is_some() {
+            whole.push(REPLACEMENT);
+        }
+        (Cow::Owned(whole), true)
+    }
+
+    /// The same text with its own buffer.
+    pub fn into_owned(self) -> Text<'static> {
+        Text {
+            body: Cow::Owned(self.body.into_owned()),
+            lead_low: self.lead_low,
+            tail_high: self.tail_high,
+            lone: self.lone,
+        }
+    }
+}
+
+/// The character of a surrogate pair.
+fn pair(high: u16, low: u16) -> char {
+    char::decode_utf16([high, low])
+        .next()
+        .and_then(Result::ok)
+        .unwrap_or(REPLACEMENT)
+}
+
+fn is_high(unit: u16) -> bool {
+    (0xD800..0xDC00).contains(&unit)
+}
+
+fn is_low(unit: u16) -> bool {
+    (0xDC00..0xE000).contains(&unit)
+}
+
+/// Splits after `at` bytes; the whole and nothing where that is no place to split, which valid text never asks for.
+fn split(text: &str, at: usize) -> (&str, &str) {
+    text.split_at_checked(at).unwrap_or((text, ""))
+}
+
+/// The code unit of four hexadecimal digits.
+fn unit(digits: &str) -> u16 {
+    u16::from_str_radix(digits, 16).unwrap_or(0xFFFD)
+}
+
+#[cold]
+fn unescape(raw: &str) -> Text<'_> {
+    let mut text = Text::default();
+    let mut body = String::with_capacity(raw.len());
+    let mut rest = raw;
+    // A high surrogate that waits for the next escape.
+    let mut high: Option<u16> = None;
+    // Whether anything at all came before, which decides where a low surrogate stands.
+    let mut begun = false;
+    while !rest.is_empty() {
+        let run = memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
+        let (plain, escape) = split(rest, run);
+        if !plain.is_empty() {
+            if high.take().is_some() {
+                body.push(REPLACEMENT);
+                text.lone = true;
+            }
+            body.push_str(plain);
+            begun = true;
+        }
+        if escape.is_empty() {
+            break;
+        }
+        let (head, after) = split(escape, 2);
+        rest = after;
+        if head != "\\u" {
+            if high.take().is_some() {
+                body.push(REPLACEMENT);
+                text.lone = true;
+            }
+            body.push(short_escape(head));
+            begun = true;
+            continue;
+        }
+        let (digits, after) = split(after, 4);
+        rest = after;
+        let unit = unit(digits);
+        match (high.take(), is_low(unit)) {
+            (Some(high), true) => body.push(pair(high, unit)),
+            (waiting, _) => {
+                if waiting.is_some() {
+                    body.push(REPLACEMENT);
+                    text.lone = true;
+                }
+                if is_high(unit) {
+                    high = Some(unit);
+                } else if is_low(unit) && !begun {
+                    text.lead_low = Some(unit);
+                } else if is_low(unit) {
+                    body.push(REPLACEMENT);
+                    text.lone = true;
+                } else {
+                    body.push(char::from_u32(u32::from(unit)).unwrap_or(REPLACEMENT));
+                }
+            }
+        }
+        begun = true;
+    }
+    text.tail_high = high;
+    text.body = Cow::Owned(body);
+    text
+}
+
+fn short_escape(escape: &str) -> char {
+    match escape {
+        "\\n" => '\n',
+        "\\\"" => '"',
+        "\\\\" => '\\',
+        "\\/" => '/',
+        "\\t" => '\t',
+        "\\r" => '\r',
+        "\\b" => '\u{8}',
+        "\\f" => '\u{c}',
+        _ => REPLACEMENT,
     }
 }
 
 /// The half character that one text channel holds between its deltas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Surrogates {}
+pub struct Surrogates {
+    high: Option<u16>,
+}
 
 impl Surrogates {
     /// The text to go on with; true where a surrogate stayed alone.
+    #[inline]
     pub fn join<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
-        text.into_whole()
+        if self.high.is_none() && text.lead_low.is_none() && text.tail_high.is_none() {
+            return (text.body, text.lone);
+        }
+        self.join_halves(text)
     }
+
+    #[cold]
+    fn join_halves<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
+        // An empty delta says nothing: the half goes on waiting.
+        if text.is_empty() {
+            return (text.body, text.lone);
+        }
+        let (head, alone) = match (self.high.take(), text.lead_low) {
+            (Some(high), Some(low)) => (Some(pair(high, low)), false),
+            (None, None) => (None, false),
+            _ => (Some(REPLACEMENT), true),
+        };
+        self.high = text.tail_high;
+        let body = match head {
+            None => text.body,
+            Some(head) => {
+                let mut body = String::with_capacity(text.body.len() + head.len_utf8());
+                body.push(head);
+                body.push_str(&text.body);
+                Cow::Owned(body)
+            }
+        };
+        (body, alone || text.lone)
+    }
+
     /// A half is waiting.
     pub fn is_pending(&self) -> bool {
-        false
+        self.high.is_some()
     }
+
     /// The end of the channel: U+FFFD where a half was left.
     pub fn finish(&mut self) -> Option<char> {
-        None
+        self.high.take().map(|_| REPLACEMENT)
     }
 }
 
 /// Appends a JSON string of that text, quotes included, escaping only what must be.
-pub fn write_string(_out: &mut String, _text: &str) {}
+pub fn write_string(out: &mut String, text: &str) {
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = rest
+        .bytes()
+        .position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\')
+    {
+        let (plain, tail) = split(rest, at);
+        let (escaped, tail) = split(tail, 1);
+        out.push_str(plain);
+        match escaped.bytes().next().unwrap_or_default() {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x08 => out.push_str("\\b"),
+            0x0C => out.push_str("\\f"),
+            byte => {
+                out.push_str("\\u00");
+                for nibble in [byte >> 4, byte & 15] {
+                    out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+                }
+            }
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out.push('"');
+}
 
 /// A valid JSON text without its insignificant white space.
 pub fn compact(raw: &str) -> Cow<'_, str> {
-    Cow::Borrowed(raw)
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut in_string = false;
+    let mut escaped = false;
+    for (at, byte) in raw.bytes().enumerate() {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+        } else if byte == b'"' {
+            in_string = true;
+        } else if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            out.push_str(raw.get(copied..at).unwrap_or_default());
+            copied = at + 1;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(raw);
+    }
+    out.push_str(raw.get(copied..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(body: &str, lead_low: Option<u16>, tail_high: Option<u16>, lone: bool) -> Text<'_> {
+        Text {
+            body: Cow::Borrowed(body),
+            lead_low,
+            tail_high,
+            lone,
+        }
+    }
+
+    #[test]
+    fn escapes() {
+        let raw = r#"a\"b\\c\/d\b\f\n\r\té\u00e9\u0000\ud83d\ude00z"#;
+        let plain = text("a\"b\\c/d\u{8}\u{c}\n\r\té\u{e9}\0😀z", None, None, false);
+        assert_eq!(Text::unescape(raw), plain);
+        assert!(matches!(Text::unescape("abc").body, Cow::Borrowed("abc")));
+    }
+
+    #[test]
+    fn halves_at_the_ends_wait_and_those_within_are_replaced() {
+        assert_eq!(
+            Text::unescape(r"\ud800"),
+            text("", None, Some(0xD800), false)
+        );
+        assert_eq!(
+            Text::unescape(r"\udc00"),
+            text("", Some(0xDC00), None, false)
+        );
+        assert_eq!(
+            Text::unescape(r"\udc00\ud800"),
+            text("", Some(0xDC00), Some(0xD800), false)
+        );
+        assert_eq!(
+            Text::unescape(r"a\udc00"),
+            text("a\u{fffd}", None, None, true)
+        );
+        assert_eq!(
+            Text::unescape(r"\ud800a"),
+            text("\u{fffd}a", None, None, true)
+        );
+        assert_eq!(
+            Text::unescape(r"\ud800\n"),
+            text("\u{fffd}\n", None, None, true)
+        );
+        assert_eq!(
+            Text::unescape(r"\ud800\ud801\udc01"),
+            text("\u{fffd}\u{10401}", None, None, true)
+        );
+        assert_eq!(
+            Text::unescape(r"\ud800\ud801"),
+            text("\u{fffd}", None, Some(0xD801), true)
+        );
+        assert_eq!(
+            Text::unescape(r"\udc00\udc01"),
+            text("\u{fffd}", Some(0xDC00), None, true)
+        );
+        assert_eq!(
+            Text::unescape(r"\uD83D\uDE00"),
+            text("😀", None, None, false)
+        );
+    }
+
+    #[test]
+    fn a_channel_joins_the_halves_of_two_deltas() {
+        let mut channel = Surrogates::default();
+        assert_eq!(
+            channel.join(Text::unescape(r"a\ud83d")),
+            ("a".into(), false)
+        );
+        assert!(channel.is_pending());
+        assert_eq!(channel.join(Text::plain("")), ("".into(), false));
+        assert_eq!(
+            channel.join(Text::unescape(r"\ude00b")),
+            ("😀b".into(), false)
+        );
+        assert!(!channel.is_pending());
+        assert_eq!(
+            channel.join(Text::unescape(r"\ude00b")),
+            ("\u{fffd}b".into(), true)
+        );
+        assert_eq!(channel.join(Text::unescape(r"\ud83d")), ("".into(), false));
+        assert_eq!(
+            channel.join(Text::unescape(r"\ud83d")),
+            ("\u{fffd}".into(), true)
+        );
+        assert_eq!(channel.join(Text::plain("x")), ("\u{fffd}x".into(), true));
+        assert_eq!(channel.join(Text::unescape(r"\ud83d")), ("".into(), false));
+        assert_eq!(channel.finish(), Some('\u{fffd}'));
+        assert_eq!(channel.finish(), None);
+    }
+
+    #[test]
+    fn alone_for_good() {
+        assert_eq!(
+            Text::unescape(r"\udc00x\ud800").into_whole(),
+            ("\u{fffd}x\u{fffd}".into(), true)
+        );
+        assert_eq!(Text::unescape("x").into_whole(), ("x".into(), false));
+    }
+
+    #[test]
+    fn strings_are_written_as_python_writes_them() {
+        let mut out = String::new();
+        write_string(&mut out, "a\"\\/\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}é😀");
+        assert_eq!(out, "\"a\\\"\\\\/\\n\\r\\t\\b\\f\\u0001\\u001f\u{7f}é😀\"");
+        out.clear();
+        write_string(&mut out, "");
+        assert_eq!(out, "\"\"");
+    }
+
+    #[test]
+    fn white_space_goes_but_not_within_strings() {
+        assert_eq!(
+            compact("{ \"a b\\\" \\\\\" :\n[1, 2\t]\r} "),
+            "{\"a b\\\" \\\\\":[1,2]}"
+        );
+        assert!(matches!(compact("{\"a b\":1}"), Cow::Borrowed(_)));
+    }
 }

@@ -1,0 +1,422 @@
+"""The event classes in Python, exactly as `_spec/events.json` lists them: names, fields, order, defaults.
+
+`streamweld.events` exports these where the extension is absent; where it is there, the native twins of the same names.
+Layer 2. It knows no stream and no dialect: an event is data, built once and read.
+
+Building one must stay cheap, so the classes are not frozen at run time (a frozen one costs four times as much); type
+checkers treat every field as read-only, and the native classes refuse assignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
+
+from streamweld._arguments import parsed_arguments
+from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
+
+__all__ = [
+    "Diagnostic",
+    "Event",
+    "File",
+    "FinishReason",
+    "Finished",
+    "ReasoningDelta",
+    "ReasoningDone",
+    "ReasoningKind",
+    "ReasoningStarted",
+    "RefusalDelta",
+    "RefusalDone",
+    "RefusalStarted",
+    "ResponseStarted",
+    "Severity",
+    "Source",
+    "TextDelta",
+    "TextDone",
+    "TextStarted",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolCallReset",
+    "ToolCallRetracted",
+    "ToolCallStarted",
+    "ToolCallState",
+    "ToolResult",
+    "Unknown",
+    "UpstreamErrorEvent",
+    "Usage",
+]
+
+Metadata: TypeAlias = dict[str, Any] | None
+
+_T = TypeVar("_T")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, tuple):
+        return list[object](value)
+    return value
+
+
+class _Event:
+    """What every event can do; the fields are those of `__match_args__`."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+    type: ClassVar[Any] = ""
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple([getattr(self, name) for name in self.__match_args__])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Event) or other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        """Of all fields, so TypeError for an event that holds a dict (provider metadata, annotations, raw usage)."""
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in self.__match_args__])
+        return f"{self.__class__.__name__}({fields})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.__class__, self._values()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as data that `json.dumps` takes: `type` first, then every field in order of construction.
+
+        Tuples become lists; bytes become text, where U+FFFD stands for what is not UTF-8 (read `.raw` for the bytes).
+        """
+        return {"type": self.type} | {name: _plain(getattr(self, name)) for name in self.__match_args__}
+
+
+@dataclass_transform(frozen_default=True)
+def _event(cls: type[_T]) -> type[_T]:
+    made = dataclass(slots=True, eq=False, repr=False)(cls)
+    made.__module__ = "streamweld.events"
+    return made
+
+
+@_event
+class ResponseStarted(_Event):
+    """The first decoded chunk named the response. Comes once, before anything else that has content."""
+
+    type: ClassVar[Literal["response_started"]] = "response_started"
+    id: str | None = None
+    model: str | None = None
+    created: int | None = None
+    provider_metadata: Metadata = None
+
+
+@_event
+class TextStarted(_Event):
+    """A text part opens."""
+
+    type: ClassVar[Literal["text_started"]] = "text_started"
+    part: int
+    item_id: str | None = None
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class TextDelta(_Event):
+    """A piece of text, as one wire frame brought it."""
+
+    type: ClassVar[Literal["text_delta"]] = "text_delta"
+    part: int
+    text: str
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class TextDone(_Event):
+    """The whole text of a part, with its annotations (citations) as the gateway sent them."""
+
+    type: ClassVar[Literal["text_done"]] = "text_done"
+    part: int
+    text: str
+    annotations: tuple[Any, ...] = ()
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ReasoningStarted(_Event):
+    """A reasoning part opens."""
+
+    type: ClassVar[Literal["reasoning_started"]] = "reasoning_started"
+    part: int
+    kind: ReasoningKind
+    item_id: str | None = None
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ReasoningDelta(_Event):
+    """A piece of reasoning, as one wire frame brought it."""
+
+    type: ClassVar[Literal["reasoning_delta"]] = "reasoning_delta"
+    part: int
+    text: str
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ReasoningDone(_Event):
+    """The whole reasoning of a part, with what a later turn must hand back (`signature`, `encrypted_content`)."""
+
+    type: ClassVar[Literal["reasoning_done"]] = "reasoning_done"
+    part: int
+    text: str
+    kind: ReasoningKind
+    item_id: str | None = None
+    signature: str | None = None
+    encrypted_content: str | None = None
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class RefusalStarted(_Event):
+    """A refusal opens."""
+
+    type: ClassVar[Literal["refusal_started"]] = "refusal_started"
+    part: int
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class RefusalDelta(_Event):
+    """A piece of a refusal, as one wire frame brought it."""
+
+    type: ClassVar[Literal["refusal_delta"]] = "refusal_delta"
+    part: int
+    text: str
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class RefusalDone(_Event):
+    """The whole refusal."""
+
+    type: ClassVar[Literal["refusal_done"]] = "refusal_done"
+    part: int
+    text: str
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ToolCallStarted(_Event):
+    """A tool call opens. It waits until the name is settled; `call_id` may still be None."""
+
+    type: ClassVar[Literal["tool_call_started"]] = "tool_call_started"
+    part: int
+    call_id: str | None = None
+    item_id: str | None = None
+    name: str = ""
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ToolCallDelta(_Event):
+    """A piece of a call's arguments. Those since the last `ToolCallReset` of the part add up to the call's text."""
+
+    type: ClassVar[Literal["tool_call_delta"]] = "tool_call_delta"
+    part: int
+    arguments: str
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ToolCall(_Event):
+    """A whole tool call. It is final: never reset, retracted or repeated.
+
+    `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no text), `incomplete` (cut),
+    `invalid` (`reason` says why: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`), or `open`,
+    which only the snapshot of an unfinished stream shows. `arguments` is the text as sent; after an `overflow` it is
+    the first value, and `raw_arguments` holds all. `aliases` are further ids that the gateway used for the same call.
+    """
+
+    type: ClassVar[Literal["tool_call"]] = "tool_call"
+    part: int
+    call_id: str
+    name: str
+    arguments: str
+    state: ToolCallState
+    item_id: str | None = None
+    reason: str | None = None
+    raw_arguments: str | None = None
+    provider_executed: bool = False
+    aliases: tuple[str, ...] = ()
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+    @property
+    def parsed(self) -> dict[str, Any]:
+        """The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
+
+        Raises:
+            ArgumentsError: in every other state but `complete`; it has `state`, `reason` and `rule`.
+        """
+        return parsed_arguments(self)
+
+    @property
+    def dispatchable(self) -> bool:
+        """Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider."""
+        return self.state in {"complete", "empty"} and bool(self.name and self.call_id) and not self.provider_executed
+
+
+@_event
+class ToolCallReset(_Event):
+    """The arguments shown so far were repaired: forget the deltas of this part, the right text comes whole."""
+
+    type: ClassVar[Literal["tool_call_reset"]] = "tool_call_reset"
+    part: int
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ToolCallRetracted(_Event):
+    """A tentative call that never was: forget the part."""
+
+    type: ClassVar[Literal["tool_call_retracted"]] = "tool_call_retracted"
+    part: int
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ToolResult(_Event):
+    """The result of a tool that the provider ran."""
+
+    type: ClassVar[Literal["tool_result"]] = "tool_result"
+    part: int
+    call_id: str
+    output: Any
+    is_error: bool = False
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class Source(_Event):
+    """A source that the answer cites."""
+
+    type: ClassVar[Literal["source"]] = "source"
+    part: int
+    url: str | None = None
+    title: str | None = None
+    document: Any = None
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class File(_Event):
+    """A file or image of the answer: base64 `data`, or a `url`."""
+
+    type: ClassVar[Literal["file"]] = "file"
+    part: int
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class Usage(_Event):
+    """Token counts of the response; None where the gateway did not say. `raw` is its own object."""
+
+    type: ClassVar[Literal["usage"]] = "usage"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    raw: dict[str, Any] | None = None
+
+
+@_event
+class Finished(_Event):
+    """A choice ended, after all its parts. `raw_reason` is the word as sent."""
+
+    type: ClassVar[Literal["finished"]] = "finished"
+    reason: FinishReason
+    raw_reason: str | None = None
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class UpstreamErrorEvent(_Event):
+    """The gateway sent an error inside the stream: the last event before `UpstreamError` is raised."""
+
+    type: ClassVar[Literal["upstream_error_event"]] = "upstream_error_event"
+    code: str | None
+    kind: str | None
+    message: str
+    raw: bytes
+
+
+@_event
+class Diagnostic(_Event):
+    """A repair or an anomaly. `code` is stable; offset and ordinal say where, whatever the chunking."""
+
+    type: ClassVar[Literal["diagnostic"]] = "diagnostic"
+    code: str
+    severity: Severity
+    byte_offset: int
+    event_ordinal: int
+    part: int | None = None
+    detail: str = ""
+
+
+@_event
+class Unknown(_Event):
+    """A payload that no decoder knows, as it came."""
+
+    type: ClassVar[Literal["unknown"]] = "unknown"
+    event: str | None
+    raw: bytes
+
+
+Event: TypeAlias = (
+    ResponseStarted
+    | TextStarted
+    | TextDelta
+    | TextDone
+    | ReasoningStarted
+    | ReasoningDelta
+    | ReasoningDone
+    | RefusalStarted
+    | RefusalDelta
+    | RefusalDone
+    | ToolCallStarted
+    | ToolCallDelta
+    | ToolCall
+    | ToolCallReset
+    | ToolCallRetracted
+    | ToolResult
+    | Source
+    | File
+    | Usage
+    | Finished
+    | UpstreamErrorEvent
+    | Diagnostic
+    | Unknown
+)

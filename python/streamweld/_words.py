@@ -1,0 +1,16 @@
+"""The closed vocabularies of events and responses, as types. Layer 0: it knows nothing else."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+__all__ = ["Completeness", "FinishReason", "ReasoningKind", "Severity", "ToolCallState", "TruncatedAt"]
+
+Completeness: TypeAlias = Literal["complete", "assumed", "truncated", "open"]
+FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]
+ReasoningKind: TypeAlias = Literal["summary", "raw", "thinking", "redacted"]
+Severity: TypeAlias = Literal["info", "warning", "error"]
+ToolCallState: TypeAlias = Literal["complete", "empty", "incomplete", "invalid", "open"]
+TruncatedAt: TypeAlias = Literal[
+    "empty", "mid_event", "mid_utf8", "mid_text", "mid_arguments", "between_events", "idle"
+]

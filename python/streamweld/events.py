@@ -1,0 +1,84 @@
+"""The events of a stream: one set of classes in a process.
+
+The native ones where the extension is there (the pure backend builds those too), else those of `_events`: the same
+names, fields and repr, and `__module__` is this module in either. Type checkers see the Python ones. Layer 2.
+"""
+
+# ruff: noqa: TC004 (what type checkers import is bound at run time below)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
+
+if TYPE_CHECKING:
+    from streamweld._events import (
+        Diagnostic,
+        Event,
+        File,
+        Finished,
+        ReasoningDelta,
+        ReasoningDone,
+        ReasoningStarted,
+        RefusalDelta,
+        RefusalDone,
+        RefusalStarted,
+        ResponseStarted,
+        Source,
+        TextDelta,
+        TextDone,
+        TextStarted,
+        ToolCall,
+        ToolCallDelta,
+        ToolCallReset,
+        ToolCallRetracted,
+        ToolCallStarted,
+        ToolResult,
+        Unknown,
+        UpstreamErrorEvent,
+        Usage,
+    )
+else:
+    from functools import reduce
+    from operator import or_
+
+    from streamweld._extension import extension
+    from streamweld._spec import EVENTS
+
+    _home = extension()
+    if _home is None or not hasattr(_home, "TextDelta"):
+        from streamweld import _events as _home
+    globals().update({name: getattr(_home, name) for name in EVENTS})
+    Event = reduce(or_, [getattr(_home, name) for name in EVENTS])
+
+__all__ = [
+    "Diagnostic",
+    "Event",
+    "File",
+    "FinishReason",
+    "Finished",
+    "ReasoningDelta",
+    "ReasoningDone",
+    "ReasoningKind",
+    "ReasoningStarted",
+    "RefusalDelta",
+    "RefusalDone",
+    "RefusalStarted",
+    "ResponseStarted",
+    "Severity",
+    "Source",
+    "TextDelta",
+    "TextDone",
+    "TextStarted",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolCallReset",
+    "ToolCallRetracted",
+    "ToolCallStarted",
+    "ToolCallState",
+    "ToolResult",
+    "Unknown",
+    "UpstreamErrorEvent",
+    "Usage",
+]

@@ -1,22 +1,76 @@
 """The one door for JSON values that a user sees: provider metadata and parsed tool-call arguments.
 
-Built in Python for both backends, so that a number or a broken surrogate means the same everywhere. It knows no events.
+Values are built in Python for both backends, so that a number or a broken surrogate means the same everywhere: an integer
+is exact at any size, a surrogate without its pair is U+FFFD, of a repeated key the last one holds. It knows no events.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
-from streamweld._pure.json_door import JsonFault
+from streamweld._pure.automaton import MAX_DEPTH, examine
+from streamweld._pure.json_door import JsonFault, build, replace_lone_surrogates
+from streamweld._pure.numeral import exact_int
+
+try:
+    from orjson import loads as _fast
+except ModuleNotFoundError:  # no wheel of it for this interpreter (PyPy, Pyodide)
+    _fast = None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["JsonFault", "loads_arguments", "loads_raw"]
 
 
 def loads_raw(text: str) -> Any:
-    """The value of a text that the core has found to be JSON."""
-    raise NotImplementedError
+    """The value of a text that the core has found to be JSON.
+
+    An integer of more digits than MAX_INTEGER_DIGITS comes as the str of its digits: nothing could print it.
+    """
+    return _load(text, _integer_or_text)
 
 
 def loads_arguments(text: str) -> Any:
-    """The value of a tool call's argument text, or JsonFault (`reason`, `pos`). Of a repeated key the last one holds."""
-    raise NotImplementedError
+    """The value of a tool call's argument text, or JsonFault (`reason`, `pos`)."""
+    return _load(text, _integer)
+
+
+def _load(text: str, integer: Callable[[str], Any]) -> Any:
+    # orjson refuses what the automaton refuses, and lone surrogates too; only integers outside 64 bits (a float there)
+    # and the depth need a look first. tests/test_json_door.py holds the two against each other.
+    if _fast is not None and text.count("{") + text.count("[") <= MAX_DEPTH and _LONG_INTEGER.search(text) is None:
+        try:
+            return _fast(text)
+        except ValueError:
+            pass
+    text = replace_lone_surrogates(text)
+    automaton = examine(text)
+    if automaton.verdict != "complete":
+        raise JsonFault(automaton.reason or "incomplete", automaton.pos)
+    if automaton.lone_surrogate:
+        text = _ESCAPE.sub(_paired, text)
+    return build(text, integer=integer)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_INTEGER_DIGITS:
+        raise JsonFault("number_too_big", 0)
+    return exact_int(digits)
+
+
+def _integer_or_text(digits: str) -> int | str:
+    return digits if len(digits) > MAX_INTEGER_DIGITS else exact_int(digits)
+
+
+def _paired(escape: re.Match[str]) -> str:
+    return "\\ufffd" if escape["lone"] else escape[0]
+
+
+# Beyond this an exact integer costs more than linear time, and Python itself refuses to print it (from 4,300 digits).
+MAX_INTEGER_DIGITS: Final = 16_384
+_LONG_INTEGER: Final = re.compile(r"[0-9]{19}")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)

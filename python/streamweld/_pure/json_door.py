@@ -1,57 +1,339 @@
 """The one door through which this backend's decoders read JSON payloads.
 
-It gives Python values, the raw text of chosen members on demand, and what must be said about the payload: integers outside
-64 bits, keys that stand twice, escaped surrogates. It knows no dialect and no policy; the automaton gives the verdict.
+It gives Python values, the raw text of chosen members on demand, and what must be said about a payload: integers
+outside 64 bits and keys that stand twice. It knows no dialect and no policy. The automaton gives the verdict; the
+scanner of the standard library is used only for what both are known to read alike.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._pure.automaton import MAX_DEPTH, examine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 Path = tuple[str | int, ...]
 
 
-class JsonFault(ValueError):
-    """The text is not one JSON value. `pos` is the automaton's, in bytes; `reason` is "incomplete", "syntax", "too_deep" or
-    "number_too_big"."""
+class JsonFault(ValueError):  # noqa: N818 (whose fault it is, the reader of it decides)
+    """The text is not one JSON value.
+
+    `reason` is "incomplete", "syntax", "too_deep" or "number_too_big"; `pos` is the automaton's, in bytes of UTF-8.
+    """
 
     def __init__(self, reason: str, pos: int) -> None:
-        raise NotImplementedError
+        super().__init__(reason, pos)
+        self.reason = reason
+        self.pos = pos
 
-    reason: str
-    pos: int
+    def __str__(self) -> str:
+        return f"{self.reason} at byte {self.pos}"
+
+
+class BigInteger:
+    """An integer outside [-2^63, 2^64-1] in a payload: kept as text, because no member that is read may be one."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"BigInteger({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BigInteger) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
 
 class Payload:
-    """One parsed payload."""
+    """One parsed payload. In `value`, strings keep surrogates that were escaped without their pair."""
 
-    text: str  # what was parsed
-    value: Any  # dict, list, str, int, float, bool or None; lone surrogates stay as they are in str
-    overflow: bool  # an integer outside [-2^63, 2^64-1] somewhere
-    duplicates: tuple[Path, ...]  # where a key stands twice: the path of the object, then the key; the last value won
+    __slots__ = ("duplicates", "overflow", "text", "value")
+
+    def __init__(self, text: str, value: Any, overflow: bool = False, duplicates: tuple[Path, ...] = ()) -> None:
+        self.text = text
+        self.value = value
+        self.overflow = overflow  # there is a BigInteger in it
+        self.duplicates = duplicates  # the path of each repeated key, itself last; of its members the last one won
 
     def raw(self, *path: str | int) -> str | None:
-        """The text of the member at `path`, as sent; None if there is none. Of a repeated key the last."""
-        raise NotImplementedError
+        """The text of the member at `path` as sent, or None. Of a repeated key it is the last, as in `value`."""
+        at = self._find(path)
+        return None if at is None else self.text[at : value_end(self.text, at)]
 
     def members(self, *path: str | int) -> dict[str, str]:
-        """key -> raw text of every member of the object at `path` ({} if there is no object), in wire order."""
-        raise NotImplementedError
+        """key -> text as sent, of every member of the object at `path` in wire order; {} if no object is there."""
+        at = self._find(path)
+        if at is None or self.text[at] != "{":
+            return {}
+        found: dict[str, str] = {}
+        for key, start, end in _object_spans(self.text, at):
+            found.pop(key, None)  # a repeated key stands where its last value stands
+            found[key] = self.text[start:end]
+        return found
 
     def elements(self, *path: str | int) -> list[str]:
-        """The raw text of every element of the array at `path` ([] if there is no array)."""
-        raise NotImplementedError
+        """The text as sent of every element of the array at `path`; [] if no array is there."""
+        at = self._find(path)
+        if at is None or self.text[at] != "[":
+            return []
+        return [self.text[start:end] for start, end in _array_spans(self.text, at)]
+
+    def _find(self, path: Path) -> int | None:
+        text = self.text
+        at = _skip_space(text, 0)
+        for step in path:
+            if isinstance(step, str):
+                starts = [start for key, start, _ in _object_spans(text, at) if key == step] if text[at] == "{" else []
+            else:
+                starts = [start for start, _ in _array_spans(text, at)][step : step + 1] if text[at] == "[" else []
+            if not starts:
+                return None
+            at = starts[-1]
+        return at
 
 
 def parse(data: bytes | str, max_depth: int | None = None) -> Payload:
-    """Parse one whole payload (bytes are UTF-8, broken sequences replaced) or raise JsonFault."""
-    raise NotImplementedError
+    """Parse one whole payload (in bytes, broken UTF-8 is replaced) or raise JsonFault."""
+    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    depth = MAX_DEPTH if max_depth is None else max_depth
+    try:
+        value = _parse_plain(text)
+    except (_NotPlain, ValueError, RecursionError):
+        return _parse_checked(data, text, depth)
+    # No text is deeper than it has brackets, so that the usual payload need not be walked for its depth.
+    if text.count("{") + text.count("[") > depth:
+        _check(data, depth)
+    return Payload(text, value)
+
+
+def _parse_checked(data: bytes | str, text: str, depth: int) -> Payload:
+    overflow = _check(data, depth)
+    duplicates: list[Path] = []
+    value = build(text, integer=_integer, duplicates=duplicates)
+    return Payload(text, value, overflow, tuple(duplicates))
+
+
+def _check(data: bytes | str, depth: int) -> bool:
+    """Raise JsonFault unless the automaton finds one whole value; tells whether an integer is outside 64 bits."""
+    automaton = examine(data, depth)
+    if automaton.verdict != "complete":
+        raise JsonFault(automaton.reason or "incomplete", automaton.pos)
+    return automaton.big_integer
+
+
+def _integer(digits: str) -> int | BigInteger:
+    if len(digits) > 20:
+        return BigInteger(digits)
+    value = int(digits)
+    return value if -(1 << 63) <= value < 1 << 64 else BigInteger(digits)
+
+
+# The fast way: the C scanner, whose hooks give up wherever the rules above say more than it does.
+
+
+class _NotPlain(Exception):  # noqa: N818 (no error: it sends a payload the careful way)
+    pass
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _NotPlain
+    return members
+
+
+def _small_integer(digits: str) -> int:
+    if len(digits) > 18:
+        raise _NotPlain
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if value in _INFINITIES:
+        raise _NotPlain
+    return value
+
+
+def _no_constant(_: str) -> None:
+    raise _NotPlain
+
+
+_INFINITIES: Final = (float("inf"), float("-inf"))
+_parse_plain: Final[Callable[[str], Any]] = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_small_integer, parse_float=_finite, parse_constant=_no_constant
+).decode
+
+
+# The careful way, for a text that the automaton has found to be one value: no recursion, and it tells repeated keys.
+
+
+class _Open:
+    """A container whose end is not reached; `members` of an object, `items` of an array."""
+
+    __slots__ = ("items", "key", "members")
+
+    def __init__(self, is_object: bool) -> None:
+        self.members: dict[str, Any] | None = {} if is_object else None
+        self.items: list[Any] = []
+        self.key = ""
+
+    @property
+    def place(self) -> str | int:
+        return len(self.items) if self.members is None else self.key
+
+    def put(self, value: Any) -> bool:
+        """Whether the key was there already."""
+        if self.members is None:
+            self.items.append(value)
+            return False
+        repeated = self.key in self.members
+        self.members[self.key] = value
+        return repeated
+
+
+def build(text: str, *, integer: Callable[[str], Any], duplicates: list[Path] | None = None) -> Any:
+    """The value of a valid text. `integer` makes the value of an integer token."""
+    at = _skip_space(text, 0)
+    stack: list[_Open] = []
+    while True:
+        sign = text[at]
+        value: Any
+        if sign == '"':
+            value, at = _string(text, at)
+        elif sign in "{[":
+            at = _skip_space(text, at + 1)
+            if text[at] not in "}]":
+                stack.append(_Open(sign == "{"))
+                at = _next_key(text, at, stack[-1])
+                continue
+            value = {} if sign == "{" else []
+            at += 1
+        elif sign in "tfn":
+            value = _WORDS[sign]
+            at += 5 if sign == "f" else 4
+        else:
+            token = _take(_NUMBER, text, at)
+            value = integer(token) if _INTEGER.fullmatch(token) else float(token)
+            at += len(token)
+        # A value is whole: put it where it belongs, and close what it closes.
+        while stack:
+            if stack[-1].put(value) and duplicates is not None:
+                duplicates.append(tuple(container.place for container in stack))
+            at = _skip_space(text, at)
+            if text[at] == ",":
+                at = _next_key(text, _skip_space(text, at + 1), stack[-1])
+                break
+            at += 1
+            closed = stack.pop()
+            value = closed.items if closed.members is None else closed.members
+        else:
+            return value
+
+
+def _next_key(text: str, at: int, container: _Open) -> int:
+    """Where the next value in the container starts, its key noted."""
+    if container.members is not None:
+        container.key, at = _key(text, at)
+    return at
+
+
+def _key(text: str, at: int) -> tuple[str, int]:
+    """The key that starts at `at`, and where its value starts."""
+    key, at = _string(text, at)
+    return key, _skip_space(text, _skip_space(text, at) + 1)
+
+
+# Spans of a valid text. The scanner builds what it skips: still much faster than walking here.
+
+_string: Final = json.JSONDecoder().raw_decode
+_skip_value: Final = json.JSONDecoder(parse_int=len, parse_float=len).raw_decode
+
+
+def value_end(text: str, at: int) -> int:
+    """Where the value ends that starts at `at`."""
+    try:
+        return _skip_value(text, at)[1]
+    except RecursionError:  # the caller's own stack is nearly full; the depth of the text is bounded
+        pass
+    depth = 0
+    while True:
+        token = _QUOTE_OR_BRACKET.search(text, at)
+        if token is None:
+            return len(text)
+        if token[0] == '"':
+            at = _string(text, token.start())[1]
+            continue
+        depth += 1 if token[0] in "{[" else -1
+        at = token.end()
+        if depth == 0:
+            return at
+
+
+def _object_spans(text: str, at: int) -> Iterator[tuple[str, int, int]]:
+    """key, start and end of the value, of each member of the object at `at`."""
+    at = _skip_space(text, at + 1)
+    while text[at] != "}":
+        key, start = _key(text, at)
+        end = value_end(text, start)
+        yield key, start, end
+        at = _skip_space(text, end)
+        if text[at] == ",":
+            at = _skip_space(text, at + 1)
+
+
+def _array_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
+    at = _skip_space(text, at + 1)
+    while text[at] != "]":
+        end = value_end(text, at)
+        yield at, end
+        at = _skip_space(text, end)
+        if text[at] == ",":
+            at = _skip_space(text, at + 1)
+
+
+def _take(pattern: re.Pattern[str], text: str, at: int) -> str:
+    found = pattern.match(text, at)
+    return "" if found is None else found[0]
+
+
+def _skip_space(text: str, at: int) -> int:
+    return at + len(_take(_SPACE, text, at)) if text[at : at + 1] in _BLANK else at
+
+
+# Surrogates
 
 
 def has_lone_surrogate(text: str) -> bool:
-    raise NotImplementedError
+    """Whether a surrogate code point is in a str. A pair is never two of them: the scanner joins it."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Pairs are joined, every surrogate that stands alone becomes U+FFFD."""
-    raise NotImplementedError
+    """Halves that two pieces of text brought are joined; every other surrogate becomes U+FFFD."""
+    if not has_lone_surrogate(text):
+        return text
+    joined = _PAIR.sub(_join, text)
+    return _SURROGATE.sub("\ufffd", joined)
+
+
+def _join(pair: re.Match[str]) -> str:
+    return chr(0x10000 + (ord(pair[0][0]) - 0xD800 << 10) + ord(pair[0][1]) - 0xDC00)
+
+
+_WORDS: Final[dict[str, bool | None]] = {"t": True, "f": False, "n": None}
+_BLANK: Final = frozenset(" \t\n\r")
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_NUMBER: Final = re.compile(r"[-+0-9.eE]+")
+_INTEGER: Final = re.compile(r"-?[0-9]+")
+_QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")

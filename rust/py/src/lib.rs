@@ -1,9 +1,19 @@
 //! `streamweld._native`: streamweld-core as a Python extension module, and nothing else.
 //!
-//! No rule of any stream lives here; may import only `streamweld.events` and `streamweld.errors`.
+//! No rule of any stream lives here. Of the package it may import `errors`, `_arguments` and `_json`, at the first use.
+
+mod events;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use crate::events::{
+        Diagnostic, File, Finished, ReasoningDelta, ReasoningDone, ReasoningStarted, RefusalDelta,
+        RefusalDone, RefusalStarted, ResponseStarted, Source, TextDelta, TextDone, TextStarted,
+        ToolCall, ToolCallDelta, ToolCallReset, ToolCallRetracted, ToolCallStarted, ToolResult,
+        Unknown, UpstreamErrorEvent, Usage,
+    };
+
     /// What was built, for bug reports and `streamweld bench`.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

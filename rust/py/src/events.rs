@@ -1,0 +1,317 @@
+//! The event classes, as `_spec/events.json` has them: names, fields, order, defaults.
+//!
+//! Frozen, plain slots, built once an event on the hot path; everything that is not hot (repr, ==, hash, pickle,
+//! `to_dict`) goes over the list of fields. Knows nothing of streams.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::{IntoPyObjectExt, intern, pyclass::CompareOp};
+
+type Str = Py<PyString>;
+type OptStr = Option<Py<PyString>>;
+type Tuple = Py<PyTuple>;
+type Object = Option<Py<PyAny>>;
+type Fields<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
+
+/// One class: its fields, its constructor's signature (`as` what `inspect` shall show), and what only it has.
+macro_rules! event {
+    ($(#[$doc:meta])* $name:ident = $type:literal, ($($field:ident : $ty:ty),*), $signature:tt $(as $shown:literal)? $(, { $($extra:item)* })?) => {
+        $(#[$doc])*
+        #[pyclass(frozen, module = "streamweld.events")]
+        #[derive(Debug)]
+        pub(crate) struct $name { $(#[pyo3(get)] pub(crate) $field: $ty),* }
+
+        impl $name {
+            fn fields<'py>(&self, py: Python<'py>) -> PyResult<Fields<'py>> {
+                Ok(vec![$((stringify!($field), (&self.$field).into_bound_py_any(py)?)),*])
+            }
+        }
+
+        #[pymethods]
+        impl $name {
+            #[new]
+            #[pyo3(signature = $signature $(, text_signature = $shown)?)]
+            #[allow(clippy::too_many_arguments)]
+            fn new($($field: $ty),*) -> Self { Self { $($field),* } }
+
+            #[classattr]
+            #[pyo3(name = "type")]
+            fn type_(py: Python<'_>) -> Py<PyString> { PyString::intern(py, $type).unbind() }
+
+            #[classattr]
+            fn __match_args__(py: Python<'_>) -> PyResult<Py<PyTuple>> {
+                Ok(PyTuple::new(py, [$(stringify!($field)),*])?.unbind())
+            }
+
+            fn __repr__(&self, py: Python<'_>) -> PyResult<String> { repr(stringify!($name), &self.fields(py)?) }
+
+            fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+                let py = other.py();
+                let same = match other.cast::<Self>() {
+                    Ok(other) => equal(&self.fields(py)?, &other.get().fields(py)?)?,
+                    Err(_) => return Ok(py.NotImplemented()),
+                };
+                answer(py, op, same)
+            }
+
+            fn __hash__(&self, py: Python<'_>) -> PyResult<isize> { hash(py, self.fields(py)?) }
+
+            fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+                let py = slf.py();
+                let values = slf.get().fields(py)?.into_iter().map(|(_, value)| value);
+                PyTuple::new(py, [slf.get_type().into_any(), PyTuple::new(py, values.collect::<Vec<_>>())?.into_any()])
+            }
+
+            /// The event as data that `json.dumps` takes: `type` first, then every field in order of construction.
+            ///
+            /// Tuples become lists; bytes become text, where U+FFFD stands for what is not UTF-8 (read `.raw` for the bytes).
+            fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> { to_dict(py, $type, self.fields(py)?) }
+
+            $($($extra)*)?
+        }
+    };
+}
+
+event!(
+    /// The first decoded chunk named the response. Comes once, before anything else that has content.
+    ResponseStarted = "response_started",
+    (id: OptStr, model: OptStr, created: Object, provider_metadata: Object),
+    (id=None, model=None, created=None, provider_metadata=None)
+);
+
+event!(
+    /// A text part opens.
+    TextStarted = "text_started",
+    (part: u32, item_id: OptStr, choice: i32, provider_metadata: Object),
+    (part, item_id=None, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A piece of text, as one wire frame brought it.
+    TextDelta = "text_delta",
+    (part: u32, text: Str, choice: i32, provider_metadata: Object),
+    (part, text, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// The whole text of a part, with its annotations (citations) as the gateway sent them.
+    TextDone = "text_done",
+    (part: u32, text: Str, annotations: Tuple, choice: i32, provider_metadata: Object),
+    (part, text, annotations=no_items(), choice=0, provider_metadata=None) as "(part, text, annotations=(), choice=0, provider_metadata=None)"
+);
+
+event!(
+    /// A reasoning part opens.
+    ReasoningStarted = "reasoning_started",
+    (part: u32, kind: Str, item_id: OptStr, choice: i32, provider_metadata: Object),
+    (part, kind, item_id=None, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A piece of reasoning, as one wire frame brought it.
+    ReasoningDelta = "reasoning_delta",
+    (part: u32, text: Str, choice: i32, provider_metadata: Object),
+    (part, text, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// The whole reasoning of a part, with what a later turn must hand back (`signature`, `encrypted_content`).
+    ReasoningDone = "reasoning_done",
+    (part: u32, text: Str, kind: Str, item_id: OptStr, signature: OptStr, encrypted_content: OptStr, choice: i32, provider_metadata: Object),
+    (part, text, kind, item_id=None, signature=None, encrypted_content=None, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A refusal opens.
+    RefusalStarted = "refusal_started",
+    (part: u32, choice: i32, provider_metadata: Object),
+    (part, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A piece of a refusal, as one wire frame brought it.
+    RefusalDelta = "refusal_delta",
+    (part: u32, text: Str, choice: i32, provider_metadata: Object),
+    (part, text, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// The whole refusal.
+    RefusalDone = "refusal_done",
+    (part: u32, text: Str, choice: i32, provider_metadata: Object),
+    (part, text, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A tool call opens. It waits until the name is settled; `call_id` may still be None.
+    ToolCallStarted = "tool_call_started",
+    (part: u32, call_id: OptStr, item_id: OptStr, name: Str, choice: i32, provider_metadata: Object),
+    (part, call_id=None, item_id=None, name=empty(), choice=0, provider_metadata=None) as "(part, call_id=None, item_id=None, name='', choice=0, provider_metadata=None)"
+);
+
+event!(
+    /// A piece of a call's arguments. Those since the last `ToolCallReset` of the part add up to the call's text.
+    ToolCallDelta = "tool_call_delta",
+    (part: u32, arguments: Str, choice: i32, provider_metadata: Object),
+    (part, arguments, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A whole tool call. It is final: never reset, retracted or repeated.
+    ///
+    /// `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no text), `incomplete` (cut),
+    /// `invalid` (`reason` says why: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`), or `open`,
+    /// which only the snapshot of an unfinished stream shows. `arguments` is the text as sent; after an `overflow` it is
+    /// the first value, and `raw_arguments` holds all. `aliases` are further ids that the gateway used for the same call.
+    ToolCall = "tool_call",
+    (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, choice: i32, provider_metadata: Object),
+    (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), choice=0, provider_metadata=None)",
+    {
+        /// The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
+        ///
+        /// Raises:
+        ///     ArgumentsError: in every other state but `complete`; it has `state`, `reason` and `rule`.
+        #[getter]
+        fn parsed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+            let py = slf.py();
+            static PARSED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            PARSED.import(py, "streamweld._arguments", "parsed_arguments")?.call1((slf,))
+        }
+
+        /// Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider.
+        #[getter]
+        fn dispatchable(&self, py: Python<'_>) -> PyResult<bool> {
+            let runs = matches!(self.state.bind(py).to_str()?, "complete" | "empty");
+            Ok(runs && self.name.bind(py).len()? > 0 && self.call_id.bind(py).len()? > 0 && !self.provider_executed)
+        }
+    }
+);
+
+event!(
+    /// The arguments shown so far were repaired: forget the deltas of this part, the right text comes whole.
+    ToolCallReset = "tool_call_reset",
+    (part: u32, choice: i32, provider_metadata: Object),
+    (part, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A tentative call that never was: forget the part.
+    ToolCallRetracted = "tool_call_retracted",
+    (part: u32, choice: i32, provider_metadata: Object),
+    (part, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// The result of a tool that the provider ran.
+    ToolResult = "tool_result",
+    (part: u32, call_id: Str, output: Py<PyAny>, is_error: bool, choice: i32, provider_metadata: Object),
+    (part, call_id, output, is_error=false, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A source that the answer cites.
+    Source = "source",
+    (part: u32, url: OptStr, title: OptStr, document: Object, choice: i32, provider_metadata: Object),
+    (part, url=None, title=None, document=None, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// A file or image of the answer: base64 `data`, or a `url`.
+    File = "file",
+    (part: u32, media_type: OptStr, data: OptStr, url: OptStr, choice: i32, provider_metadata: Object),
+    (part, media_type=None, data=None, url=None, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// Token counts of the response; None where the gateway did not say. `raw` is its own object.
+    Usage = "usage",
+    (input_tokens: Object, output_tokens: Object, total_tokens: Object, cached_input_tokens: Object, cache_write_tokens: Object, reasoning_tokens: Object, raw: Object),
+    (input_tokens=None, output_tokens=None, total_tokens=None, cached_input_tokens=None, cache_write_tokens=None, reasoning_tokens=None, raw=None)
+);
+
+event!(
+    /// A choice ended, after all its parts. `raw_reason` is the word as sent.
+    Finished = "finished",
+    (reason: Str, raw_reason: OptStr, choice: i32, provider_metadata: Object),
+    (reason, raw_reason=None, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// The gateway sent an error inside the stream: the last event before `UpstreamError` is raised.
+    UpstreamErrorEvent = "upstream_error_event",
+    (code: OptStr, kind: OptStr, message: Str, raw: Py<PyBytes>),
+    (code, kind, message, raw)
+);
+
+event!(
+    /// A repair or an anomaly. `code` is stable; offset and ordinal say where, whatever the chunking.
+    Diagnostic = "diagnostic",
+    (code: Str, severity: Str, byte_offset: u64, event_ordinal: u64, part: Option<u32>, detail: Str),
+    (code, severity, byte_offset, event_ordinal, part=None, detail=empty()) as "(code, severity, byte_offset, event_ordinal, part=None, detail='')"
+);
+
+event!(
+    /// A payload that no decoder knows, as it came.
+    Unknown = "unknown",
+    (event: OptStr, raw: Py<PyBytes>),
+    (event, raw)
+);
+
+fn empty() -> Str {
+    Python::attach(|py| PyString::intern(py, "").unbind())
+}
+
+fn no_items() -> Tuple {
+    Python::attach(|py| PyTuple::empty(py).unbind())
+}
+
+fn repr(name: &str, fields: &Fields<'_>) -> PyResult<String> {
+    let mut out = String::from(name);
+    for (i, (field, value)) in fields.iter().enumerate() {
+        out.push_str(if i == 0 { "(" } else { ", " });
+        out.push_str(field);
+        out.push('=');
+        out.push_str(value.repr()?.to_str()?);
+    }
+    out.push(')');
+    Ok(out)
+}
+
+fn equal(left: &Fields<'_>, right: &Fields<'_>) -> PyResult<bool> {
+    for ((_, left), (_, right)) in left.iter().zip(right) {
+        if !left.eq(right)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn answer(py: Python<'_>, op: CompareOp, same: bool) -> PyResult<Py<PyAny>> {
+    match op {
+        CompareOp::Eq => same.into_py_any(py),
+        CompareOp::Ne => (!same).into_py_any(py),
+        _ => Ok(py.NotImplemented()),
+    }
+}
+
+fn hash(py: Python<'_>, fields: Fields<'_>) -> PyResult<isize> {
+    let values: Vec<_> = fields.into_iter().map(|(_, value)| value).collect();
+    PyTuple::new(py, values)?.hash()
+}
+
+fn to_dict<'py>(py: Python<'py>, name: &str, fields: Fields<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item(intern!(py, "type"), name)?;
+    for (field, value) in fields {
+        let value = if let Ok(bytes) = value.cast::<PyBytes>() {
+            String::from_utf8_lossy(bytes.as_bytes()).into_bound_py_any(py)?
+        } else if let Ok(tuple) = value.cast::<PyTuple>() {
+            tuple.to_list().into_any()
+        } else {
+            value
+        };
+        dict.set_item(field, value)?;
+    }
+    Ok(dict)
+}

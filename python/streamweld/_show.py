@@ -1,0 +1,23 @@
+"""Text from a stream, made safe to print: one line, no control, no bidi override, no ANSI. Layer 0."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["printable"]
+
+# Control, format (bidi and zero-width), surrogate, line and paragraph separators: what may move or hide other text.
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    """`text` with every unsafe character as its escape (`\\n`, `\\x1b`, `\\u202e`), cut to `limit` characters and a `…`."""
+    cut = limit is not None and len(text) > limit
+    head = text[:limit] if cut else text
+    if not head.isprintable():
+        head = "".join([_escape(char) if unicodedata.category(char) in _UNSAFE else char for char in head])
+    return head + "…" if cut else head
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,437 @@
+"""Every exception that streamweld raises.
+
+    StreamweldError(Exception)
+     |- StreamError                              the input or the upstream is at fault
+     |   |- FramingError                         bytes that are no proper event stream
+     |   |   `- NotAnEventStream                 .body_head .content_type
+     |   |- ChunkDecodeError(ValueError)         an event's data is not usable JSON: .pos
+     |   |- LimitExceeded                        .limit_name .limit .observed
+     |   |- AssemblyError                        a tool call that cannot be put together
+     |   |   |- InvalidToolIndex
+     |   |   |- ToolCallConflict
+     |   |   `- OrphanDelta
+     |   |- ArgumentsError(ValueError)           ToolCall.parsed without an object: .state .reason .part .call_id .pos
+     |   |- UpstreamError                        the gateway sent an error: .code .kind .message
+     |   |- TruncatedStream(EOFError)            the stream was cut: .where .open_items
+     |   |- UnknownDialect                       .seen
+     |   |- LifecycleError                       a conversion would break the target's rules: .violations
+     |   `- InternalError                        a broken invariant of streamweld: please report it
+     |- HistoryError                             a request history breaks a rule: .rule .path .violations
+     `- UsageError(RuntimeError)                 the caller is at fault
+         |- ParserBusy                           two calls into one parser at a time
+         `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
+
+The sentences are made here and nowhere else: from `_spec/diagnostics.json` and the table below, the detail, and the
+place. A sentence is one line without payload; what it takes from the wire (a detail, a gateway's error message) is short
+and has its control characters escaped. Layer 1: no stream, no backend.
+"""
+
+# ruff: noqa: N818 (the names are public; few of them need the word Error)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
+
+from streamweld._show import printable
+from streamweld._spec import CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld.events import Event
+    from streamweld.response import Response
+
+__all__ = [
+    "ArgumentsError",
+    "AssemblyError",
+    "ChunkDecodeError",
+    "FramingError",
+    "HistoryError",
+    "InternalError",
+    "InvalidToolIndex",
+    "LifecycleError",
+    "LimitExceeded",
+    "MissingExtra",
+    "NotAnEventStream",
+    "OrphanDelta",
+    "ParserBusy",
+    "StreamError",
+    "StreamweldError",
+    "ToolCallConflict",
+    "TruncatedStream",
+    "UnknownDialect",
+    "UpstreamError",
+    "UsageError",
+]
+
+RAW_BYTES: Final = 256
+_DETAIL_CHARS: Final = 256
+
+# The rules that are no diagnostic. A rule that stands in neither table is its own sentence.
+_SENTENCES: Final = {
+    "stream": "the stream cannot be read",
+    "framing": "the bytes are no proper event stream",
+    "not_an_event_stream": "the body is no event stream",
+    "assembly": "a tool call cannot be put together",
+    "arguments_incomplete": "the tool call was cut; its arguments are not whole",
+    "arguments_invalid": "the tool call is invalid; it has no arguments object",
+    "arguments_open": "the tool call is still open; its arguments are not whole",
+    "unknown_dialect": "no dialect that can be read",
+    "lifecycle": "the output would break the rules of the target dialect",
+    "internal": "a broken invariant inside streamweld; please report it",
+}
+
+# What a gateway's error code or type says about another try. The first list wins: no quota comes with a 429.
+_FINAL: Final = frozenset(  # noqa: SIM905
+    "insufficient_quota billing_error billing_not_active context_length_exceeded content_filter "
+    "content_policy_violation invalid_request_error invalid_request invalid_api_key authentication_error "
+    "permission_error permission_denied not_found_error model_not_found request_too_large invalid_argument "
+    "400 401 402 403 404 405 413 415 422".split()
+)
+_PASSING: Final = frozenset(  # noqa: SIM905
+    "rate_limit_exceeded rate_limit_error rate_limited too_many_requests resource_exhausted "
+    "overloaded_error overloaded server_error api_error internal_error internal_server_error engine_overloaded "
+    "service_unavailable unavailable timeout timeout_error deadline_exceeded 408 409 425 429 500 502 503 504 520 522 524 529".split()
+)
+
+_E = TypeVar("_E", bound="StreamError")
+
+
+class _Place(TypedDict, total=False):
+    """What every StreamError takes beside its own fields."""
+
+    rule: str
+    detail: str
+    byte_offset: int | None
+    event_ordinal: int | None
+    event_type: str | None
+    path: str | None
+    raw: bytes
+    retryable: bool | None
+    policy: str | None
+    partial: Response | None
+    events: Iterable[Event]
+
+
+class StreamweldError(Exception):
+    """The root: `except StreamweldError` catches whatever streamweld raises on its own account."""
+
+
+class StreamError(StreamweldError):
+    """The input or the upstream is at fault.
+
+    Attributes:
+        rule: the stable snake_case code of what was broken: a diagnostic's code, `limit_<name>`, or one of this module.
+        detail: what the sentence adds to the rule's text; may come from the wire.
+        byte_offset: absolute offset, in bytes of the decoded body, of the first byte of the event's first data line.
+        event_ordinal: 0-based number of that event.
+        event_type: its `event:` name, if it had one.
+        path: JSON pointer of the offending member, where one is known.
+        raw: the first 256 bytes of the payload. It is not part of the sentence.
+        retryable: whether the same request may succeed when sent again; None where that is not known.
+        policy: the base policy the stream was read with.
+        partial: everything that was read before the fault, as a `Response`; None outside of a parser.
+        events: what the failed call had decoded before the fault.
+    """
+
+    _rule = "stream"
+    _retryable: bool | None = None
+    _own: tuple[str, ...] = ()  # the fields of a subclass, for to_dict() and repr()
+
+    def __init__(self, **place: Unpack[_Place]) -> None:
+        self.rule: str = place.get("rule") or self._rule
+        self.detail: str = place.get("detail", "")
+        self.byte_offset: int | None = place.get("byte_offset")
+        self.event_ordinal: int | None = place.get("event_ordinal")
+        self.event_type: str | None = place.get("event_type")
+        self.path: str | None = place.get("path")
+        self.raw: bytes = bytes(place.get("raw", b"")[:RAW_BYTES])
+        retryable = place.get("retryable")
+        self.retryable: bool | None = self._retryable if retryable is None else retryable
+        self.policy: str | None = place.get("policy")
+        self.partial: Response | None = place.get("partial")
+        self.events: list[Event] = list(place.get("events", ()))
+        unknown = place.keys() - _Place.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__}() got unexpected keyword arguments: {', '.join(sorted(unknown))}")
+        super().__init__(self._sentence())
+
+    def _text(self) -> str:
+        code = CODES.get(self.rule)
+        return code.text if code is not None else _SENTENCES.get(self.rule, self.rule)
+
+    def _said(self) -> str:
+        """What stands behind the rule's own text."""
+        return self.detail
+
+    def _sentence(self) -> str:
+        said = printable(self._said(), _DETAIL_CHARS)
+        where = "" if self.byte_offset is None else f" at byte {self.byte_offset}"
+        if self.event_ordinal is not None:
+            where += f", event {self.event_ordinal}"
+        return f"{self._text()}{': ' if said else ''}{said} [{self.rule}{where}]"
+
+    def __repr__(self) -> str:
+        names = ("rule", *self._own, "byte_offset", "event_ordinal")
+        return f"{type(self).__name__}({', '.join([f'{name}={getattr(self, name)!r}' for name in names])})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), str(self), self.__dict__)
+
+    def to_dict(self, *, include_raw: bool = False) -> dict[str, Any]:
+        """The exception as data that `json.dumps` takes; `partial` and `events` are left out.
+
+        Bytes of the stream (`raw`, `body_head`) are only there with `include_raw`, as text with U+FFFD for what is not
+        UTF-8.
+        """
+        names = [
+            "rule",
+            "byte_offset",
+            "event_ordinal",
+            "event_type",
+            "path",
+            "retryable",
+            "policy",
+            "detail",
+            *self._own,
+        ]
+        if include_raw:
+            names.append("raw")
+        out: dict[str, Any] = {"error": type(self).__name__, "text": str(self)}
+        for name in names:
+            value: object = getattr(self, name)
+            if isinstance(value, bytes):
+                if not include_raw:
+                    continue
+                value = value.decode("utf-8", "replace")
+            out[name] = list[object](value) if isinstance(value, tuple) else value
+        return out
+
+
+def _restored(cls: type[_E], sentence: str, state: dict[str, Any]) -> _E:
+    error = cls.__new__(cls, sentence)
+    error.__dict__.update(state)
+    return error
+
+
+class FramingError(StreamError):
+    """The bytes break a rule of the event-stream format."""
+
+    _rule = "framing"
+
+
+class NotAnEventStream(FramingError):
+    """The body is something else: an HTML page, a login form, plain text. `body_head` holds up to 512 bytes of it."""
+
+    _rule = "not_an_event_stream"
+    _own = ("content_type", "body_head")
+
+    def __init__(self, *, body_head: bytes = b"", content_type: str | None = None, **place: Unpack[_Place]) -> None:
+        self.body_head = body_head
+        self.content_type = content_type
+        super().__init__(**place)
+
+    def _said(self) -> str:
+        return f"content type {self.content_type}" if self.content_type else self.detail
+
+
+class ChunkDecodeError(StreamError, ValueError):
+    """An event's data is not JSON, or not such as can be used. `pos`: byte position in the data; None if not known."""
+
+    _rule = "malformed_json"
+    _own = ("pos",)
+
+    def __init__(self, *, pos: int | None = None, **place: Unpack[_Place]) -> None:
+        self.pos = pos
+        super().__init__(**place)
+
+    def _said(self) -> str:
+        if self.pos is None:
+            return self.detail
+        return f"{self.detail} at position {self.pos}".strip()
+
+
+class LimitExceeded(StreamError):
+    """A cap of `Limits` was passed; the piece that would have passed it was not kept. `observed` is `limit` + 1."""
+
+    _rule = "limit"
+    _retryable = False
+    _own = ("limit_name", "limit", "observed")
+
+    def __init__(self, *, limit_name: str = "", limit: int = 0, observed: int = 0, **place: Unpack[_Place]) -> None:
+        self.limit_name = limit_name
+        self.limit = limit
+        self.observed = observed
+        place.setdefault("rule", f"limit_{limit_name}")
+        super().__init__(**place)
+
+    def _text(self) -> str:
+        return f"the stream has more than {self.limit_name} allows"
+
+    def _said(self) -> str:
+        return str(self.limit)
+
+
+class AssemblyError(StreamError):
+    """A tool call cannot be put together."""
+
+    _rule = "assembly"
+
+
+class InvalidToolIndex(AssemblyError):
+    """A tool-call index is no index, and the policy says raise."""
+
+    _rule = "index_unusable"
+
+
+class ToolCallConflict(AssemblyError):
+    """Two pieces say different things about one tool call, and the policy says raise."""
+
+    _rule = "conflict"
+
+
+class OrphanDelta(AssemblyError):
+    """A piece of a tool call that is closed or was never opened, and the policy says raise."""
+
+    _rule = "late_delta"
+
+
+class ArgumentsError(StreamError, ValueError):
+    """`ToolCall.parsed` of a call that has no arguments object.
+
+    `state` is the call's (`incomplete`, `invalid` or `open`), `reason` its reason, `pos` where in `arguments` the JSON
+    breaks, if that is known. `rule` is `arguments_<state>`.
+    """
+
+    _own = ("state", "reason", "part", "call_id", "pos")
+
+    def __init__(
+        self,
+        *,
+        state: str = "invalid",
+        reason: str | None = None,
+        part: int | None = None,
+        call_id: str | None = None,
+        pos: int | None = None,
+        **place: Unpack[_Place],
+    ) -> None:
+        self.state = state
+        self.reason = reason
+        self.part = part
+        self.call_id = call_id
+        self.pos = pos
+        place.setdefault("rule", f"arguments_{state}")
+        super().__init__(**place)
+
+
+class UpstreamError(StreamError):
+    """The gateway sent an error inside the stream.
+
+    `code`, `kind` (its `type`) and `message` are the gateway's own words, as text in whatever shape they came. The
+    `UpstreamErrorEvent` before it holds the whole payload; `raw` its first 256 bytes.
+    """
+
+    _rule = "upstream_error"
+    _own = ("code", "kind", "message")
+
+    def __init__(
+        self, *, code: str | None = None, kind: str | None = None, message: str = "", **place: Unpack[_Place]
+    ) -> None:
+        self.code = code
+        self.kind = kind
+        self.message = message
+        if place.get("retryable") is None:
+            words = {word.lower() for word in (code, kind) if word}
+            place["retryable"] = False if words & _FINAL else True if words & _PASSING else None
+        super().__init__(**place)
+
+    def _said(self) -> str:
+        return ": ".join([word for word in (self.kind, self.code, self.message or self.detail) if word])
+
+
+class TruncatedStream(StreamError, EOFError):
+    """The input ended too early. Everything before the cut was delivered; no call of it counts as complete.
+
+    `where`: `empty`, `mid_event`, `mid_utf8`, `mid_text`, `mid_arguments`, `between_events`, or `idle` (a timeout of
+    the async iterators). `open_items`: the part numbers that were still open.
+    """
+
+    _rule = "truncated"
+    _retryable = True
+    _own = ("where", "open_items")
+
+    def __init__(
+        self, *, where: str = "between_events", open_items: Iterable[int] = (), **place: Unpack[_Place]
+    ) -> None:
+        self.where = where
+        self.open_items = tuple(open_items)
+        super().__init__(**place)
+
+    def _said(self) -> str:
+        parts = len(self.open_items)
+        return self.where if not parts else f"{self.where}, {parts} open part{'' if parts == 1 else 's'}"
+
+
+class UnknownDialect(StreamError):
+    """The first payload is of no dialect that can be read. `seen`: its top-level members, or its first bytes."""
+
+    _rule = "unknown_dialect"
+    _retryable = False
+    _own = ("seen",)
+
+    def __init__(self, *, seen: Iterable[str] = (), **place: Unpack[_Place]) -> None:
+        self.seen = tuple(seen)
+        super().__init__(**place)
+
+    def _said(self) -> str:
+        return f"saw {', '.join(self.seen)}" if self.seen else self.detail
+
+
+class LifecycleError(StreamError):
+    """A converted stream would break the target dialect's own rules."""
+
+    _rule = "lifecycle"
+    _own = ("violations",)
+
+    def __init__(self, *, violations: Iterable[Any] = (), **place: Unpack[_Place]) -> None:
+        self.violations = tuple(violations)
+        super().__init__(**place)
+
+
+class InternalError(StreamError):
+    """A broken invariant of streamweld, never the caller's or the gateway's fault. Please report it."""
+
+    _rule = "internal"
+
+
+class HistoryError(StreamweldError):
+    """A request history breaks a rule of its target. `path`: JSON pointer of the offending member."""
+
+    def __init__(self, rule: str, path: str = "", violations: Iterable[Any] = ()) -> None:
+        self.rule = rule
+        self.path = path
+        self.violations = tuple(violations)
+        super().__init__(f"{printable(path, _DETAIL_CHARS)}{': ' if path else ''}{rule}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rule, self.path, self.violations)
+
+
+class UsageError(StreamweldError, RuntimeError):
+    """The caller is at fault: a call after the end, an option that does not exist."""
+
+
+class ParserBusy(UsageError):
+    """A second call into a parser while one is running: one parser reads one stream, one call at a time."""
+
+
+class MissingExtra(UsageError, ImportError):
+    """An optional dependency is not installed; `extra` is what to add: `pip install 'streamweld[<extra>]'`."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        self.extra = extra
+        self.package = package
+        super().__init__(f"{package} is not installed: pip install 'streamweld[{extra}]'")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.extra, self.package)

@@ -1,0 +1,49 @@
+//! Reads `tests/vectors` of the project; the format stands in its README.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// Every test of every file in that folder.
+pub(crate) fn tests_in(folder: &str) -> Vec<Value> {
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../tests/vectors", folder]
+        .iter()
+        .collect();
+    let mut files: Vec<PathBuf> = fs::read_dir(&root)
+        .unwrap_or_else(|error| panic!("{}: {error}", root.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
+    files.sort();
+    let mut tests = Vec::new();
+    for file in files {
+        let document: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(document["format"], 1, "{}", file.display());
+        tests.extend(document["tests"].as_array().unwrap().iter().cloned());
+    }
+    tests
+}
+
+/// The bytes of one entry of `chunks`.
+pub(crate) fn bytes_of(chunk: &Value) -> Vec<u8> {
+    if let Some(text) = chunk.as_str() {
+        return text.as_bytes().to_vec();
+    }
+    if let Some(parts) = chunk.as_array() {
+        return parts.iter().flat_map(bytes_of).collect();
+    }
+    if let Some(hex) = chunk["hex"].as_str() {
+        let nibble = |digit: u8| char::from(digit).to_digit(16).unwrap() as u8;
+        let pairs = hex.as_bytes().chunks(2);
+        return pairs
+            .map(|pair| nibble(pair[0]) << 4 | nibble(pair[1]))
+            .collect();
+    }
+    let times = chunk["times"].as_u64().unwrap();
+    chunk["text"]
+        .as_str()
+        .unwrap()
+        .repeat(times as usize)
+        .into_bytes()
+}

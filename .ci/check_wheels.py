@@ -28,7 +28,10 @@ RUNTIME_DEPENDENCIES = {"orjson"}
 
 def tracked_package_files() -> set[str]:
     listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z", "--", "python/streamweld"], check=True, capture_output=True, text=True
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--", "python/streamweld"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     return {name.removeprefix("python/") for name in listed.split("\0") if name}
 

@@ -23,7 +23,7 @@ MAX_LINES = 450
 # but for the parts of one thing: a family of FAMILIES.
 PYTHON_LAYERS = (
     "_spec",
-    "_words _extension _native _pure",
+    "_words _show _extension _native _pure",
     "errors _pure.numeral",
     "_pure.automaton",
     "_pure.json_door",
@@ -357,7 +357,8 @@ def test_an_arrow_that_points_up_is_found(tmp_path: Path) -> None:
 def test_an_arrow_in_rust_is_found(tmp_path: Path) -> None:
     low = tmp_path / "low.rs"
     low.write_text(
-        '// use crate::no;\nuse crate::{a::{self, B}, c::d::E};\nuse super::f::G;\nfn x() { crate::h::i("crate::no") }\n'
+        "// use crate::no;\n"
+        'use crate::{a::{self, B}, c::d::E};\nuse super::f::G;\nfn x() { crate::h::i("crate::no") }\n'
         "#[cfg(test)]\nmod tests {\n    use crate::no;\n}\n"
     )
     modules = dict.fromkeys(["dialect.low", "a", "c", "c.d", "dialect.f", "h", "no", "dialect"], low)

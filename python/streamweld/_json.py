@@ -1,7 +1,7 @@
 """The one door for JSON values that a user sees: provider metadata and parsed tool-call arguments.
 
-Values are built in Python for both backends, so that a number or a broken surrogate means the same everywhere: an integer
-is exact at any size, a surrogate without its pair is U+FFFD, of a repeated key the last one holds. It knows no events.
+Values are built in Python for both backends, so that a number or a broken surrogate means the same everywhere: an
+integer is exact, a surrogate without its pair is U+FFFD, of a repeated key the last one holds. It knows no events.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from streamweld._pure.automaton import MAX_DEPTH, examine
 from streamweld._pure.json_door import JsonFault, build, replace_lone_surrogates
 from streamweld._pure.numeral import exact_int
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_fast: Callable[[str], Any] | None
 try:
     from orjson import loads as _fast
 except ModuleNotFoundError:  # no wheel of it for this interpreter (PyPy, Pyodide)
     _fast = None
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["JsonFault", "loads_arguments", "loads_raw"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 
-class JsonFault(ValueError):  # noqa: N818 (whose fault it is, the reader of it decides)
+class JsonFault(ValueError):
     """The text is not one JSON value.
 
     `reason` is "incomplete", "syntax", "too_deep" or "number_too_big"; `pos` is the automaton's, in bytes of UTF-8.
@@ -139,8 +139,8 @@ def _integer(digits: str) -> int | BigInteger:
 # The fast way: the C scanner, whose hooks give up wherever the rules above say more than it does.
 
 
-class _NotPlain(Exception):  # noqa: N818 (no error: it sends a payload the careful way)
-    pass
+class _NotPlain(Exception):
+    """No error: it sends a payload the careful way."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

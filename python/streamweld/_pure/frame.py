@@ -47,6 +47,7 @@ class Pending:
     stray_offset: int
     partial: bool  # the last line, of whatever kind, had no line end
     mid_utf8: bool  # the input ends inside a UTF-8 sequence
+    open: bool  # an event or a line of one was begun; a comment or an unknown line is none
 
 
 class FramerLimit(Exception):

@@ -129,6 +129,7 @@ class Framer:
             stray_offset=self._stray_offset,
             partial=partial,
             mid_utf8=partial and _is_cut(self._tail),
+            open=self._block_offset >= 0 or self._kind == _HEAD or bool(self._bom),
         )
 
     def _take(self, piece: bytes, items: list[Frame | Stray]) -> None:
@@ -234,7 +235,7 @@ class Framer:
             self._stray.add(b"\n")
 
     def _blanks(self, piece: bytes) -> None:
-        """In an unknown line that has only spaces and tabs so far: the first other byte says whether it is a payload."""
+        """In an unknown line that has only spaces and tabs so far: the first other byte says if it is a payload."""
         first = piece.lstrip(b" \t")[:1]
         if first and first not in b"{[<":
             self._kind = _SKIP

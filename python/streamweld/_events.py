@@ -10,7 +10,7 @@ checkers treat every field as read-only, and the native classes refuse assignmen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
 from streamweld._arguments import parsed_arguments
 from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
@@ -55,7 +55,7 @@ def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, tuple):
-        return list[object](value)
+        return list(cast("tuple[object, ...]", value))
     return value
 
 

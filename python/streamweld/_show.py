@@ -11,7 +11,7 @@ _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """`text` with every unsafe character as its escape (`\\n`, `\\x1b`, `\\u202e`), cut to `limit` characters and a `…`."""
+    """`text` with every unsafe character as its escape (`\\n`, `\\x1b`), cut to `limit` characters and a `…`."""
     cut = limit is not None and len(text) > limit
     head = text[:limit] if cut else text
     if not head.isprintable():

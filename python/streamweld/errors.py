@@ -10,7 +10,7 @@
      |   |   |- InvalidToolIndex
      |   |   |- ToolCallConflict
      |   |   `- OrphanDelta
-     |   |- ArgumentsError(ValueError)           ToolCall.parsed without an object: .state .reason .part .call_id .pos
+     |   |- ArgumentsError(ValueError)           `ToolCall.parsed` without an object: .state .reason .part .call_id
      |   |- UpstreamError                        the gateway sent an error: .code .kind .message
      |   |- TruncatedStream(EOFError)            the stream was cut: .where .open_items
      |   |- UnknownDialect                       .seen
@@ -21,16 +21,16 @@
          |- ParserBusy                           two calls into one parser at a time
          `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
 
-The sentences are made here and nowhere else: from `_spec/diagnostics.json` and the table below, the detail, and the
-place. A sentence is one line without payload; what it takes from the wire (a detail, a gateway's error message) is short
-and has its control characters escaped. Layer 1: no stream, no backend.
+The sentences are made here and nowhere else: from `_spec/diagnostics.json` and the table below, the detail, the place.
+A sentence is one line without payload; what it takes from the wire (a detail, a gateway's error message) is short and
+has its control characters escaped. Layer 1: no stream, no backend.
 """
 
-# ruff: noqa: N818 (the names are public; few of them need the word Error)
+# ruff: noqa: SIM905 (a list of words reads best as words)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
 
 from streamweld._show import printable
 from streamweld._spec import CODES
@@ -82,16 +82,17 @@ _SENTENCES: Final = {
 }
 
 # What a gateway's error code or type says about another try. The first list wins: no quota comes with a 429.
-_FINAL: Final = frozenset(  # noqa: SIM905
+_FINAL: Final = frozenset(
     "insufficient_quota billing_error billing_not_active context_length_exceeded content_filter "
     "content_policy_violation invalid_request_error invalid_request invalid_api_key authentication_error "
     "permission_error permission_denied not_found_error model_not_found request_too_large invalid_argument "
     "400 401 402 403 404 405 413 415 422".split()
 )
-_PASSING: Final = frozenset(  # noqa: SIM905
+_PASSING: Final = frozenset(
     "rate_limit_exceeded rate_limit_error rate_limited too_many_requests resource_exhausted "
     "overloaded_error overloaded server_error api_error internal_error internal_server_error engine_overloaded "
-    "service_unavailable unavailable timeout timeout_error deadline_exceeded 408 409 425 429 500 502 503 504 520 522 524 529".split()
+    "service_unavailable unavailable timeout timeout_error deadline_exceeded "
+    "408 409 425 429 500 502 503 504 520 522 524 529".split()
 )
 
 _E = TypeVar("_E", bound="StreamError")
@@ -204,7 +205,7 @@ class StreamError(StreamweldError):
                 if not include_raw:
                     continue
                 value = value.decode("utf-8", "replace")
-            out[name] = list[object](value) if isinstance(value, tuple) else value
+            out[name] = list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
         return out
 
 

@@ -1,0 +1,67 @@
+"""Which of the two backends reads the bytes, `native` (the Rust extension) or `pure` (Python); how to get its parser.
+
+`STREAMWELD_BACKEND` chooses, once, at import: `auto` (native where it is there), `native` (fails where it is not) or
+`pure`. Layer 4: with `sse` the one module that knows both backends; everything above asks here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
+
+from streamweld._extension import NAME, extension
+from streamweld.errors import UsageError
+
+if TYPE_CHECKING:
+    from streamweld.events import Diagnostic, Event
+
+__all__ = ["VARIABLE", "Backend", "Parser", "backend", "load"]
+
+Backend: TypeAlias = Literal["native", "pure"]
+VARIABLE: Final = "STREAMWELD_BACKEND"
+
+
+class Parser(Protocol):
+    """What the parsers of both backends are: bytes in, events out; no clock, no socket."""
+
+    def __init__(self, dialect: str, config: dict[str, Any]) -> None: ...
+    @property
+    def dialect(self) -> str | None: ...
+    @property
+    def diagnostics(self) -> list[Diagnostic]: ...
+    def feed(self, data: bytes | bytearray | memoryview, /) -> list[Event]: ...
+    def feed_silent(self, data: bytes | bytearray | memoryview, /) -> None: ...
+    def close(self) -> list[Event]: ...
+    def close_silent(self) -> None: ...
+    def snapshot(self) -> tuple[list[Event], str, int]: ...
+
+
+def load(name: Backend) -> type[Parser]:
+    """The parser class of one backend. Both may be loaded in one process.
+
+    Raises:
+        UsageError: for `native` where the extension is not installed.
+    """
+    if name == "native":
+        module = extension()
+        if module is None:
+            raise UsageError(f"{NAME} is not installed: this is a pure-Python installation of streamweld")
+        return cast("type[Parser]", module.Parser)
+    from streamweld._pure.parser import Parser as PureParser
+
+    return PureParser
+
+
+def _choose(wanted: str) -> Backend:
+    if wanted == "auto":
+        return "pure" if extension() is None else "native"
+    if wanted == "native":
+        if extension() is None:
+            raise UsageError(f"{VARIABLE}=native, but {NAME} is not installed")
+        return "native"
+    if wanted == "pure":
+        return "pure"
+    raise UsageError(f"{VARIABLE}={wanted!r}: it must be auto, native or pure")
+
+
+backend: Final = _choose(os.environ.get(VARIABLE) or "auto")

@@ -97,4 +97,4 @@ lint-rust: | $(STAMPS)/venv
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) target build dist .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	rm -f python/streamweld/_native.*.so python/streamweld/_native.*.pyd python/streamweld/_native.*.dylib
-	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(wildcard .ci python tests benches) -name __pycache__ -type d -prune -exec rm -rf {} +

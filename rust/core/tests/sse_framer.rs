@@ -1,0 +1,616 @@
+//! The framer against a plain model of it that sees the whole body at once: payloads, places, caps, leftovers.
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
+
+mod random;
+
+use random::Random;
+use streamweld_core::fault::{Extra, Fault};
+use streamweld_core::limits::Limits;
+use streamweld_core::sse::{Framer, Item, Pending};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Frame {
+        event: Vec<u8>,
+        data: Vec<u8>,
+        id: Vec<u8>,
+        retry: Option<u64>,
+        offset: u64,
+        ordinal: u64,
+    },
+    Stray {
+        data: Vec<u8>,
+        offset: u64,
+        ordinal: u64,
+    },
+    Fault {
+        name: &'static str,
+        limit: u64,
+        observed: u64,
+        offset: u64,
+        ordinal: u64,
+    },
+    /// What `finish` says, where there was no fault.
+    End {
+        open: bool,
+        event: Vec<u8>,
+        data: Option<(Vec<u8>, u64)>,
+        stray: Option<(Vec<u8>, u64)>,
+        ordinal: u64,
+    },
+}
+
+fn of_fault(fault: &Fault) -> Seen {
+    let Extra::Limit {
+        name,
+        limit,
+        observed,
+    } = fault.extra
+    else {
+        panic!("{fault:?}")
+    };
+    Seen::Fault {
+        name,
+        limit,
+        observed,
+        offset: fault.byte_offset,
+        ordinal: fault.event_ordinal,
+    }
+}
+
+fn of_pending(pending: &Pending<'_>) -> Seen {
+    Seen::End {
+        open: pending.open,
+        event: pending.event.to_vec(),
+        data: pending
+            .data
+            .map(|data| (data.to_vec(), pending.data_offset)),
+        stray: pending
+            .stray
+            .map(|stray| (stray.to_vec(), pending.stray_offset)),
+        ordinal: pending.ordinal,
+    }
+}
+
+fn run<'c>(
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+    limits: &Limits,
+    keep_stray: bool,
+) -> Vec<Seen> {
+    let mut framer = Framer::new(limits, keep_stray);
+    let mut seen = Vec::new();
+    let mut fed = 0;
+    for chunk in chunks {
+        let mut on = |item: Item<'_>| {
+            seen.push(match item {
+                Item::Frame(f) => Seen::Frame {
+                    event: f.event.to_vec(),
+                    data: f.data.to_vec(),
+                    id: f.id.to_vec(),
+                    retry: f.retry,
+                    offset: f.offset,
+                    ordinal: f.ordinal,
+                },
+                Item::Stray(s) => Seen::Stray {
+                    data: s.data.to_vec(),
+                    offset: s.offset,
+                    ordinal: s.ordinal,
+                },
+            });
+            Ok(())
+        };
+        if let Err(fault) = framer.feed(chunk, &mut on) {
+            seen.push(of_fault(&fault));
+            return seen;
+        }
+        fed += chunk.len() as u64;
+        assert_eq!(framer.offset(), fed);
+    }
+    seen.push(of_pending(&framer.finish()));
+    seen
+}
+
+/// The rules, one line after the other, on the whole body.
+struct Model {
+    max_event: u64,
+    max_field: u64,
+    keep_stray: bool,
+    seen: Vec<Seen>,
+    ordinal: u64,
+    last_id: Vec<u8>,
+    block: Option<u64>,
+    size: u64,
+    data: Option<(Vec<u8>, u64)>,
+    event: Vec<u8>,
+    id: Option<Vec<u8>>,
+    retry: Option<u64>,
+    stray: Option<(Vec<u8>, u64)>,
+    /// The stray lines so far are one, and nothing with data came before it.
+    alone: bool,
+}
+
+impl Model {
+    fn run(body: &[u8], limits: &Limits, keep_stray: bool) -> Vec<Seen> {
+        let mut model = Model {
+            max_event: limits.max_event_bytes.unwrap_or(u64::MAX),
+            max_field: limits.max_field_bytes.unwrap_or(u64::MAX),
+            keep_stray,
+            seen: Vec::new(),
+            ordinal: 0,
+            last_id: Vec::new(),
+            block: None,
+            size: 0,
+            data: None,
+            event: Vec::new(),
+            id: None,
+            retry: None,
+            stray: None,
+            alone: false,
+        };
+        match model.lines(body) {
+            Ok(()) => model.seen,
+            Err(fault) => {
+                model.seen.push(fault);
+                model.seen
+            }
+        }
+    }
+
+    fn lines(&mut self, body: &[u8]) -> Result<(), Seen> {
+        let mut at = if body.starts_with(b"\xEF\xBB\xBF") {
+            3
+        } else {
+            0
+        };
+        loop {
+            let rest = &body[at..];
+            match rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+                Some(0) => self.blank(),
+                Some(end) => self.line(&rest[..end], at as u64, true)?,
+                None => {
+                    self.line(rest, at as u64, false)?;
+                    break;
+                }
+            }
+            let end = rest
+                .iter()
+                .position(|byte| matches!(byte, b'\n' | b'\r'))
+                .unwrap();
+            at += end
+                + if rest[end..].starts_with(b"\r\n") {
+                    2
+                } else {
+                    1
+                };
+        }
+        Ok(())
+    }
+
+    fn fault(&self, name: &'static str, limit: u64, at: u64) -> Seen {
+        let offset = self.block.unwrap_or(at);
+        Seen::Fault {
+            name,
+            limit,
+            observed: limit + 1,
+            offset,
+            ordinal: self.ordinal,
+        }
+    }
+
+    fn line(&mut self, line: &[u8], at: u64, whole: bool) -> Result<(), Seen> {
+        let names = ["data", "event", "id", "retry"];
+        let colon = line.iter().position(|byte| *byte == b':');
+        let name = &line[..colon.unwrap_or(line.len())];
+        let known = names.iter().find(|known| known.as_bytes() == name);
+        let value = colon.map_or(&[][..], |colon| &line[colon + 1..]);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        let mut open = self.block.is_some();
+        match known {
+            Some(known) if whole || colon.is_some() => {
+                self.block.get_or_insert(at);
+                open = true;
+                match *known {
+                    "data" => {
+                        self.grow(value, whole, at)?;
+                        match &mut self.data {
+                            Some((data, _)) => {
+                                data.push(b'\n');
+                                data.extend_from_slice(value);
+                            }
+                            none => *none = Some((value.to_vec(), at)),
+                        }
+                    }
+                    "event" | "id" => {
+                        if value.len() as u64 > self.max_field {
+                            return Err(self.fault("max_field_bytes", self.max_field, at));
+                        }
+                        if whole && *known == "event" {
+                            self.event = value.to_vec();
+                        } else if whole && !value.contains(&0) {
+                            self.id = Some(value.to_vec());
+                        }
+                    }
+                    _ => {
+                        let digits = std::str::from_utf8(value)
+                            .ok()
+                            .filter(|v| v.bytes().all(|b| b.is_ascii_digit()));
+                        let time = digits
+                            .and_then(|v| v.parse::<u64>().ok())
+                            .filter(|v| *v <= i64::MAX as u64);
+                        if whole && time.is_some() {
+                            self.retry = time;
+                        }
+                    }
+                }
+            }
+            // Without its end the line may still become a field.
+            _ if !whole
+                && !line.is_empty()
+                && names.iter().any(|known| known.as_bytes().starts_with(line)) =>
+            {
+                open = true
+            }
+            _ if self.keep_stray && !line.is_empty() && line[0] != b':' => {
+                let blanks = line
+                    .iter()
+                    .take_while(|byte| matches!(byte, b' ' | b'\t'))
+                    .count();
+                if self.stray.is_none() && self.size + blanks as u64 > self.max_event {
+                    return Err(self.fault("max_event_bytes", self.max_event, at));
+                }
+                let begins = matches!(line.get(blanks), Some(b'{' | b'[' | b'<'));
+                if begins || self.stray.is_some() {
+                    self.block.get_or_insert(at);
+                    open = true;
+                    self.grow(line, whole, at)?;
+                    match &mut self.stray {
+                        Some((stray, _)) => {
+                            self.alone = false;
+                            stray.push(b'\n');
+                            stray.extend_from_slice(line);
+                        }
+                        none => {
+                            self.alone = self.data.is_none();
+                            *none = Some((line.to_vec(), at));
+                        }
+                    }
+                    let end = line.iter().rev().find(|byte| !matches!(byte, b' ' | b'\t'));
+                    if whole && self.alone && matches!(end, Some(b'}' | b']')) {
+                        self.give_stray();
+                        self.size = 0;
+                        if self.block == Some(at) {
+                            self.block = None;
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        if !whole {
+            let (data, stray) = (self.data.clone(), self.stray.clone());
+            self.seen.push(Seen::End {
+                open,
+                event: self.event.clone(),
+                data,
+                stray,
+                ordinal: self.ordinal,
+            });
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, value: &[u8], whole: bool, at: u64) -> Result<(), Seen> {
+        self.size += value.len() as u64 + u64::from(whole);
+        if self.size > self.max_event {
+            return Err(self.fault("max_event_bytes", self.max_event, at));
+        }
+        Ok(())
+    }
+
+    fn give_stray(&mut self) {
+        if let Some((data, offset)) = self.stray.take() {
+            self.seen.push(Seen::Stray {
+                data,
+                offset,
+                ordinal: self.ordinal,
+            });
+            self.ordinal += 1;
+        }
+    }
+
+    fn blank(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.last_id = id;
+        }
+        if let Some((data, offset)) = self.data.take() {
+            if self.stray.is_none() || !data.is_empty() {
+                let event = self.event.clone();
+                let (id, retry, ordinal) = (self.last_id.clone(), self.retry, self.ordinal);
+                self.seen.push(Seen::Frame {
+                    event,
+                    data,
+                    id,
+                    retry,
+                    offset,
+                    ordinal,
+                });
+                self.ordinal += 1;
+            }
+        }
+        self.give_stray();
+        self.event.clear();
+        self.retry = None;
+        self.size = 0;
+        self.block = None;
+    }
+}
+
+const PIECES: &[&str] = &[
+    "data: ",
+    "data:",
+    "data",
+    "event: ",
+    "event:x",
+    "id: ",
+    "id",
+    "retry: ",
+    "retry:12",
+    "\n",
+    "\n",
+    "\n\n",
+    "\r",
+    "\r\n",
+    ":",
+    ": c",
+    " ",
+    "\t",
+    "  ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "<",
+    "{\"a\":1}",
+    "[DONE]",
+    "x",
+    "da",
+    "dat",
+    "ev",
+    "i",
+    "re",
+    "\0",
+    "\u{e9}",
+    "\u{2028}",
+    "\u{feff}",
+    "abcdefgh",
+    "7",
+    "99999999999999999999",
+];
+
+fn body(random: &mut Random) -> Vec<u8> {
+    let mut body = Vec::new();
+    if random.below(8) == 0 {
+        body.extend_from_slice(&b"\xEF\xBB\xBF"[..random.below(4)]);
+    }
+    for _ in 0..random.below(40) {
+        body.extend_from_slice(PIECES[random.below(PIECES.len())].as_bytes());
+    }
+    body
+}
+
+fn pieces<'b>(body: &'b [u8], random: &mut Random) -> Vec<&'b [u8]> {
+    let mut rest = body;
+    let mut chunks = Vec::new();
+    while !rest.is_empty() {
+        let (chunk, tail) = rest.split_at(random.below(8).min(rest.len()));
+        chunks.push(chunk);
+        rest = tail;
+    }
+    chunks
+}
+
+#[test]
+fn as_the_model_says_in_any_chunking() {
+    let mut random = Random::new(1);
+    let mut faults = 0;
+    for round in 0..60_000 {
+        let body = body(&mut random);
+        let keep_stray = random.below(4) > 0;
+        let mut limits = Limits::default();
+        if random.below(2) == 0 {
+            limits.max_event_bytes = Some(random.below(24) as u64);
+            limits.max_field_bytes = Some(random.below(6) as u64);
+        }
+        let expected = Model::run(&body, &limits, keep_stray);
+        faults += usize::from(matches!(expected.last(), Some(Seen::Fault { .. })));
+        let shown = String::from_utf8_lossy(&body).into_owned();
+        let whole = run([body.as_slice()], &limits, keep_stray);
+        assert_eq!(
+            whole, expected,
+            "round {round}, whole: {shown:?} {limits:?}"
+        );
+        let single = run(body.chunks(1), &limits, keep_stray);
+        assert_eq!(
+            single, expected,
+            "round {round}, byte by byte: {shown:?} {limits:?}"
+        );
+        let cut = run(pieces(&body, &mut random), &limits, keep_stray);
+        assert_eq!(cut, expected, "round {round}, cut: {shown:?} {limits:?}");
+    }
+    assert!(faults > 5_000, "{faults} faults");
+}
+
+fn strays(body: &str) -> Vec<(String, bool)> {
+    let of = |item: &Seen| match item {
+        Seen::Frame { data, .. } => Some((String::from_utf8(data.clone()).unwrap(), false)),
+        Seen::Stray { data, .. } => Some((String::from_utf8(data.clone()).unwrap(), true)),
+        _ => None,
+    };
+    run([body.as_bytes()], &Limits::default(), true)
+        .iter()
+        .filter_map(of)
+        .collect()
+}
+
+fn stray(text: &str) -> (String, bool) {
+    (text.to_owned(), true)
+}
+
+fn frame(text: &str) -> (String, bool) {
+    (text.to_owned(), false)
+}
+
+#[test]
+fn stray_payloads() {
+    // An empty data line, and the payload without its prefix: one payload.
+    assert_eq!(
+        strays("data:\n {\"a\":1}\n\ndata: x\n\n"),
+        [stray(" {\"a\":1}"), frame("x")]
+    );
+    // After data that is not empty.
+    assert_eq!(strays("{\ndata: x\n}\n\n"), [frame("x"), stray("{\n}")]);
+    assert_eq!(strays("data: x\n[1]\n\n"), [frame("x"), stray("[1]")]);
+    // One-line documents do not wait.
+    assert_eq!(
+        strays("{\"a\":1}\n{\"b\":2} \n[DONE]\n"),
+        [stray("{\"a\":1}"), stray("{\"b\":2} "), stray("[DONE]")]
+    );
+    assert_eq!(strays("data: x\n\n[DONE]\n"), [frame("x"), stray("[DONE]")]);
+    // Lines of a longer one do, to the blank line; comments and fields are none of it.
+    assert_eq!(
+        strays("{\n \"a\": 1\n: c\nretry: 5\n}\n\n"),
+        [stray("{\n \"a\": 1\n}")]
+    );
+    assert_eq!(strays("<html>\n  <body>\n\n"), [stray("<html>\n  <body>")]);
+    assert_eq!(strays("noise\nnoise\n\nda: {}\n\n"), []);
+    assert_eq!(run([&b"{}\n\n"[..]], &Limits::default(), false).len(), 1);
+}
+
+#[test]
+fn caps_to_the_byte() {
+    let limits = Limits {
+        max_event_bytes: Some(100),
+        max_field_bytes: Some(10),
+        ..Limits::OFF
+    };
+    let outcome = |body: String| {
+        let seen = run([body.as_bytes()], &limits, true);
+        assert_eq!(run(body.as_bytes().chunks(1), &limits, true), seen);
+        seen.last().cloned().unwrap()
+    };
+    let event_fault = |offset, ordinal| Seen::Fault {
+        name: "max_event_bytes",
+        limit: 100,
+        observed: 101,
+        offset,
+        ordinal,
+    };
+    assert!(matches!(
+        outcome(format!("data: {}\n\n", "x".repeat(99))),
+        Seen::End { .. }
+    ));
+    assert!(matches!(
+        outcome(format!("data: {}", "x".repeat(100))),
+        Seen::End { .. }
+    ));
+    assert_eq!(
+        outcome(format!(":c\n\ndata: {}\n", "x".repeat(100))),
+        event_fault(4, 0)
+    );
+    assert_eq!(
+        outcome(format!("data: {}", "x".repeat(101))),
+        event_fault(0, 0)
+    );
+    assert_eq!(
+        outcome(format!(
+            "data: a\n\n:c\nzz\nevent: e\n{}",
+            "data\n".repeat(101)
+        )),
+        event_fault(15, 1)
+    );
+    assert_eq!(
+        outcome(format!("data\n\n{{{}", "\n".repeat(1) + &"x".repeat(99))),
+        event_fault(6, 1)
+    );
+    let field_fault = Seen::Fault {
+        name: "max_field_bytes",
+        limit: 10,
+        observed: 11,
+        offset: 0,
+        ordinal: 0,
+    };
+    assert!(matches!(
+        outcome("id: 1234567890\n\n".to_owned()),
+        Seen::End { .. }
+    ));
+    assert_eq!(outcome("id: 12345678901".to_owned()), field_fault);
+    assert_eq!(outcome("event: 12345678901\n".to_owned()), field_fault);
+    // What is not kept does not count.
+    for body in [":", "unknown: ", "retry: ", "datax: "] {
+        assert!(matches!(
+            outcome(body.to_owned() + &"9".repeat(1000)),
+            Seen::End { .. }
+        ));
+    }
+}
+
+#[test]
+fn the_end_inside_of_a_character() {
+    let mid = |body: &[u8]| {
+        let mut framer = Framer::new(&Limits::default(), false);
+        for byte in body {
+            framer.feed(&[*byte], &mut |_| Ok(())).unwrap();
+        }
+        framer.finish().mid_utf8
+    };
+    for body in [
+        &b"data: \xE2\x82"[..],
+        b"data: \xE2",
+        b"\xF0\x9F\x98",
+        b"x\xC3",
+        b"\xE2\x82\xAC\xE2",
+    ] {
+        assert!(mid(body), "{body:?}");
+    }
+    for body in [
+        &b""[..],
+        b"data: \xE2\x82\xAC",
+        b"\xF0\x9F\x98\x80",
+        b"\xE2\x82\n",
+        b"\x80\x80",
+        b"\xC0",
+        b"\xED\xA0",
+    ] {
+        assert!(!mid(body), "{body:?}");
+    }
+}
+
+#[test]
+fn a_fault_of_the_caller_ends_the_read() {
+    let mut framer = Framer::new(&Limits::default(), false);
+    let mut count = 0;
+    let result = framer.feed(b"data: a\n\ndata: b\n\n", &mut |_| {
+        count += 1;
+        Err(Fault::chunk(7))
+    });
+    assert_eq!(result, Err(Fault::chunk(7)));
+    assert_eq!(count, 1);
+}
+
+#[test]
+fn one_long_line_in_small_reads_takes_linear_time() {
+    let mut framer = Framer::new(&Limits::default(), true);
+    let mut frames = 0;
+    let mut on = |item: Item<'_>| {
+        let Item::Frame(frame) = item else { panic!() };
+        assert_eq!(frame.data.len(), 8 * 1024 * 1024);
+        frames += 1;
+        Ok(())
+    };
+    framer.feed(b"data: ", &mut on).unwrap();
+    for _ in 0..8 * 1024 * 1024 / 64 {
+        framer.feed(&[b'x'; 64], &mut on).unwrap();
+    }
+    framer.feed(b"\n\n", &mut on).unwrap();
+    assert_eq!(frames, 1);
+}

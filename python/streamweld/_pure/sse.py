@@ -14,7 +14,6 @@ tabs is `{`, `[` or `<`, and every such line up to the next blank one.
 from __future__ import annotations
 
 import codecs
-import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from streamweld._pure.frame import Frame, FramerLimit, Pending, Stray, as_bytes
@@ -394,7 +393,7 @@ class _Pieces:
 
 
 def _cap(limit: int | None) -> int:
-    return sys.maxsize if limit is None else limit
+    return _NO_CAP if limit is None else limit
 
 
 def _text(value: bytes) -> str:
@@ -408,6 +407,7 @@ def _is_cut(tail: bytes) -> bool:
     return bool(decoder.getstate()[0])
 
 
+_NO_CAP: Final = (1 << 63) - 1
 _WINDOW: Final = 65_536
 _MERGE: Final = 1_024
 _LF, _CR = b"\n\r"

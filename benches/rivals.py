@@ -1,0 +1,154 @@
+"""What streamweld is measured against: each reader takes reads (list[bytes]) and returns (text, calls).
+
+The baselines are what a good engineer writes by hand; they hold for conformant streams only. The helper is the
+official client's own, fed over its real transport interface. Floors do less than any reader can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import httpx
+import httpx2
+import httpx_sse
+import msgspec
+import openai
+import orjson
+
+Result = tuple[str, list[tuple[str, str, str]]]
+Reader = Callable[[list[bytes]], Result]
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, reads: Iterable[bytes]) -> None:
+        self._reads = reads
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._reads
+
+
+def _finish(text: list[str], calls: dict[int, list[object]]) -> Result:
+    out = [(str(call[0]), str(call[1]), "".join(call[2])) for _, call in sorted(calls.items())]  # type: ignore[arg-type]
+    return "".join(text), out
+
+
+def httpx_sse_orjson(reads: list[bytes]) -> Result:
+    """The loop of the httpx-sse README with orjson, one dict of calls by index."""
+    response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=_Body(reads))
+    text: list[str] = []
+    calls: dict[int, list[object]] = {}
+    for event in httpx_sse.EventSource(response).iter_sse():
+        if event.data == "[DONE]":
+            break
+        chunk = orjson.loads(event.data)
+        for choice in chunk["choices"]:
+            delta = choice["delta"]
+            content = delta.get("content")
+            if content:
+                text.append(content)
+            for entry in delta.get("tool_calls") or ():
+                call = calls.get(entry["index"])
+                if call is None:
+                    calls[entry["index"]] = [entry["id"], entry["function"]["name"], [entry["function"]["arguments"]]]
+                else:
+                    call[2].append(entry["function"]["arguments"])  # type: ignore[attr-defined]
+    return _finish(text, calls)
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Call(msgspec.Struct):
+    index: int
+    function: _Function
+    id: str | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice]
+
+
+_decoder = msgspec.json.Decoder(_Chunk)
+
+
+def split_msgspec(reads: list[bytes]) -> Result:
+    """Bytes split on the blank line and typed msgspec: the fastest Python that can be written."""
+    decode = _decoder.decode
+    text: list[str] = []
+    calls: dict[int, list[object]] = {}
+    rest = b""
+    for read in reads:
+        parts = (rest + read).split(b"\n\n")
+        rest = parts.pop()
+        for part in parts:
+            payload = part[6:]
+            if payload == b"[DONE]":
+                break
+            for choice in decode(payload).choices:
+                delta = choice.delta
+                if delta.content:
+                    text.append(delta.content)
+                if delta.tool_calls:
+                    for entry in delta.tool_calls:
+                        call = calls.get(entry.index)
+                        if call is None:
+                            calls[entry.index] = [entry.id, entry.function.name, [entry.function.arguments]]
+                        else:
+                            call[2].append(entry.function.arguments)  # type: ignore[attr-defined]
+    return _finish(text, calls)
+
+
+class _Body2(httpx2.SyncByteStream):
+    def __init__(self, reads: Iterable[bytes]) -> None:
+        self._reads = reads
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._reads
+
+
+def openai_stream_helper(reads: list[bytes]) -> Result:
+    """openai-python's own `.stream()` helper over a transport of its HTTP library that hands it the reads."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        del request
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Body2(reads))
+
+    client = openai.OpenAI(
+        api_key="none",
+        base_url="http://upstream.invalid/v1",
+        max_retries=0,
+        http_client=openai.DefaultHttpxClient(transport=httpx2.MockTransport(answer)),
+    )
+    with client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}]) as stream:
+        for _event in stream:
+            pass
+        message = stream.get_final_completion().choices[0].message
+    calls = [(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()]
+    return message.content or "", calls
+
+
+def floor_orjson(reads: list[bytes]) -> int:
+    """orjson.loads of every payload, nothing kept: no JSON reader in Python is faster than its parser."""
+    count = 0
+    for part in b"".join(reads).split(b"\n\n"):
+        payload = part[6:]
+        if payload and payload != b"[DONE]":
+            orjson.loads(payload)
+            count += 1
+    return count
+
+
+def floor_newlines(reads: list[bytes]) -> int:
+    """A memchr scan for the line ends: no framer is faster than finding its newlines."""
+    return sum(read.count(b"\n") for read in reads)

@@ -1,0 +1,126 @@
+"""Named, seeded stream shapes and the truth of each. Knows nothing of streamweld.
+
+A shape is named by what it looks like on the wire: the bytes are ours, to the shape of recorded ones.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+import orjson
+
+WORDS = ["the", "of", "and", "to", "in", "is", "that", "it", "for", "on", "with", "as", "was", "at", "by", "an", "be"]
+    "the of and to in is that it for on with as was at by an be this from or are not have but which you one all".split()
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One stream: its bytes as one piece an event, and what a right reader makes of them."""
+
+    name: str
+    events: list[bytes]
+    text: str = ""
+    calls: list[tuple[str, str, str]] = field(default_factory=list)
+    deltas: int = 0
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.events)
+
+    def reads(self, size: int | None) -> list[bytes]:
+        """The body as network reads: `None` is one event a read, 0 the whole body, else pieces of `size` bytes."""
+        if size is None:
+            return list(self.events)
+        body = self.body
+        if size == 0:
+            return [body]
+        return [body[at : at + size] for at in range(0, len(body), size)]
+
+
+def _chunk(delta: dict[str, object], finish: str | None = None) -> bytes:
+    chunk = {
+        "id": "chatcmpl-BvKz3mPq7RsT9uVwXyZ1aBcDeFgHi",
+        "object": "chat.completion.chunk",
+        "created": 1763712000,
+        "model": "gpt-4.1-mini-2025-04-14",
+        "service_tier": "default",
+        "system_fingerprint": "fp_5d58a6052a",
+        "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+        "usage": None,
+    }
+    return b"data: " + orjson.dumps(chunk) + b"\n\n"
+
+
+def _usage() -> bytes:
+    chunk = {
+        "id": "chatcmpl-BvKz3mPq7RsT9uVwXyZ1aBcDeFgHi",
+        "object": "chat.completion.chunk",
+        "created": 1763712000,
+        "model": "gpt-4.1-mini-2025-04-14",
+        "service_tier": "default",
+        "system_fingerprint": "fp_5d58a6052a",
+        "choices": [],
+        "usage": {"prompt_tokens": 50, "completion_tokens": 2000, "total_tokens": 2050},
+    }
+    return b"data: " + orjson.dumps(chunk) + b"\n\n"
+
+
+def short_text_deltas(count: int = 2000, seed: int = 1) -> Shape:
+    """W1: `count` text deltas of about five characters in OpenAI's envelope, about 300 bytes a chunk."""
+    rng = random.Random(seed)
+    pieces = [" " + rng.choice(WORDS) for _ in range(count)]
+    events = [_chunk({"role": "assistant", "content": "", "refusal": None})]
+    events += [_chunk({"content": piece}) for piece in pieces]
+    events += [_chunk({}, "stop"), _usage(), b"data: [DONE]\n\n"]
+    return Shape("short-text-deltas", events, text="".join(pieces), deltas=count)
+
+
+def _fragments(rng: random.Random, count: int) -> list[str]:
+    """`count` pieces of 4 to 12 characters that together are one JSON object."""
+    body = []
+    while sum(map(len, body)) < count * 8:
+        body.append(rng.choice(WORDS))
+    text = orjson.dumps({"path": "src/main.py", "content": " ".join(body)}).decode()
+    sizes = [rng.randint(4, 12) for _ in range(count - 1)]
+    out, at = [], 0
+    for size in sizes:
+        out.append(text[at : at + size])
+        at += size
+    out.append(text[at:])
+    return [piece for piece in out if piece]
+
+
+def parallel_tool_calls(style: str, calls: int = 4, fragments: int = 250, seed: int = 2) -> Shape:
+    """W2: parallel calls of many short fragments; `deepseek` repeats the id (and an empty name) in every chunk."""
+    rng = random.Random(seed)
+    events = [_chunk({"role": "assistant", "content": None})]
+    truth: list[tuple[str, str, str]] = []
+    deltas = 0
+    for index in range(calls):
+        call_id, name = f"call_{rng.getrandbits(80):020x}", f"write_file_{index}"
+        pieces = _fragments(rng, fragments)
+        header = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
+        events.append(_chunk({"tool_calls": [header]}))
+        for piece in pieces:
+            entry: dict[str, object] = {"index": index, "function": {"arguments": piece}}
+            if style == "deepseek":
+                entry = {
+                    "index": index,
+                    "id": call_id,
+                    "type": "function",
+                    "function": {"name": "", "arguments": piece},
+                }
+            events.append(_chunk({"tool_calls": [entry]}))
+            deltas += 1
+        truth.append((call_id, name, "".join(pieces)))
+    events += [_chunk({}, "tool_calls"), _usage(), b"data: [DONE]\n\n"]
+    return Shape(f"parallel-tool-calls-{style}", events, calls=truth, deltas=deltas)
+
+
+def all_shapes() -> list[Shape]:
+    return [short_text_deltas(), parallel_tool_calls("openai"), parallel_tool_calls("deepseek")]
+
+
+READS: dict[str, int | None] = {"one event": None, "1460 B": 1460, "16 KiB": 16384, "whole": 0}

@@ -1,0 +1,90 @@
+"""streamweld against hand loops, the official helper, the pure backend and floors: ratios of medians in one run.
+
+Every reader's result is compared with the shape's truth before it is timed; a wrong one is timed and marked `wrong`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benches.ours import events_per_feed, final_values
+from benches.race import race
+from benches.rivals import floor_newlines, floor_orjson, httpx_sse_orjson, openai_stream_helper, split_msgspec
+from benches.shapes import READS, Shape, all_shapes
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+    from benches.rivals import Reader
+
+SHAPES = {shape.name: shape for shape in all_shapes()}
+RIVALS: dict[str, Reader] = {
+    "httpx-sse + orjson": httpx_sse_orjson,
+    "split + msgspec": split_msgspec,
+    "openai .stream()": openai_stream_helper,
+}
+# How many times faster than each rival the native backend has to be: a list of events a feed, 16 KiB reads.
+TARGETS = {
+    "short-text-deltas": {"httpx-sse + orjson": 20, "split + msgspec": 8, "openai .stream()": 800},
+    "parallel-tool-calls-openai": {"httpx-sse + orjson": 8, "split + msgspec": 4, "openai .stream()": 400},
+    "parallel-tool-calls-deepseek": {"httpx-sse + orjson": 8, "split + msgspec": 4, "openai .stream()": 400},
+}
+
+
+def _right(reader: Reader, shape: Shape, reads: list[bytes]) -> bool:
+    return reader(reads) == (shape.text, shape.calls)
+
+
+def _contenders(shape: Shape, reads: list[bytes]) -> tuple[dict[str, partial[object]], set[str]]:
+    readers: dict[str, Reader] = {
+        "native": events_per_feed("native"),
+        "native, no events": final_values("native"),
+        "pure": events_per_feed("pure"),
+        **RIVALS,
+    }
+    wrong = {name for name, reader in readers.items() if not _right(reader, shape, reads)}
+    assert not wrong & {"native", "native, no events", "pure"}
+    runs: dict[str, partial[object]] = {name: partial(reader, reads) for name, reader in readers.items()}
+    runs["floor: orjson.loads"] = partial(floor_orjson, reads)
+    runs["floor: newlines"] = partial(floor_newlines, reads)
+    return runs, wrong
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("name", SHAPES)
+def test_against_rivals(name: str, read: str, benchmark: BenchmarkFixture, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = SHAPES[name]
+    reads = shape.reads(READS[read])
+    runs, wrong = _contenders(shape, reads)
+    laps = race(runs)
+    ours = laps["native"].median
+    with capsys.disabled():
+        print(f"\n{name}, reads of {read}, {shape.deltas} deltas")
+        for lap in sorted(laps.values(), key=lambda lap: lap.median):
+            note = "  wrong" if lap.name in wrong else ""
+            print(
+                f"  {lap.name:22} {lap.median / shape.deltas * 1e6:9.3f} us an event  {lap.median / ours:8.1f} x{note}"
+            )
+    for lap in laps.values():
+        benchmark.extra_info[lap.name] = {"ratio": lap.median / ours, "correct": lap.name not in wrong}
+    benchmark.pedantic(runs["native"], rounds=5, iterations=2)
+    if read == "16 KiB":
+        short = {rival: f"{laps[rival].median / ours:.1f} of {goal}" for rival, goal in TARGETS[name].items()}
+        assert all(laps[rival].median / ours >= goal for rival, goal in TARGETS[name].items()), short
+
+
+def test_final_values_only(benchmark: BenchmarkFixture) -> None:
+    """`parse(body)` of short text deltas, without events: 50 times the httpx-sse + orjson loop."""
+    shape = SHAPES["short-text-deltas"]
+    reads = shape.reads(0)
+    silent = final_values("native")
+    assert _right(silent, shape, reads)
+    assert _right(httpx_sse_orjson, shape, reads)
+    laps = race({"native": partial(silent, reads), "rival": partial(httpx_sse_orjson, reads)})
+    ratio = laps["rival"].median / laps["native"].median
+    benchmark.extra_info["ratio"] = ratio
+    benchmark.pedantic(silent, args=(reads,), rounds=5, iterations=2)
+    assert ratio >= 50, f"{ratio:.1f} of 50"

@@ -1,8 +1,8 @@
-"""Splits inline ``<think>`` reasoning out of a choice's text, piece by piece (opt-in, ``Policy(inline_reasoning=True)``).
+"""Splits inline `<think>` reasoning out of a choice's text, piece by piece (opt-in: `Policy(inline_reasoning=True)`).
 
-Sits between the chat decoder and the assembler's text channel. Knows tags and text, no chunk and no JSON. Four shapes are
-told apart (rows R5 to R8 of the quirk data): a tag cut over several pieces, a close whose opening the prompt template had
-already written, an opening that is never closed, and a block that repeats the reasoning sent in its own field.
+Sits between a decoder and the assembler's text channel. Knows tags and text, no chunk and no JSON. Four shapes are told
+apart: a tag cut over several pieces, a close whose opening the prompt template had already written, an opening that is
+never closed, and a block that repeats the reasoning sent in a field of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamweld._pure.assemble import Assembler
+
+    Take = Callable[[], str | None]  # gives metadata to the first event that asks for it
 
 OPEN = "<think>"
 CLOSE = "</think>"
@@ -40,15 +42,15 @@ class ThinkSplitter:
         self._held = ""
         self._inside = False
         self._seen_tag = False
-        self._text_sent = 0
+        self._text_sent = False
         self._twin = _Twin()
 
     def field(self, text: str) -> None:
         """Reasoning text that arrived in a field of its own; a block that repeats it is dropped."""
         self._twin.expect(text)
 
-    def feed(self, text: str, metadata: str | None) -> str | None:
-        """Split one piece of content; the metadata goes to the first event, and comes back if there was none."""
+    def feed(self, text: str, take: Take) -> None:
+        """Split one piece of content; metadata is taken by the first event, if there is one."""
         if self._held:
             text = self._held + text
             self._held = ""
@@ -59,22 +61,22 @@ class ThinkSplitter:
                 if keep:
                     self._held = text[len(text) - keep :]
                     text = text[: len(text) - keep]
-                return self._say(text, metadata)
+                self._say(text, take)
+                return
             before, text = text[:at], text[at + len(tag) :]
             if tag is CLOSE and not self._inside:
-                metadata = self._orphan(before, metadata)
+                self._orphan(before, take)
             else:
-                metadata = self._say(before, metadata)
+                self._say(before, take)
                 if tag is CLOSE and self._twin.close():
                     self._diagnose("reasoning_repeated")
                 self._inside = tag is OPEN
             self._seen_tag = True
-        return metadata
 
     def flush(self) -> None:
         """The choice says something else, or ends: what looked like the beginning of a tag is text after all."""
         held, self._held = self._held, ""
-        self._say(held, None)
+        self._say(held, no_metadata)
 
     def end(self) -> None:
         """The choice ends: an unclosed block that repeated a field so far is dropped like a closed one."""
@@ -100,28 +102,43 @@ class ThinkSplitter:
         keep = _held_length(text, OPEN)
         return keep if keep or self._seen_tag else _held_length(text, CLOSE)
 
-    def _say(self, text: str, metadata: str | None) -> str | None:
+    def _say(self, text: str, take: Take) -> None:
         if not text:
-            return metadata
+            return
         if self._inside:
             text = self._twin.novel(text)
-            if not text:
-                return metadata
-            self._assembler.reasoning(self._choice, "raw", text, metadata)
+            if text:
+                self._assembler.reasoning(self._choice, "raw", text, take())
         else:
-            self._text_sent += len(text)
-            self._assembler.text(self._choice, text, metadata)
-        return None
+            self._text_sent = True
+            self._assembler.text(self._choice, text, take())
 
-    def _orphan(self, before: str, metadata: str | None) -> str | None:
-        if before:
-            self._text_sent += len(before)
-            self._assembler.text(self._choice, before, metadata)
-            metadata = None
+    def _orphan(self, before: str, take: Take) -> None:
+        self._say(before, take)
         if self._text_sent:
-            self._assembler.retype_text(self._choice, self._text_sent)
+            self._assembler.retype_text(self._choice)
         self._diagnose("orphan_think_close")
-        return metadata
+
+
+def no_metadata() -> None:
+    """For text that carries none."""
+
+
+def split_whole(text: str) -> tuple[str, str]:
+    """The reasoning and the rest of a whole text."""
+    reasoning: list[str] = []
+    rest: list[str] = []
+    opening, closing = text.find(OPEN), text.find(CLOSE)
+    if closing >= 0 and (opening < 0 or closing < opening):
+        reasoning.append(text[:closing])
+        text = text[closing + len(CLOSE) :]
+    while True:
+        before, found, text = text.partition(OPEN)
+        rest.append(before)
+        if not found:
+            return "".join(reasoning), "".join(rest)
+        block, _, text = text.partition(CLOSE)
+        reasoning.append(block)
 
 
 class _Twin:

@@ -1,0 +1,86 @@
+"""The members of a chat chunk that nobody models: kept as sent, joined into one raw JSON object, handed on once.
+
+Knows which members are modelled (`_spec/dialects.json`) and the levels of a chunk. Knows no events, builds no values.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.json_door import Path, Payload
+
+Raw = dict[str, str]  # member -> its text on the wire
+
+CHUNK_FIELDS = frozenset(DIALECTS["chat"]["envelope_fields"])
+CHOICE_FIELDS = frozenset(DIALECTS["chat"]["choice_fields"])
+DELTA_FIELDS = frozenset(DIALECTS["chat"]["delta_fields"])
+CALL_FIELDS = frozenset(DIALECTS["chat"]["call_fields"])
+FUNCTION_FIELDS = frozenset(DIALECTS["chat"]["function_fields"])
+CUSTOM_FIELDS = frozenset(DIALECTS["chat"]["custom_fields"])
+IMAGE_FIELDS = frozenset(DIALECTS["chat"]["image_fields"])
+
+# Keys are the sender's: how many are remembered must not grow with the stream.
+_REMEMBERED = 64
+
+
+def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
+    """The unmodelled members of one object, null ones aside, in wire order."""
+    if modelled.issuperset(value):
+        return {}
+    if all(value[key] is None for key in value.keys() - modelled):
+        return {}
+    members = payload.members(*path)
+    return {key: raw for key, raw in members.items() if key not in modelled and raw != "null"}
+
+
+def as_object(members: Mapping[str, str]) -> str | None:
+    """One raw JSON object of members, or None where there is none."""
+    if not members:
+        return None
+    return "{" + ",".join(f"{json.dumps(key)}:{raw}" for key, raw in members.items()) + "}"
+
+
+class ChunkMembers:
+    """Chunk-level members repeat in every chunk; only a first or a changed one is news."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: Raw = {}
+
+    def news(self, members: Raw) -> Raw:
+        """Those that differ from the last one seen under their key."""
+        fresh: Raw = {}
+        seen = self._seen
+        for key, raw in members.items():
+            if seen.get(key) == raw:
+                continue
+            fresh[key] = raw
+            if key in seen or len(seen) < _REMEMBERED:
+                seen[key] = raw
+        return fresh
+
+
+class Carry:
+    """The unmodelled members of one choice's entry: its first event takes them, with those of the chunk."""
+
+    __slots__ = ("_chunk", "members")
+
+    def __init__(self, chunk: Raw, members: Raw) -> None:
+        self._chunk = chunk  # shared by the choices of a chunk: the first event of all of them takes it
+        self.members = members  # of the choice, then of the delta: the inner level wins
+
+    def take(self) -> str | None:
+        """What the event at hand carries."""
+        if not self._chunk and not self.members:
+            return None
+        taken = as_object({**self._chunk, **self.members})
+        self._chunk.clear()
+        self.members.clear()
+        return taken

@@ -1,0 +1,98 @@
+"""From the data of one event to the JSON documents in it, also where the data is not one JSON document.
+
+The rungs are tried only when the data as it stands is not JSON, and never under `strict`. Knows the door and the form
+of a payload; knows no dialect, no events and no policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from streamweld._pure.json_door import JsonFault, Payload, parse
+
+WHITE = " \t\n\r\x0c"
+MARKER = "[DONE]"
+
+# A broken line can hold many beginnings of a tail; at most one of them reaches the end as one document.
+_TAIL_TRIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """What the ladder found: documents, or plain text, or nothing."""
+
+    rung: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
+    lines: tuple[str, ...] = ()  # json_lines: what each line holds, trimmed, comments and blanks left out
+    documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole ones behind the broken one
+
+
+def climb(text: str, max_depth: int | None, *, finished: bool = True) -> Climb:
+    """Try the rungs in order on a trimmed text that is not JSON. An unfinished event is never plain text or a tail."""
+    lines = text.split("\n")
+    if len(lines) > 1:
+        documents = _each_line(lines, max_depth)
+        if documents:
+            return Climb("json_lines", lines=documents)
+        joined = _whole("".join(lines), max_depth)
+        if joined is not None:
+            return Climb("lines_joined", documents=(joined,))
+    tails = _tails(lines, max_depth)
+    if tails:
+        return Climb("recovered_tail", documents=tails)
+    if finished and text[0] not in "{[":
+        return Climb("text")
+    return Climb("none")
+
+
+def _each_line(lines: list[str], max_depth: int | None) -> tuple[str, ...]:
+    """The lines, if every one is a whole document, the marker, null or a comment, and there is a document."""
+    kept: list[str] = []
+    documents = 0
+    for line in lines:
+        line = line.strip(WHITE)
+        if not line or line.startswith(":"):
+            continue
+        if line != MARKER and line != "null":
+            if _whole(line, max_depth) is None:
+                return ()
+            documents += 1
+        kept.append(line)
+    return tuple(kept) if documents else ()
+
+
+def _tails(lines: list[str], max_depth: int | None) -> tuple[Payload, ...]:
+    """Whole documents behind a broken one: later lines, and what follows a `data:` inside a line."""
+    found: list[Payload] = []
+    broken = False
+    for line in lines:
+        line = line.strip(WHITE)
+        document = _whole(line, max_depth)
+        if document is None:
+            document, broken = _glued(line, max_depth), True
+        if document is not None and broken:
+            found.append(document)
+    return tuple(found)
+
+
+def _glued(line: str, max_depth: int | None) -> Payload | None:
+    end = len(line)
+    for _ in range(_TAIL_TRIES):
+        at = line.rfind("data:", 0, end)
+        if at <= 0:
+            return None
+        document = _whole(line[at + len("data:") :].lstrip(" "), max_depth)
+        if document is not None:
+            return document
+        end = at
+    return None
+
+
+def _whole(text: str, max_depth: int | None) -> Payload | None:
+    """The document that a text is, if it is an object or an array."""
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        return parse(text, max_depth)
+    except JsonFault:
+        return None

@@ -1,0 +1,428 @@
+"""One stream, bytes to events: framer, ladder, detection, decoder, assembler, in this order, and the end of input.
+
+Knows the order of the stages, where every payload stands, and that after a fault nothing more is fed.
+Knows no member of a chunk and no rule of a tool call. The twin of `rust/core/src/parser.rs`; same names, same places.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from streamweld._pure.assemble import Assembler
+from streamweld._pure.dialect import detect, seen
+from streamweld._pure.dialect.chat import ChatDecoder
+from streamweld._pure.json_door import JsonFault, Payload, parse, replace_lone_surrogates
+from streamweld._pure.ladder import MARKER, WHITE, Climb, climb
+from streamweld._pure.out import Out
+from streamweld._pure.sse import Frame, Framer, FramerLimit, Pending, Stray, as_bytes
+from streamweld._spec import DIALECTS
+from streamweld.errors import ParserBusy, StreamError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld.events import Diagnostic, Event
+
+BODY_HEAD = 512  # bytes of a body that is no event stream
+
+_DECODERS = {"chat": ChatDecoder}
+_FIELDS = (b"data", b"event", b"id", b"retry")
+_KEEP_ALIVE: frozenset[str] = frozenset(DIALECTS["chat"]["keepalive_events"])
+_BOM = b"\xef\xbb\xbf"
+
+_T = TypeVar("_T")
+
+
+class Parser:
+    """Bytes of one response in, events out."""
+
+    __slots__ = (
+        "_assembler",
+        "_closed",
+        "_config",
+        "_content_type",
+        "_decoder",
+        "_done",
+        "_drops_duplicates",
+        "_failed",
+        "_framer",
+        "_head",
+        "_ladder",
+        "_lock",
+        "_max_depth",
+        "_max_events",
+        "_max_stream",
+        "_ordinal",
+        "_out",
+        "_previous",
+        "_said_after_done",
+        "dialect",
+    )
+
+    def __init__(self, dialect: str, config: Mapping[str, Any]) -> None:
+        limits: Mapping[str, int | None] = config["limits"]
+        self.dialect: str | None = None
+        self._config = config
+        self._lock = allocate_lock()
+        self._out = Out(config)
+        self._assembler = Assembler(config, self._out)
+        self._framer = Framer(limits, keep_stray=True)
+        self._decoder: ChatDecoder | None = None
+        self._ladder = config["base"] != "strict"
+        self._drops_duplicates: bool = config["switches"]["duplicate_payload"] == "drop"
+        self._content_type: str | None = config["content_type"]
+        self._max_depth = limits["max_json_depth"]
+        self._max_events = limits["max_events"]
+        self._max_stream = limits["max_stream_bytes"]
+        self._ordinal = 0
+        self._head = b""
+        self._previous: bytes | None = None
+        self._done = False
+        self._said_after_done = False
+        self._closed = False
+        self._failed = False
+        if dialect != "auto":
+            if dialect not in _DECODERS:
+                raise UsageError(f"dialect {dialect!r} cannot be read")
+            self._speak(dialect)
+
+    # What the caller may do
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Event]:
+        """Take the next bytes; the events of this call."""
+        self._enter()
+        try:
+            return self._fed(as_bytes(data))
+        finally:
+            self._lock.release()
+
+    def feed_silent(self, data: bytes | bytearray | memoryview) -> None:
+        """The same, for a caller who wants no events."""
+        self._enter()
+        try:
+            self._out.silent = True
+            self._fed(as_bytes(data))
+        finally:
+            self._out.silent = False
+            self._lock.release()
+
+    def close(self) -> list[Event]:
+        """The input has ended: the last events. After a fault or a second time there is nothing left to say."""
+        self._enter()
+        try:
+            return self._ended()
+        finally:
+            self._lock.release()
+
+    def close_silent(self) -> None:
+        self._enter()
+        try:
+            self._out.silent = True
+            self._ended()
+        finally:
+            self._out.silent = False
+            self._lock.release()
+
+    def snapshot(self) -> tuple[list[Event], str, int]:
+        """The events that rebuild the answer so far, how complete it is, and how many diagnostics were not kept."""
+        self._enter()
+        try:
+            if not self._closed and not self._failed:
+                completeness = "open"
+            else:
+                completeness = self._assembler.completeness
+                if completeness == "open":
+                    completeness = "truncated"
+            return self._assembler.snapshot(), completeness, self._out.diagnostics_dropped
+        finally:
+            self._lock.release()
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """The diagnostics that were kept."""
+        return list(self._out.diagnostics)
+
+    # One call
+
+    def _enter(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise ParserBusy("another call into this parser is running")
+
+    def _fed(self, data: bytes) -> list[Event]:
+        if self._closed or self._failed:
+            raise UsageError("the parser is closed" if self._closed else "the parser has raised; it reads no more")
+        return self._guarded(self._read, data)
+
+    def _ended(self) -> list[Event]:
+        if self._closed or self._failed:
+            self._closed = True
+            return []
+        self._closed = True
+        return self._guarded(self._end, None)
+
+    def _guarded(self, step: Callable[[_T], None], argument: _T) -> list[Event]:
+        """Run a step; a fault takes the events with it and is the last thing that happens."""
+        out = self._out
+        try:
+            step(argument)
+        except StreamError as fault:
+            self._failed = True
+            fault.events = out.take()
+            raise
+        except Exception as bug:
+            self._failed = True
+            broken = out.fault("InternalError", "internal", type(bug).__name__)
+            broken.events = out.take()
+            raise broken from bug
+        except BaseException:
+            # An interrupt leaves the stages half way.
+            self._failed = True
+            raise
+        return out.take()
+
+    # Bytes to payloads
+
+    def _read(self, data: bytes) -> None:
+        if self._ordinal == 0 and len(self._head) < BODY_HEAD:
+            self._head += data[: BODY_HEAD - len(self._head)]
+        room = None if self._max_stream is None else self._max_stream - self._framer.total
+        over = room is not None and len(data) > room
+        try:
+            items = self._framer.feed(data[:room] if over else data)
+        except FramerLimit as hit:
+            for item in hit.items:
+                self._item(item)
+            self._place(hit.offset, self._ordinal)
+            raise self._out.limit(hit.limit_name, hit.limit) from None
+        for item in items:
+            self._item(item)
+        if over and self._max_stream is not None:
+            self._place(self._max_stream, self._ordinal)
+            raise self._out.limit("max_stream_bytes", self._max_stream)
+
+    def _place(self, offset: int, ordinal: int, event: str = "message", data: bytes = b"") -> None:
+        """Where everything that is said from here on belongs."""
+        out = self._out
+        out.offset = offset
+        out.ordinal = ordinal
+        out.event_type = None if event == "message" else event
+        out.payload = data
+
+    def _item(self, item: Frame | Stray) -> None:
+        if isinstance(item, Frame):
+            self._payload(item.data, item.event, item.offset, stray=False)
+        else:
+            self._payload(item.data, "message", item.offset, stray=True)
+
+    def _payload(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
+        """One dispatched payload, at its place."""
+        out = self._out
+        ordinal = self._ordinal
+        self._place(offset, ordinal, event, data)
+        if self._max_events is not None and ordinal >= self._max_events:
+            raise out.limit("max_events", self._max_events)
+        self._ordinal = ordinal + 1
+        if event in _KEEP_ALIVE:
+            return
+        try:
+            text, broken = data.decode(), False
+        except UnicodeDecodeError:
+            text, broken = data.decode("utf-8", "replace"), True
+        text = text.strip(WHITE)
+        if not text:
+            return
+        if self._done:
+            self._after_done(text)
+            return
+        if broken:
+            out.diagnose("invalid_utf8")
+        if stray and ordinal == 0 and text[0] == "<":
+            raise self._no_stream(self._head[: offset + len(data)])
+        if self._drops_duplicates:
+            if data == self._previous and text != MARKER:
+                out.diagnose("duplicate_payload")
+                return
+            self._previous = data
+        if self._word(text, stray=stray):
+            return
+        try:
+            payload = parse(text, self._max_depth)
+        except JsonFault as fault:
+            self._climb(text, data, event, fault, stray=stray)
+            return
+        self._document(payload, data, event, stray=stray, first=ordinal == 0)
+
+    def _word(self, text: str, *, stray: bool = False) -> bool:
+        """A payload that is no document: the marker, null, or a comment."""
+        if text == MARKER:
+            if stray:
+                self._out.diagnose("stray_payload")
+            self._finish()
+            return True
+        if text == "null":
+            self._out.diagnose("null_payload")
+            return True
+        if text[0] == ":":
+            self._out.diagnose("comment_as_data")
+            return True
+        return False
+
+    def _climb(self, text: str, data: bytes, event: str, fault: JsonFault, *, stray: bool) -> None:
+        """The payload is not JSON as it stands."""
+        out = self._out
+        if fault.reason == "too_deep" and self._max_depth is not None:
+            raise out.limit("max_json_depth", self._max_depth)
+        found = climb(text, self._max_depth) if self._ladder else None
+        if found is None or found.rung == "none":
+            if out.action("malformed_json") == "raise":
+                raise out.fault("ChunkDecodeError", "malformed_json", pos=fault.pos + _leading(data))
+            out.diagnose("malformed_json")
+            return
+        if stray:
+            out.diagnose("stray_payload")
+        if found.rung == "text":
+            (self._decoder or self._speak_of_errors()).text(replace_lone_surrogates(text), data)
+            return
+        self._climbed(found, data, event)
+
+    def _climbed(self, found: Climb, data: bytes, event: str) -> None:
+        if found.rung == "json_lines":
+            documents = sum(line[0] in "{[" for line in found.lines)
+            self._out.diagnose("json_lines", detail=str(documents))
+            for line in found.lines:
+                if self._done:
+                    self._after_done(line)
+                elif not self._word(line):
+                    self._document(parse(line, self._max_depth), line.encode(), event)
+            return
+        self._out.diagnose(found.rung)
+        for payload in found.documents:
+            self._document(payload, data, event, recovered=found.rung == "recovered_tail")
+
+    def _document(
+        self,
+        payload: Payload,
+        data: bytes,
+        event: str,
+        *,
+        stray: bool = False,
+        first: bool = False,
+        recovered: bool = False,
+    ) -> None:
+        """One JSON document, to its dialect's decoder."""
+        decoder = self._decoder
+        if decoder is None:
+            decoder = self._detected(payload, event)
+        whole = False
+        if stray:
+            whole = first and decoder.is_body(payload.value)
+            self._out.diagnose("body_not_streamed" if whole else "stray_payload")
+        decoder.decode(payload, data, event, recovered=recovered)
+        if whole and not self._done:
+            self._finish()
+
+    def _after_done(self, text: str) -> None:
+        if text == MARKER or text[0] == ":" or self._said_after_done:
+            return
+        self._said_after_done = True
+        self._out.diagnose("data_after_done")
+
+    def _finish(self) -> None:
+        """The terminal marker, or what stands for it."""
+        self._done = True
+        if self._decoder is not None:
+            self._decoder.flush()
+        self._assembler.done()
+
+    # Which decoder
+
+    def _detected(self, payload: Payload, event: str) -> ChatDecoder:
+        dialect = detect(payload.value, event)
+        if dialect not in _DECODERS:
+            names = [replace_lone_surrogates(name) for name in seen(payload.value, payload.text)]
+            raise self._out.fault("UnknownDialect", "unknown_dialect", dialect or "", seen=tuple(names))
+        return self._speak(dialect)
+
+    def _speak_of_errors(self) -> ChatDecoder:
+        """For a plain-text error before any dialect was seen: that tells no dialect."""
+        return ChatDecoder(self._config, self._assembler, self._out)
+
+    def _speak(self, dialect: str) -> ChatDecoder:
+        self.dialect = dialect
+        self._decoder = _DECODERS[dialect](self._config, self._assembler, self._out)
+        return self._decoder
+
+    # The end of input
+
+    def _end(self, _: None) -> None:
+        pending = self._framer.finish()
+        rest = "nothing" if pending is None else self._last(pending)
+        if self._ordinal == 0 and rest != "mid_event" and _is_foreign(self._head):
+            raise self._no_stream(self._head)
+        self._place(self._framer.total, self._ordinal)
+        if self._decoder is not None:
+            self._decoder.flush()
+        self._assembler.end("empty" if self._ordinal == 0 and rest == "nothing" else rest)
+
+    def _last(self, pending: Pending) -> str:
+        """What the input ends inside of. An unfinished event that is whole is used, and leaves nothing."""
+        rest = "nothing" if pending.data or pending.stray or not pending.open else "mid_event"
+        if pending.data and not self._used(pending.data, pending.event, pending.offset, stray=False):
+            rest = "mid_event"
+        if pending.stray and not self._used(pending.stray, "message", pending.stray_offset, stray=True):
+            rest = "mid_event"
+        return "mid_utf8" if rest == "mid_event" and pending.mid_utf8 else rest
+
+    def _used(self, data: bytes, event: str, offset: int, *, stray: bool) -> bool:
+        """Whether an unfinished event says something whole, or nothing at all."""
+        text = data.decode("utf-8", "replace").strip(WHITE)
+        if not text or text[0] == ":" or event in _KEEP_ALIVE:
+            return True
+        if stray and text[0] == "<":
+            # Markup has no end of its own.
+            self._payload(data, event, offset, stray=True)
+            return True
+        found: Climb | None = None
+        if text != MARKER and not self._done:
+            if text[0] not in "{[":
+                return False
+            try:
+                parse(text, self._max_depth)
+            except JsonFault as fault:
+                # Too deep is too deep, whole or not; else a broken last event is a cut one.
+                if fault.reason != "too_deep":
+                    found = climb(text, self._max_depth, finished=False) if self._ladder else None
+                    if found is None or found.rung == "none":
+                        return False
+        if not stray and not self._done:
+            self._place(offset, self._ordinal, event, data)
+            self._out.diagnose("unterminated_event")
+        self._payload(data, event, offset, stray=stray)
+        return True
+
+    def _no_stream(self, head: bytes) -> StreamError:
+        """There is a body, but it is something else; it is told from its beginning."""
+        self._place(0, 0)
+        return self._out.fault(
+            "NotAnEventStream", "not_an_event_stream", body_head=head, content_type=self._content_type, raw=head
+        )
+
+
+def _is_foreign(head: bytes) -> bool:
+    """Whether a body without any payload holds lines that an event stream does not have."""
+    lines = head.removeprefix(_BOM).replace(b"\r", b"\n").split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        name, colon, _ = line.partition(b":")
+        if not line.strip() or line[:1] == b":" or name in _FIELDS:
+            continue
+        # The last line may be cut inside its field name.
+        if number == len(lines) and not colon and any(field.startswith(name) for field in _FIELDS):
+            continue
+        return True
+    return False
+
+
+def _leading(data: bytes) -> int:
+    """How many bytes of white space stand before a payload."""
+    return len(data) - len(data.lstrip(WHITE.encode()))

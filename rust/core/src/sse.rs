@@ -746,7 +746,8 @@ fn ends_inside_a_sequence(tail: &[u8]) -> bool {
 
 /// The text of bytes, with U+FFFD for each maximal broken part; true where there was one.
 pub fn decode_utf8(bytes: &[u8]) -> (Cow<'_, str>, bool) {
-    let text = String::from_utf8_lossy(bytes);
-    let replaced = matches!(text, Cow::Owned(_));
-    (text, replaced)
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (Cow::Borrowed(text), false),
+        Err(_) => (String::from_utf8_lossy(bytes), true),
+    }
 }

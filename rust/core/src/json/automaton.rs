@@ -65,6 +65,8 @@ enum State {
     Broken(Problem),
 }
 
+const SYNTAX: State = State::Broken(Problem::Syntax);
+
 /// The state of the verdict. A copy of it is a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Automaton {
@@ -72,8 +74,8 @@ pub struct Automaton {
     stack: u128,
     number: Magnitude,
     pos: u64,
-    /// What is left of `true`, `false` or `null`.
-    literal: &'static [u8],
+    /// What is left of `true`, `false` or `null`, the next letter lowest.
+    literal: u32,
     hex: u16,
     hex_digits: u8,
     /// The string that is being read is a key.
@@ -99,7 +101,7 @@ impl Automaton {
             stack: 0,
             number: Magnitude::ZERO,
             pos: 0,
-            literal: b"",
+            literal: 0,
             hex: 0,
             hex_digits: 0,
             key: false,
@@ -115,9 +117,14 @@ impl Automaton {
 
     /// Takes the next piece. Once broken, nothing changes any more.
     pub fn feed(&mut self, bytes: &[u8]) -> Status {
+        if self.is_broken() {
+            return self.status();
+        }
+        // The state lives in a local over the loop: through memory it would cost more than all the rest.
+        let mut state = self.state;
         let mut rest = bytes;
         loop {
-            if self.state == State::String {
+            if state == State::String {
                 let run = plain_run(rest);
                 rest = rest.get(run..).unwrap_or_default();
                 if run > 0 {
@@ -127,16 +134,14 @@ impl Automaton {
             let Some((&byte, tail)) = rest.split_first() else {
                 break;
             };
-            if let Err(problem) = self.step(byte) {
-                if !matches!(self.state, State::Broken(_)) {
-                    self.pos += (bytes.len() - rest.len()) as u64;
-                    self.state = State::Broken(problem);
-                }
-                return self.status();
+            state = self.step(state, byte);
+            if matches!(state, State::Broken(_)) {
+                break;
             }
             rest = tail;
         }
-        self.pos += bytes.len() as u64;
+        self.state = state;
+        self.pos += (bytes.len() - rest.len()) as u64;
         self.status()
     }
 
@@ -231,224 +236,202 @@ impl Automaton {
         self.high = false;
     }
 
+    /// The state after this byte.
     #[inline]
-    fn step(&mut self, byte: u8) -> Result<(), Problem> {
-        match self.state {
+    fn step(&mut self, state: State, byte: u8) -> State {
+        match state {
             State::String => self.string(byte),
             State::After => self.after(byte),
-            State::Value => self.value(byte),
+            State::Value => self.value(state, byte),
             State::FirstItem if byte == b']' => self.close(),
-            State::FirstItem => self.value(byte),
+            State::FirstItem => self.value(state, byte),
             State::FirstKey if byte == b'}' => self.close(),
-            State::FirstKey | State::Key => {
-                if byte == b'"' {
-                    self.key = true;
-                    self.state = State::String;
-                    return Ok(());
-                }
-                white(byte)
+            State::FirstKey | State::Key if byte == b'"' => {
+                self.key = true;
+                State::String
             }
-            State::Colon => {
-                if byte == b':' {
-                    self.state = State::Value;
-                    return Ok(());
-                }
-                white(byte)
-            }
+            State::Colon if byte == b':' => State::Value,
+            State::FirstKey | State::Key | State::Colon => white(state, byte),
             State::Escape => self.escape(byte),
             State::Hex => self.hex(byte),
             State::Literal => self.literal(byte),
-            State::Broken(problem) => Err(problem),
-            _ => self.number(byte),
+            State::Broken(_) => state,
+            _ => self.number(state, byte),
         }
     }
 
-    fn value(&mut self, byte: u8) -> Result<(), Problem> {
-        let (state, root) = match byte {
+    #[inline]
+    fn value(&mut self, state: State, byte: u8) -> State {
+        let (next, root) = match byte {
             b'"' => {
                 self.key = false;
                 (State::String, Root::String)
             }
-            b'{' => return self.open(Root::Object, State::FirstKey),
-            b'[' => return self.open(Root::Array, State::FirstItem),
+            b'{' => (self.open(State::FirstKey), Root::Object),
+            b'[' => (self.open(State::FirstItem), Root::Array),
             b'-' | b'0'..=b'9' => {
                 self.number = Magnitude::ZERO;
                 (self.first_digit(byte), Root::Number)
             }
-            b't' => {
-                self.literal = b"rue";
-                (State::Literal, Root::Literal)
-            }
-            b'f' => {
-                self.literal = b"alse";
-                (State::Literal, Root::Literal)
-            }
-            b'n' => {
-                self.literal = b"ull";
-                (State::Literal, Root::Literal)
-            }
-            _ => return white(byte),
+            b't' => (self.first_letter(b"rue\0"), Root::Literal),
+            b'f' => (self.first_letter(b"alse"), Root::Literal),
+            b'n' => (self.first_letter(b"ull\0"), Root::Literal),
+            _ => return white(state, byte),
         };
-        self.state = state;
         self.root.get_or_insert(root);
-        Ok(())
+        next
     }
 
-    fn open(&mut self, root: Root, state: State) -> Result<(), Problem> {
+    fn open(&mut self, state: State) -> State {
         if self.depth >= self.max_depth {
-            return Err(Problem::TooDeep);
+            return State::Broken(Problem::TooDeep);
         }
         self.depth += 1;
-        self.stack = (self.stack << 1) | u128::from(root == Root::Object);
-        self.state = state;
-        self.root.get_or_insert(root);
-        Ok(())
+        self.stack = (self.stack << 1) | u128::from(state == State::FirstKey);
+        state
     }
 
-    fn close(&mut self) -> Result<(), Problem> {
+    fn close(&mut self) -> State {
         self.depth -= 1;
         self.stack >>= 1;
-        self.state = State::After;
-        Ok(())
+        State::After
     }
 
-    fn after(&mut self, byte: u8) -> Result<(), Problem> {
-        if self.depth == 0 {
-            return white(byte);
-        }
+    #[inline]
+    fn after(&mut self, byte: u8) -> State {
         match byte {
-            b',' if self.in_object() => self.state = State::Key,
-            b',' => self.state = State::Value,
-            b'}' if self.in_object() => return self.close(),
-            b']' if !self.in_object() => return self.close(),
-            _ => return white(byte),
+            _ if self.depth == 0 => white(State::After, byte),
+            b',' if self.in_object() => State::Key,
+            b',' => State::Value,
+            b'}' if self.in_object() => self.close(),
+            b']' if !self.in_object() => self.close(),
+            _ => white(State::After, byte),
         }
-        Ok(())
     }
 
-    fn string(&mut self, byte: u8) -> Result<(), Problem> {
+    #[inline]
+    fn string(&mut self, byte: u8) -> State {
         match byte {
             b'"' => {
                 self.break_pair();
-                self.state = if self.key { State::Colon } else { State::After };
+                if self.key { State::Colon } else { State::After }
             }
-            b'\\' => self.state = State::Escape,
+            b'\\' => State::Escape,
             // The run before ended here, so this is a control character.
-            _ => return Err(Problem::Syntax),
+            _ => SYNTAX,
         }
-        Ok(())
     }
 
-    fn escape(&mut self, byte: u8) -> Result<(), Problem> {
+    fn escape(&mut self, byte: u8) -> State {
         match byte {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
                 self.break_pair();
-                self.state = State::String;
+                State::String
             }
             b'u' => {
                 self.hex = 0;
                 self.hex_digits = 0;
-                self.state = State::Hex;
+                State::Hex
             }
-            _ => return Err(Problem::Syntax),
+            _ => SYNTAX,
         }
-        Ok(())
     }
 
-    fn hex(&mut self, byte: u8) -> Result<(), Problem> {
-        let digit = char::from(byte).to_digit(16).ok_or(Problem::Syntax)?;
+    fn hex(&mut self, byte: u8) -> State {
+        let Some(digit) = char::from(byte).to_digit(16) else {
+            return SYNTAX;
+        };
         self.hex = (self.hex << 4) | (digit as u16);
         self.hex_digits += 1;
-        if self.hex_digits == 4 {
-            self.state = State::String;
-            match self.hex {
-                0xD800..=0xDBFF => {
-                    self.break_pair();
-                    self.high = true;
-                }
-                0xDC00..=0xDFFF => {
-                    self.lone_surrogate |= !self.high;
-                    self.high = false;
-                }
-                _ => self.break_pair(),
-            }
+        if self.hex_digits < 4 {
+            return State::Hex;
         }
-        Ok(())
+        match self.hex {
+            0xD800..=0xDBFF => {
+                self.break_pair();
+                self.high = true;
+            }
+            0xDC00..=0xDFFF => {
+                self.lone_surrogate |= !self.high;
+                self.high = false;
+            }
+            _ => self.break_pair(),
+        }
+        State::String
     }
 
-    fn literal(&mut self, byte: u8) -> Result<(), Problem> {
-        match self.literal.split_first() {
-            Some((&expected, rest)) if expected == byte => {
-                self.literal = rest;
-                if rest.is_empty() {
-                    self.state = State::After;
-                }
-                Ok(())
-            }
-            _ => Err(Problem::Syntax),
+    fn first_letter(&mut self, rest: &[u8; 4]) -> State {
+        self.literal = u32::from_le_bytes(*rest);
+        State::Literal
+    }
+
+    fn literal(&mut self, byte: u8) -> State {
+        if self.literal as u8 != byte {
+            return SYNTAX;
+        }
+        self.literal >>= 8;
+        if self.literal == 0 {
+            State::After
+        } else {
+            State::Literal
         }
     }
 
     fn first_digit(&mut self, byte: u8) -> State {
-        match byte {
-            b'-' => {
-                self.number.minus();
-                State::Minus
-            }
-            b'0' => {
-                self.number.integer_digit(byte);
-                State::Zero
-            }
-            _ => {
-                self.number.integer_digit(byte);
-                State::Integer
-            }
+        if byte == b'-' {
+            self.number.minus();
+            return State::Minus;
+        }
+        self.number.integer_digit(byte);
+        if byte == b'0' {
+            State::Zero
+        } else {
+            State::Integer
         }
     }
 
-    fn number(&mut self, byte: u8) -> Result<(), Problem> {
-        self.state = match (self.state, byte) {
-            (State::Minus, b'0'..=b'9') => self.first_digit(byte),
-            (State::Integer, b'0'..=b'9') => {
-                self.number.integer_digit(byte);
-                State::Integer
-            }
-            (State::Zero | State::Integer, b'.') => {
-                self.number.float();
-                State::Point
-            }
-            (State::Point | State::Fraction, b'0'..=b'9') => {
-                self.number.fraction_digit(byte);
-                State::Fraction
-            }
-            (State::Zero | State::Integer | State::Fraction, b'e' | b'E') => {
-                self.number.float();
-                State::Exponent
-            }
-            (State::Exponent, b'+') => State::ExponentSign,
-            (State::Exponent, b'-') => {
-                self.number.exponent_minus();
-                State::ExponentSign
-            }
-            (State::Exponent | State::ExponentSign | State::ExponentDigits, b'0'..=b'9') => {
-                self.number.exponent_digit(byte);
-                State::ExponentDigits
-            }
-            (State::Zero | State::Integer | State::Fraction | State::ExponentDigits, _) => {
-                return self.end_number(byte);
-            }
-            _ => return Err(Problem::Syntax),
+    fn number(&mut self, state: State, byte: u8) -> State {
+        use State::{
+            Exponent, ExponentDigits, ExponentSign, Fraction, Integer, Minus, Point, Zero,
         };
-        Ok(())
+        match (state, byte) {
+            (Minus, b'0'..=b'9') => self.first_digit(byte),
+            (Integer, b'0'..=b'9') => {
+                self.number.integer_digit(byte);
+                Integer
+            }
+            (Zero | Integer, b'.') => {
+                self.number.float();
+                Point
+            }
+            (Point | Fraction, b'0'..=b'9') => {
+                self.number.fraction_digit(byte);
+                Fraction
+            }
+            (Zero | Integer | Fraction, b'e' | b'E') => {
+                self.number.float();
+                Exponent
+            }
+            (Exponent, b'+') => ExponentSign,
+            (Exponent, b'-') => {
+                self.number.exponent_minus();
+                ExponentSign
+            }
+            (Exponent | ExponentSign | ExponentDigits, b'0'..=b'9') => {
+                self.number.exponent_digit(byte);
+                ExponentDigits
+            }
+            (Zero | Integer | Fraction | ExponentDigits, _) => self.end_number(byte),
+            _ => SYNTAX,
+        }
     }
 
     /// The number ended before this byte, which is judged like any byte after a value.
-    fn end_number(&mut self, byte: u8) -> Result<(), Problem> {
+    fn end_number(&mut self, byte: u8) -> State {
         if self.number.is_infinite() {
-            return Err(Problem::NumberTooBig);
+            return State::Broken(Problem::NumberTooBig);
         }
         self.wide_integer |= self.number.is_wide();
-        self.state = State::After;
         self.after(byte)
     }
 }
@@ -459,38 +442,58 @@ impl Default for Automaton {
     }
 }
 
-/// White space between tokens is skipped, any other byte cannot be.
+/// White space between tokens changes nothing, any other byte cannot be.
 #[inline]
-fn white(byte: u8) -> Result<(), Problem> {
+fn white(state: State, byte: u8) -> State {
     match byte {
-        b' ' | b'\n' | b'\r' | b'\t' => Ok(()),
-        _ => Err(Problem::Syntax),
+        b' ' | b'\n' | b'\r' | b'\t' => state,
+        _ => SYNTAX,
     }
 }
 
 /// How many bytes at the start are plain string text: no quote, backslash or control character.
 #[inline]
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const TOPS: u64 = ONES << 7;
     let mut rest = bytes;
-    // Eight bytes at once: a borrow out of a matching byte can only raise false alarms above it, so the lowest one
-    // is right.
     while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        let quote = word ^ (ONES * b'"' as u64);
-        let slash = word ^ (ONES * b'\\' as u64);
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let found =
-            (quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash) | control;
-        let found = found & TOPS;
+        let found = special(u64::from_le_bytes(*chunk));
         if found != 0 {
             return bytes.len() - rest.len() + (found.trailing_zeros() / 8) as usize;
         }
         rest = tail;
     }
-    let plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
-    bytes.len() - rest.len() + rest.iter().take_while(|byte| plain(byte)).count()
+    bytes.len() - rest.len() + short_run(rest)
+}
+
+/// The same of less than eight bytes: most argument fragments are no longer.
+#[inline]
+fn short_run(rest: &[u8]) -> usize {
+    if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+        let found = special(u64::from(u32::from_le_bytes(*head)) | PLAIN_TOP);
+        if found != 0 {
+            return (found.trailing_zeros() / 8) as usize;
+        }
+        // The zero above is special, so there is always a lowest one.
+        let found = special(u64::from(u32::from_le_bytes(*tail)));
+        return rest.len() - 4 + (found.trailing_zeros() / 8) as usize;
+    }
+    let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+    rest.iter().take_while(plain).count()
+}
+
+const ONES: u64 = u64::MAX / 255;
+/// Plain text above four bytes that are looked at.
+const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
+
+/// The top bit of each byte that is a quote, a backslash or a control character. Exact for the lowest one: a borrow
+/// out of it can only raise false alarms above.
+#[inline]
+fn special(word: u64) -> u64 {
+    let quote = word ^ (ONES * b'"' as u64);
+    let slash = word ^ (ONES * b'\\' as u64);
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let found = (quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash) | control;
+    found & (ONES << 7)
 }
 
 /// The verdict on a whole text; `Prefix` is one that ends too early.
@@ -501,237 +504,4 @@ pub fn check(bytes: &[u8], max_depth: u32) -> Status {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(text: &[u8]) -> Status {
-        let whole = check(text, MAX_DEPTH);
-        let mut bytewise = Automaton::new();
-        for byte in text {
-            bytewise.feed(&[*byte]);
-        }
-        assert_eq!(
-            bytewise.finish(),
-            whole,
-            "{:?}",
-            String::from_utf8_lossy(text)
-        );
-        whole
-    }
-
-    fn broken(pos: u64) -> Status {
-        Status::Broken {
-            pos,
-            problem: Problem::Syntax,
-        }
-    }
-
-    #[test]
-    fn whole_values() {
-        for text in [
-            "{}",
-            "[]",
-            "\"\"",
-            "0",
-            "-0",
-            "1.5e+3",
-            "true",
-            "false",
-            "null",
-            " { \"a\" : [ 1 , { } , [ ] ] } \r\n\t",
-            "[1,2,3]",
-            "{\"a\":{\"b\":\"\\u00e9\\n\"},\"a\":null}",
-            "1E5",
-            "10",
-            "\"\\ud800\"",
-            "\"\u{2028}\u{7f}é😀\"",
-        ] {
-            assert_eq!(verdict(text.as_bytes()), Status::Complete, "{text}");
-        }
-    }
-
-    #[test]
-    fn prefixes() {
-        for text in [
-            "",
-            " ",
-            "{",
-            "{\"",
-            "{\"a",
-            "{\"a\"",
-            "{\"a\":",
-            "{\"a\":1",
-            "{\"a\":1,",
-            "[",
-            "[1",
-            "[1,",
-            "\"a",
-            "\"\\",
-            "\"\\u",
-            "\"\\u12",
-            "t",
-            "tru",
-            "-",
-            "1.",
-            "1e",
-            "1e+",
-            "[1e999",
-            "nul",
-        ] {
-            assert_eq!(verdict(text.as_bytes()), Status::Prefix, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_break_is_where_the_byte_is() {
-        for (text, pos) in [
-            ("x", 0),
-            ("{,", 1),
-            ("{\"a\" 1}", 5),
-            ("[1,]", 3),
-            ("{\"a\":1,}", 7),
-            ("[1 2]", 3),
-            ("01", 1),
-            ("-a", 1),
-            ("1.e", 2),
-            ("1e+-", 3),
-            ("+1", 0),
-            (".5", 0),
-            ("\"\\x\"", 2),
-            ("\"\\u12G4\"", 5),
-            ("\"\t\"", 1),
-            ("nulx", 3),
-            ("{} {", 3),
-            ("{}x", 2),
-            ("[}", 1),
-            ("{]", 1),
-            ("[1}", 2),
-            ("{\"a\":1]", 6),
-            ("{'a':1}", 1),
-            ("NaN", 0),
-            ("Infinity", 0),
-            ("[NaN]", 1),
-            ("\u{feff}{}", 0),
-            ("\u{a0}1", 0),
-            ("1\u{b}", 1),
-            ("//", 0),
-            ("truefalse", 4),
-            ("\"a\"b", 3),
-            ("{\"a\":,}", 5),
-            ("[,1]", 1),
-            ("--1", 1),
-            ("1 2", 2),
-            ("0x1", 1),
-            ("\"\u{1f}", 1),
-            ("{1:2}", 1),
-        ] {
-            assert_eq!(verdict(text.as_bytes()), broken(pos), "{text}");
-        }
-    }
-
-    #[test]
-    fn depth_is_capped() {
-        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
-            let at_cap = format!("{}1{}", open.repeat(128), close.repeat(128));
-            assert_eq!(verdict(at_cap.as_bytes()), Status::Complete);
-            let over = open.repeat(129);
-            let pos = (open.len() * 128) as u64;
-            assert_eq!(
-                verdict(over.as_bytes()),
-                Status::Broken {
-                    pos,
-                    problem: Problem::TooDeep
-                }
-            );
-        }
-        assert_eq!(check(b"[[[]]]", 3), Status::Complete);
-        assert_eq!(
-            check(b"[[[]]]", 2),
-            Status::Broken {
-                pos: 2,
-                problem: Problem::TooDeep
-            }
-        );
-        assert_eq!(
-            check(&b"[".repeat(100_000), 9999),
-            Status::Broken {
-                pos: 128,
-                problem: Problem::TooDeep
-            }
-        );
-    }
-
-    #[test]
-    fn numbers_that_are_infinite_break_where_they_end() {
-        let too_big = |pos| Status::Broken {
-            pos,
-            problem: Problem::NumberTooBig,
-        };
-        assert_eq!(verdict(b"1e999"), too_big(5));
-        assert_eq!(verdict(b"[1e999]"), too_big(6));
-        assert_eq!(verdict(b"{\"a\":-1e999 }"), too_big(11));
-        assert_eq!(verdict(b"[1e-999]"), Status::Complete);
-        assert_eq!(verdict("9".repeat(5000).as_bytes()), Status::Complete);
-    }
-
-    #[test]
-    fn what_it_tells_besides() {
-        let mut automaton = Automaton::new();
-        assert!(automaton.is_blank());
-        automaton.feed(b" ");
-        assert!(automaton.is_blank());
-        assert_eq!(automaton.root(), None);
-        automaton.feed(b"{\"a");
-        assert!(automaton.in_string() && !automaton.is_blank());
-        assert_eq!(
-            (automaton.root(), automaton.depth(), automaton.pos()),
-            (Some(Root::Object), 1, 4)
-        );
-        let mut trial = automaton;
-        assert!(matches!(trial.feed(b"\n"), Status::Broken { pos: 4, .. }));
-        assert!(matches!(
-            trial.feed(b"\":1}"),
-            Status::Broken { pos: 4, .. }
-        ));
-        assert_eq!(automaton.feed(b"\":1}"), Status::Complete);
-        assert!(automaton.is_complete_object());
-        for (text, wide) in [
-            ("18446744073709551615", false),
-            ("18446744073709551616", true),
-            ("[1e30]", false),
-        ] {
-            let mut automaton = Automaton::new();
-            automaton.feed(text.as_bytes());
-            assert_eq!(automaton.wide_integer(), wide, "{text}");
-        }
-        let lone = [
-            r#""\ud800""#,
-            r#""\udc00""#,
-            r#""\ud800x\udc00""#,
-            r#""\ud800\n""#,
-            r#""\ud800\ud800\udc00""#,
-        ];
-        for text in lone {
-            let mut automaton = Automaton::new();
-            automaton.feed(text.as_bytes());
-            assert!(automaton.lone_surrogate(), "{text}");
-        }
-        let mut automaton = Automaton::new();
-        automaton.feed(br#"["\ud83d\ude00","\u00e9"]"#);
-        assert!(!automaton.lone_surrogate());
-    }
-
-    #[test]
-    fn the_run_stops_where_a_byte_loop_does() {
-        let plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
-        for stop in 0..=255u8 {
-            for at in 0..20 {
-                let mut bytes = vec![b'a'; 40];
-                bytes[at] = stop;
-                bytes[at + 3] = 0x80;
-                let expected = bytes.iter().take_while(|byte| plain(byte)).count();
-                assert_eq!(plain_run(&bytes), expected, "{stop} at {at}");
-            }
-        }
-    }
-}
+mod tests;

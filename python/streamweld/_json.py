@@ -56,13 +56,17 @@ def _load(text: str, integer: Callable[[str], Any]) -> Any:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > MAX_INTEGER_DIGITS:
+    if _is_too_long(digits):
         raise JsonFault("number_too_big", 0)
     return exact_int(digits)
 
 
 def _integer_or_text(digits: str) -> int | str:
-    return digits if len(digits) > MAX_INTEGER_DIGITS else exact_int(digits)
+    return digits if _is_too_long(digits) else exact_int(digits)
+
+
+def _is_too_long(digits: str) -> bool:
+    return len(digits) - digits.startswith("-") > MAX_INTEGER_DIGITS
 
 
 def _paired(escape: re.Match[str]) -> str:

@@ -43,6 +43,7 @@ PYTHON_LAYERS = (
     "_backend",
     "sse response",
     "stream",
+    "iterators",
     "streamweld",
     "cli.* integrations.*",
     "cli integrations",

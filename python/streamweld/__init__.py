@@ -1,1 +1,96 @@
-"""Reads LLM streams right: bytes in, events and whole tool calls out."""
+"""Reads LLM streams right: bytes in, events and whole tool calls out, with a list of what had to be repaired.
+
+    import streamweld as sw
+
+    for event in sw.iter_events(response.iter_bytes()):
+        match event:
+            case sw.events.TextDelta(text=text):
+                print(text, end="")
+            case sw.events.ToolCall() as call if call.dispatchable:
+                run(call.name, call.parsed)
+
+`StreamParser` is the sans-I/O class under it, `parse` reads a whole body, `streamweld.events` holds the event classes,
+`streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `backend` tells which of the two
+backends reads: `native` or `pure`.
+"""
+
+from typing import TYPE_CHECKING
+
+from streamweld import errors, events, sse
+from streamweld._backend import backend
+from streamweld.errors import (
+    ArgumentsError,
+    LimitExceeded,
+    MissingExtra,
+    NotAnEventStream,
+    ParserBusy,
+    StreamError,
+    StreamweldError,
+    TruncatedStream,
+    UnknownDialect,
+    UpstreamError,
+    UsageError,
+)
+from streamweld.events import Diagnostic, Event, ToolCall
+from streamweld.iterators import (
+    AsyncEventIterator,
+    EventIterator,
+    aiter_batches,
+    aiter_events,
+    iter_batches,
+    iter_events,
+)
+from streamweld.options import Limits, Policy
+from streamweld.response import Choice, Response
+from streamweld.stream import StreamParser, parse
+
+__all__ = [
+    "ArgumentsError",
+    "AsyncEventIterator",
+    "Choice",
+    "Diagnostic",
+    "Event",
+    "EventIterator",
+    "LimitExceeded",
+    "Limits",
+    "MissingExtra",
+    "NotAnEventStream",
+    "ParserBusy",
+    "Policy",
+    "Response",
+    "StreamError",
+    "StreamParser",
+    "StreamweldError",
+    "ToolCall",
+    "TruncatedStream",
+    "UnknownDialect",
+    "UpstreamError",
+    "UsageError",
+    "__version__",
+    "aiter_batches",
+    "aiter_events",
+    "backend",
+    "errors",
+    "events",
+    "iter_batches",
+    "iter_events",
+    "parse",
+    "sse",
+]
+
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name):
+        """`__version__` on demand: reading a distribution's metadata costs more than importing the rest."""
+        if name != "__version__":
+            raise AttributeError(f"module 'streamweld' has no attribute {name!r}")
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("streamweld")
+        except PackageNotFoundError:  # a source tree that was never installed
+            found = "0+unknown"
+        globals()[name] = found
+        return found

@@ -263,7 +263,7 @@ _DEFAULT_LIMITS: Final = Limits()
 
 def to_config(
     policy: object = "standard",
-    limits: object = _DEFAULT_LIMITS,
+    limits: object = None,
     *,
     tools: object = None,
     known_call_ids: object = (),
@@ -279,6 +279,8 @@ def to_config(
         policy = _named(cast("Base", policy))
     if not isinstance(policy, Policy):
         raise UsageError(f"policy={policy!r}: it must be a Policy or the name of a base")
+    if limits is None:
+        limits = _DEFAULT_LIMITS
     if not isinstance(limits, Limits):
         raise UsageError(f"limits={limits!r}: it must be Limits")
     if content_type is not None and not isinstance(content_type, str):

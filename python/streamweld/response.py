@@ -1,0 +1,358 @@
+"""What a stream said, as one immutable value: the fold of its closing events.
+
+The one fold for both backends. Layer 6: it knows events, no parser and no dialect; it decides nothing about a stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from streamweld.events import (
+    File,
+    Finished,
+    ReasoningDone,
+    RefusalDone,
+    ResponseStarted,
+    Source,
+    TextDone,
+    ToolCall,
+    ToolResult,
+    UpstreamErrorEvent,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld._words import Completeness, FinishReason
+    from streamweld.events import Diagnostic, Event
+
+__all__ = ["Choice", "Item", "Response"]
+
+Item: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File
+
+_ITEMS = (TextDone, ReasoningDone, RefusalDone, ToolCall, ToolResult, Source, File)
+_SHOWN = 60  # characters of a text in a repr
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
+class Choice:
+    """One answer of a response. Most streams have one."""
+
+    __slots__ = ("_finished", "_index", "_items")
+
+    def __init__(self, index: int = 0, items: Iterable[Item] = (), finished: Finished | None = None) -> None:
+        self._index = index
+        self._items = tuple(items)
+        self._finished = finished
+
+    @property
+    def index(self) -> int:
+        """The choice's number on the wire."""
+        return self._index
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Every part in its closing form, in the order of first sight: texts, reasoning, calls, results, files."""
+        return self._items
+
+    @property
+    def text(self) -> str:
+        """All text parts, joined; `""` without any."""
+        return "".join([item.text for item in self._items if isinstance(item, TextDone)])
+
+    @property
+    def reasoning(self) -> str:
+        """All reasoning parts, joined; `""` without any."""
+        return "".join([item.text for item in self._items if isinstance(item, ReasoningDone)])
+
+    @property
+    def refusal(self) -> str:
+        """All refusals, joined; `""` without any."""
+        return "".join([item.text for item in self._items if isinstance(item, RefusalDone)])
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Every call that is the client's to run, in every state. To run calls, take `dispatchable_calls`."""
+        return tuple([item for item in self._items if isinstance(item, ToolCall) and not item.provider_executed])
+
+    @property
+    def dispatchable_calls(self) -> tuple[ToolCall, ...]:
+        """The calls to run: whole, with a name and an id."""
+        return tuple([item for item in self._items if isinstance(item, ToolCall) and item.dispatchable])
+
+    @property
+    def server_tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the provider ran itself."""
+        return tuple([item for item in self._items if isinstance(item, ToolCall) and item.provider_executed])
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why the choice ended, in one vocabulary for all dialects; None where it did not."""
+        return None if self._finished is None else self._finished.reason
+
+    @property
+    def raw_finish_reason(self) -> str | None:
+        """The reason as the gateway sent it; None where it sent none."""
+        return None if self._finished is None else self._finished.raw_reason
+
+    @property
+    def provider_metadata(self) -> dict[str, Any] | None:
+        """What the gateway said about the choice beyond the fields above."""
+        return None if self._finished is None else self._finished.provider_metadata
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Choice):
+            return NotImplemented
+        return (self._index, self._items, self._finished) == (other._index, other._items, other._finished)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Choice, (self._index, self._items, self._finished)
+
+    def __repr__(self) -> str:
+        return f"Choice(index={self._index}, {_shown(self)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The choice as data that `json.dumps` takes."""
+        return {
+            "index": self._index,
+            "text": self.text,
+            "reasoning": self.reasoning,
+            "refusal": self.refusal,
+            "items": [item.to_dict() for item in self._items],
+            "finish_reason": self.finish_reason,
+            "raw_finish_reason": self.raw_finish_reason,
+            "provider_metadata": self.provider_metadata,
+        }
+
+
+_NO_CHOICE = Choice()
+
+
+def _shown(choice: Choice) -> str:
+    texts = (("text", choice.text), ("reasoning", choice.reasoning), ("refusal", choice.refusal))
+    shown = [f"{name}={_short(text)}" for name, text in texts if text]
+    if choice.tool_calls:
+        shown.append(f"tool_calls={choice.tool_calls!r}")
+    shown.append(f"finish_reason={choice.finish_reason!r}")
+    return ", ".join(shown)
+
+
+class Response:
+    """What a stream said so far: a new, immutable value at each `parser.response`.
+
+    Built by folding events, the whole stream's or a parser's snapshot: closing events count, deltas are only a view.
+    The fields of the first choice (the lowest index) stand on the response itself; `choices` has all.
+    """
+
+    __slots__ = (
+        "_choices",
+        "_completeness",
+        "_diagnostics",
+        "_diagnostics_dropped",
+        "_error",
+        "_first",
+        "_folded",
+        "_started",
+        "_usage",
+    )
+
+    def __init__(
+        self,
+        events: Iterable[Event] = (),
+        completeness: Completeness = "open",
+        diagnostics: Iterable[Diagnostic] = (),
+        diagnostics_dropped: int = 0,
+    ) -> None:
+        items: dict[int, list[Item]] = {}
+        finished: dict[int, Finished] = {}
+        started: ResponseStarted | None = None
+        usage: Usage | None = None
+        error: UpstreamErrorEvent | None = None
+        folded: list[Event] = []
+        for event in events:
+            if isinstance(event, _ITEMS):
+                items.setdefault(event.choice, []).append(event)
+            elif isinstance(event, Finished):
+                finished[event.choice] = event
+            elif isinstance(event, Usage):
+                usage = event
+            elif isinstance(event, ResponseStarted):
+                started = event
+            elif isinstance(event, UpstreamErrorEvent):
+                error = event
+            else:
+                continue
+            folded.append(event)
+        for of_choice in items.values():
+            of_choice.sort(key=_part)
+        self._choices = tuple(
+            [
+                Choice(index, items.get(index, ()), finished.get(index))
+                for index in sorted(items.keys() | finished.keys())
+            ]
+        )
+        self._first = self._choices[0] if self._choices else _NO_CHOICE
+        self._folded = tuple(folded)
+        self._started = started
+        self._usage = usage
+        self._error = error
+        self._completeness: Completeness = completeness
+        self._diagnostics = tuple(diagnostics)
+        self._diagnostics_dropped = diagnostics_dropped
+
+    @property
+    def id(self) -> str | None:
+        """The response's id; None where none was sent."""
+        return None if self._started is None else self._started.id
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered, as the gateway names it."""
+        return None if self._started is None else self._started.model
+
+    @property
+    def created(self) -> int | None:
+        """When the response was made, in seconds since 1970."""
+        return None if self._started is None else self._started.created
+
+    @property
+    def provider_metadata(self) -> dict[str, Any] | None:
+        """What the first chunk said beyond the fields of this class."""
+        return None if self._started is None else self._started.provider_metadata
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """Every answer, by its index on the wire."""
+        return self._choices
+
+    @property
+    def usage(self) -> Usage | None:
+        """Token counts: `input_tokens`, `output_tokens`, `total_tokens`, `cached_input_tokens`, `cache_write_tokens`,
+        `reasoning_tokens`, and the gateway's own object as `raw`. None where none was sent."""
+        return self._usage
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every repair and anomaly, in order; at most `Limits.max_diagnostics`."""
+        return self._diagnostics
+
+    @property
+    def diagnostics_dropped(self) -> int:
+        """How many more there were."""
+        return self._diagnostics_dropped
+
+    @property
+    def error(self) -> UpstreamErrorEvent | None:
+        """The error that the gateway sent inside the stream."""
+        return self._error
+
+    @property
+    def completeness(self) -> Completeness:
+        """`complete`: the terminal marker was seen. `assumed`: it was not, but all that was open had been closed.
+        `truncated`: the stream was cut. `open`: it has not ended yet."""
+        return self._completeness
+
+    @property
+    def text(self) -> str:
+        """`Choice.text` of the first choice."""
+        return self._first.text
+
+    @property
+    def reasoning(self) -> str:
+        """`Choice.reasoning` of the first choice."""
+        return self._first.reasoning
+
+    @property
+    def refusal(self) -> str:
+        """`Choice.refusal` of the first choice."""
+        return self._first.refusal
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """`Choice.items` of the first choice."""
+        return self._first.items
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """`Choice.tool_calls` of the first choice. To run calls, take `dispatchable_calls`."""
+        return self._first.tool_calls
+
+    @property
+    def dispatchable_calls(self) -> tuple[ToolCall, ...]:
+        """`Choice.dispatchable_calls` of the first choice: the calls to run."""
+        return self._first.dispatchable_calls
+
+    @property
+    def server_tool_calls(self) -> tuple[ToolCall, ...]:
+        """`Choice.server_tool_calls` of the first choice."""
+        return self._first.server_tool_calls
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """`Choice.finish_reason` of the first choice."""
+        return self._first.finish_reason
+
+    @property
+    def raw_finish_reason(self) -> str | None:
+        """`Choice.raw_finish_reason` of the first choice."""
+        return self._first.raw_finish_reason
+
+    def _values(self) -> tuple[object, ...]:
+        return (
+            self._choices,
+            self._completeness,
+            self._diagnostics,
+            self._diagnostics_dropped,
+            self._error,
+            self._started,
+            self._usage,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Response):
+            return NotImplemented
+        return self._values() == other._values()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Response, (self._folded, self._completeness, self._diagnostics, self._diagnostics_dropped)
+
+    def __repr__(self) -> str:
+        shown = [
+            f"id={self.id!r}",
+            f"model={self.model!r}",
+            _shown(self._first),
+            f"completeness={self._completeness!r}",
+        ]
+        if len(self._choices) > 1:
+            shown.append(f"choices={len(self._choices)}")
+        if self._error is not None:
+            shown.append(f"error={_short(self._error.message)}")
+        shown.append(f"diagnostics={len(self._diagnostics) + self._diagnostics_dropped}")
+        return f"Response({', '.join(shown)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The response as data that `json.dumps` takes. What a choice said stands in `choices` only."""
+        return {
+            "id": self.id,
+            "model": self.model,
+            "created": self.created,
+            "completeness": self._completeness,
+            "choices": [choice.to_dict() for choice in self._choices],
+            "usage": None if self._usage is None else self._usage.to_dict(),
+            "error": None if self._error is None else self._error.to_dict(),
+            "diagnostics": [diagnostic.to_dict() for diagnostic in self._diagnostics],
+            "diagnostics_dropped": self._diagnostics_dropped,
+            "provider_metadata": self.provider_metadata,
+        }
+
+
+def _part(item: Item) -> int:
+    return item.part

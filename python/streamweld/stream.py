@@ -1,0 +1,183 @@
+"""Bytes of one response in, events out: `StreamParser`, and `parse` for a whole body.
+
+Layer 6. It knows a backend's parser by its protocol and adds what needs no twin: the `Response`, and exceptions that
+carry it. It never looks into the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from streamweld._backend import Parser, backend, load
+from streamweld.errors import StreamError, UsageError
+from streamweld.options import DIALECTS, Limits, to_config
+from streamweld.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self, Unpack
+
+    from streamweld._words import Completeness
+    from streamweld.events import Diagnostic, Event
+    from streamweld.options import Base, Dialect, Policy, Tools
+
+__all__ = ["StreamOptions", "StreamParser", "parse"]
+
+_LIMITS = Limits()
+
+
+class StreamOptions(TypedDict, total=False):
+    """The keywords of `StreamParser`, which `parse` and every iterator take too."""
+
+    dialect: Dialect
+    policy: Base | Policy
+    limits: Limits
+    tools: Tools | None
+    known_call_ids: Iterable[str]
+    content_type: str | None
+    seed: str | None
+
+
+class StreamParser:
+    """Reads one response: bytes in pieces of any size go in, events come out. The pieces' size changes no event.
+
+    Args:
+        dialect: the wire format, or `auto`: what the first payload shows.
+        policy: what to do about each repair: a `Policy`, or a base's name (`strict`, `standard`, `salvage`).
+        limits: how much to take before `LimitExceeded`.
+        tools: the tools of the request: their names, or name -> JSON schema of the parameters. They settle doubts about
+            names in pieces and about calls without arguments.
+        known_call_ids: call ids of earlier turns; a call that reuses one is given another.
+        content_type: the response's header, for the message of `NotAnEventStream` only.
+        seed: goes into minted call ids (`call_<seed>_<part>`), 1 to 64 characters of A-Z a-z 0-9 _ -.
+
+    Raises:
+        UsageError: for an option that cannot be.
+
+    A parser holds no lock while it waits, and may move between threads; two calls at a time raise `ParserBusy`.
+
+    >>> with StreamParser() as parser:
+    ...     events = parser.feed(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\n')
+    ...     events += parser.feed(b"data: [DONE]\\n\\n")
+    >>> [event.type for event in events]
+    ['response_started', 'text_started', 'text_delta', 'text_done', 'finished']
+    >>> parser.response.text, parser.response.completeness
+    ('Hi', 'complete')
+    """
+
+    __slots__ = ("_base", "_parser")
+
+    def __init__(
+        self,
+        *,
+        dialect: Dialect = "auto",
+        policy: Base | Policy = "standard",
+        limits: Limits = _LIMITS,
+        tools: Tools | None = None,
+        known_call_ids: Iterable[str] = (),
+        content_type: str | None = None,
+        seed: str | None = None,
+    ) -> None:
+        if dialect not in DIALECTS:
+            raise UsageError(f"dialect={dialect!r}: it must be one of {', '.join(DIALECTS)}")
+        config = to_config(
+            policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
+        )
+        self._base: str = config["base"]
+        self._parser: Parser = load(backend)(dialect, config)
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Event]:
+        """Take the next bytes; the events that they complete.
+
+        Args:
+            data: any piece of the body, decoded (no gzip) but for that as it came. `bytes` are read in place.
+
+        Raises:
+            StreamError: the stream cannot go on. `.events` holds what this call had decoded before, `.partial` all.
+            UsageError: after `close`, or after an exception. `ParserBusy`: while another call is running.
+            TypeError: for anything but bytes, `str` first of all.
+        """
+        try:
+            return self._parser.feed(data)
+        except StreamError as fault:
+            self._complete(fault)
+            raise
+
+    def close(self) -> list[Event]:
+        """The body has ended: the last events. `[]` the second time, and after an exception.
+
+        Raises:
+            StreamError: `TruncatedStream` where the stream was cut. All events before it are in `.events` or were
+                returned; no call among them counts as complete unless its end was seen.
+        """
+        try:
+            return self._parser.close()
+        except StreamError as fault:
+            self._complete(fault)
+            raise
+
+    def _complete(self, fault: StreamError) -> None:
+        fault.policy = self._base
+        fault.partial = self.response
+
+    @property
+    def response(self) -> Response:
+        """Everything so far, as a new immutable value. Readable at any time, after an exception too."""
+        events, completeness, dropped = self._parser.snapshot()
+        return Response(events, cast("Completeness", completeness), self._parser.diagnostics, dropped)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every repair and anomaly so far, in order; at most `Limits.max_diagnostics`."""
+        return tuple(self._parser.diagnostics)
+
+    @property
+    def dialect(self) -> str | None:
+        """The wire format; None until the first payload has shown it."""
+        return self._parser.dialect
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """`close()`, unless an exception is on its way: then the stream is left as it is."""
+        if exc_type is None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"StreamParser(dialect={self.dialect!r}, backend={backend!r})"
+
+
+class _Body(StreamParser):
+    """A parser that is given all at once, and builds no event for each delta."""
+
+    __slots__ = ()
+
+    def read(self, body: bytes | bytearray | memoryview) -> Response:
+        try:
+            self._parser.feed_silent(body)
+            self._parser.close_silent()
+        except StreamError as fault:
+            self._complete(fault)
+            raise
+        return self.response
+
+
+def parse(body: bytes | bytearray | memoryview, **options: Unpack[StreamOptions]) -> Response:
+    """A whole body to a `Response`, without building an event for each delta.
+
+    Args:
+        body: the bytes of an event stream, or of one plain JSON answer.
+        **options: those of `StreamParser`.
+
+    Raises:
+        StreamError: as `StreamParser.feed` and `close`; `.partial` holds what was read.
+        UsageError: for an option that cannot be.
+
+    >>> parse(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n').text
+    'Hi'
+    """
+    return _Body(**options).read(body)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 import orjson
 
 WORDS = ["the", "of", "and", "to", "in", "is", "that", "it", "for", "on", "with", "as", "was", "at", "by", "an", "be"]
-    "the of and to in is that it for on with as was at by an be this from or are not have but which you one all".split()
-)
 
 
 @dataclass(frozen=True)

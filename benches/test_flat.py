@@ -1,4 +1,4 @@
-"""The cost of a delta does not grow with the stream: of 1 M deltas the last tenth costs at most 1.25 × the first."""
+"""The cost of a delta does not grow with the stream: of 1 M deltas the last tenth costs at most 1.25 of the first."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ class Parser:
         except JsonFault as fault:
             self._climb(text, data, event, fault, stray=stray)
             return
-        self._document(payload, data, event, stray=stray, first=ordinal == 0)
+        self._document(payload, event, stray=stray, first=ordinal == 0)
 
     def _word(self, text: str, *, stray: bool = False) -> bool:
         """A payload that is no document: the marker, null, or a comment."""
@@ -282,28 +282,27 @@ class Parser:
         if stray:
             out.diagnose("stray_payload")
         if found.rung == "text":
-            (self._decoder or self._speak_of_errors()).text(replace_lone_surrogates(text), data)
+            (self._decoder or self._speak_of_errors()).text(text)
             return
-        self._climbed(found, data, event)
+        self._climbed(found, event)
 
-    def _climbed(self, found: Climb, data: bytes, event: str) -> None:
+    def _climbed(self, found: Climb, event: str) -> None:
         if found.rung == "json_lines":
-            documents = sum(line[0] in "{[" for line in found.lines)
+            documents = sum(line != MARKER and line[0] in "{[" for line in found.lines)
             self._out.diagnose("json_lines", detail=str(documents))
             for line in found.lines:
                 if self._done:
                     self._after_done(line)
                 elif not self._word(line):
-                    self._document(parse(line, self._max_depth), line.encode(), event)
+                    self._document(parse(line, self._max_depth), event)
             return
         self._out.diagnose(found.rung)
         for payload in found.documents:
-            self._document(payload, data, event, recovered=found.rung == "recovered_tail")
+            self._document(payload, event, recovered=found.rung == "recovered_tail")
 
     def _document(
         self,
         payload: Payload,
-        data: bytes,
         event: str,
         *,
         stray: bool = False,
@@ -318,7 +317,7 @@ class Parser:
         if stray:
             whole = first and decoder.is_body(payload.value)
             self._out.diagnose("body_not_streamed" if whole else "stray_payload")
-        decoder.decode(payload, data, event, recovered=recovered)
+        decoder.decode(payload, event, recovered=recovered)
         if whole and not self._done:
             self._finish()
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.delta import Usage
 from streamweld._pure.dialect.chat_calls import CallReader
 from streamweld._pure.dialect.chat_choice import ChoiceReader, Chunk, Tools
-from streamweld._pure.dialect.chat_error import ErrorFields, find_error, text_error
-from streamweld._pure.dialect.chat_kinds import is_array, is_object
+from streamweld._pure.dialect.chat_error import ErrorFields, find_error, text_error, value_error
+from streamweld._pure.dialect.chat_kinds import integer, is_array, is_object
 from streamweld._pure.dialect.chat_metadata import CHUNK_FIELDS, ChunkMembers, as_object, leftovers
 from streamweld._pure.dialect.chat_notes import Notes
-from streamweld._pure.dialect.chat_usage import read_usage
+from streamweld._pure.dialect.chat_usage import read_usage_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json_door import Path, Payload
     from streamweld._pure.out import Out
 
+_ENVELOPE_FIELDS = CHUNK_FIELDS | {"data"}
 _CHOICE_CAP = 2**31 - 1  # where the limit is off: what a choice index can be at all
 
 
@@ -64,7 +64,7 @@ class ChatDecoder:
             return value.get("error") is not None
         return any(is_object(item) and "message" in item and item.get("delta") is None for item in choices)
 
-    def decode(self, payload: Payload, raw: bytes, event: str, *, recovered: bool = False) -> None:
+    def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """One payload that is JSON."""
         value = payload.value
         path: Path = ()
@@ -72,51 +72,49 @@ class ChatDecoder:
             # Some gateways wrap a lone error object into an array.
             value, path = value[0], (0,)
         if not is_object(value):
-            self._no_object(payload, raw, event)
+            self._no_object(payload, event)
             return
         chunk, chunk_path = _unwrapped(value, path)
-        notes = Notes(self._out, payload, chunk_path)
+        notes = Notes(self._out, self._assembler, payload, chunk_path)
         error = find_error(payload, value, path, event)
         if error is None and chunk is not value:
             error = find_error(payload, chunk, chunk_path, event)
         if "choices" in chunk or "usage" in chunk:
-            news = {} if recovered else self._members.news(leftovers(payload, chunk_path, chunk, CHUNK_FIELDS))
-            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, news, recovered))
+            rest = leftovers(payload, chunk_path, chunk, CHUNK_FIELDS)
+            if chunk is not value:
+                rest = leftovers(payload, path, value, _ENVELOPE_FIELDS) | rest
+            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, self._members.news(rest), recovered))
             error = error or within
         elif error is None:
-            self._unknown(event, raw)
-            return
-        if notes.misshapen:
-            self._unknown(event, raw)
+            self._unknown(payload, event)
         if error is not None:
-            self._error(error, raw, notes)
+            self._error(error, payload.text, notes)
 
-    def text(self, text: str, raw: bytes) -> None:
+    def text(self, text: str) -> None:
         """A payload that is no JSON at all: an error in plain words."""
-        self._error(text_error(text), raw, None)
+        self._error(text_error(text), text, None)
 
     def flush(self) -> None:
         """The stream is about to close: hand over what was held back."""
         for choice in self._choices.values():
             choice.flush()
 
-    def _no_object(self, payload: Payload, raw: bytes, event: str) -> None:
-        notes = Notes(self._out, payload, ())
+    def _no_object(self, payload: Payload, event: str) -> None:
         if event == "error":
-            value = payload.value
-            self._error(text_error(value if isinstance(value, str) else payload.text), raw, notes)
-            return
-        notes.shape(())
-        self._unknown(event, raw)
+            notes = Notes(self._out, self._assembler, payload, ())
+            self._error(value_error(payload), payload.text, notes)
+        else:
+            self._unknown(payload, event)
 
-    def _error(self, error: ErrorFields, raw: bytes, notes: Notes | None) -> None:
+    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
         self.flush()
         if notes is not None:
             error = error.cleaned(notes.clean)
-        self._assembler.upstream_error(error.code, error.kind, error.message, raw)
+            notes.tell()
+        self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
-    def _unknown(self, event: str, raw: bytes) -> None:
-        self._assembler.unknown(None if event == "message" else event, raw)
+    def _unknown(self, payload: Payload, event: str) -> None:
+        self._assembler.unknown(None if event == "message" else event, payload.text.encode())
 
     def _chunk(self, chunk: Chunk) -> ErrorFields | None:
         value, path, notes = chunk.value, chunk.path, chunk.notes
@@ -125,42 +123,36 @@ class ChatDecoder:
         new_id = self._restarts and not chunk.recovered and self._id_changed(value)
         choices = value.get("choices")
         error: ErrorFields | None = None
-        usages: list[Path] = []
         if is_array(choices):
-            for position, item in enumerate(choices):
-                here = (*path, "choices", position)
+            for place, item in enumerate(choices):
+                here = (*path, "choices", place)
                 if is_object(item):
-                    within = self._choice(item, here, notes).read(chunk, item, here, new_id=new_id)
+                    within = self._choice(item, here, place, notes).read(chunk, item, here, new_id=new_id)
                     error = error or within
-                    if item.get("usage") is not None:
-                        usages.append((*here, "usage"))
                 elif item is not None:
                     notes.shape(here)
         elif choices is not None:
             notes.shape((*path, "choices"))
+        notes.tell()
         left = as_object(chunk.news)
         if left is not None:
             self._assembler.choice_metadata(min(self._choices, default=0), left)
         groq = value.get("x_groq")
-        if is_object(groq) and groq.get("usage") is not None:
-            usages.append((*path, "x_groq", "usage"))
-        if value.get("usage") is not None:
-            usages.append((*path, "usage"))
-        if usages:
-            self._usage(chunk.payload, usages, notes)
+        if is_object(groq):
+            read_usage_member(chunk.payload, groq, (*path, "x_groq"), notes, self._assembler)
+        read_usage_member(chunk.payload, value, path, notes, self._assembler)
         return error
 
     def _start(self, chunk: Chunk) -> None:
         """The first chunk: what the response calls itself. A recovered one may not say so."""
         self._started = True
         value, clean = chunk.value, chunk.notes.clean
-        identity, model, created = value.get("id"), value.get("model"), value.get("created")
-        if type(created) is float and created.is_integer():
-            created = int(created)
+        identity, model = value.get("id"), value.get("model")
+        created = value.get("created")
         self._assembler.started(
             clean(identity) if isinstance(identity, str) and identity and not chunk.recovered else None,
             clean(model) if isinstance(model, str) and model else None,
-            created if type(created) is int and -(2**63) <= created < 2**63 else None,
+            None if isinstance(created, str) else integer(created),
             as_object(chunk.news),
         )
         chunk.news.clear()
@@ -174,54 +166,38 @@ class ChatDecoder:
         self._chunk_id = identity
         return changed
 
-    def _usage(self, payload: Payload, places: list[Path], notes: Notes) -> None:
-        """The last object of the chunk that says something; placeholders say nothing."""
-        for place in reversed(places):
-            value = payload.value
-            for step in place:
-                value = value[step]
-            if not is_object(value):
-                notes.shape(place)
-                continue
-            numbers = read_usage(value)
-            if numbers is not None:
-                self._assembler.usage(Usage(**numbers, raw=payload.raw(*place)))
-                return
-
-    def _choice(self, item: Mapping[str, Any], path: Path, notes: Notes) -> ChoiceReader:
-        """The choice that an entry speaks of; a missing index is 0 (E4), and so is one that cannot be an index."""
-        index = item.get("index")
-        if type(index) is float and index.is_integer():
-            index = int(index)
-        if index is None:
-            index = 0
-        elif type(index) is not int or not 0 <= index <= _CHOICE_CAP:
-            notes.shape((*path, "index"))
-            index = 0
+    def _choice(self, item: Mapping[str, Any], path: Path, place: int, notes: Notes) -> ChoiceReader:
+        """The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4)."""
+        sent = item.get("index")
+        index = integer(sent)
+        if index is None or not 0 <= index <= _CHOICE_CAP:
+            if sent is not None:
+                notes.shape((*path, "index"))
+            index = place
         known = self._choices.get(index)
         if known is not None:
             return known
         if self._merges and self._choices:
-            return self._merge(index, notes)
+            return self._merge(index)
         limit = self._max_choices
-        if limit is not None and (index >= limit or len(self._choices) >= limit):
+        if limit is not None and len(self._choices) >= limit:
             raise self._out.limit("max_choices", limit)
         known = self._choices[index] = ChoiceReader(index, self._tools)
         return known
 
-    def _merge(self, index: int, notes: Notes) -> ChoiceReader:
+    def _merge(self, index: int) -> ChoiceReader:
         """AM11: the request had one choice, so every other index is the first one."""
         first = next(iter(self._choices.values()))
         limit = self._max_choices
         if index not in self._merged and (limit is None or len(self._merged) < limit):
             self._merged[index] = first
-            notes.say("choices_merged", str(index))
+            self._out.diagnose("choices_merged", detail=str(index))
         return first
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
     """The chunk itself, where a relay put it into an envelope (E17)."""
     inner = value.get("data")
-    if "choices" not in value and is_object(inner) and "choices" in inner:
+    if not {"choices", "usage"} & value.keys() and is_object(inner) and {"choices", "usage"} & inner.keys():
         return inner, (*path, "data")
     return value, path

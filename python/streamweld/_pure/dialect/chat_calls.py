@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.delta import Fragment
-from streamweld._pure.dialect.chat_kinds import is_array, is_object
+from streamweld._pure.dialect.chat_kinds import integer, is_array, is_object
 from streamweld._pure.dialect.chat_metadata import CALL_FIELDS, CUSTOM_FIELDS, FUNCTION_FIELDS, as_object, leftovers
 from streamweld._spec import DIALECTS
 
@@ -21,7 +21,6 @@ ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
 CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 
 _INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
-_INDEX_DIGITS = 18
 _INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
 
 
@@ -36,16 +35,19 @@ class CallReader:
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Notes) -> list[Fragment]:
         """N1: a list, one object, or nothing; null entries are holes."""
         if is_object(value):
-            return [self._entry(payload, value, path, 0, 1, notes)]
+            return [self._entry(payload, value, path, notes)]
         if not is_array(value):
             notes.shape(path)
             return []
         fragments: list[Fragment] = []
-        for position, entry in enumerate(value):
+        for place, entry in enumerate(value):
             if is_object(entry):
-                fragments.append(self._entry(payload, entry, (*path, position), position, len(value), notes))
+                fragments.append(self._entry(payload, entry, (*path, place), notes))
             elif entry is not None:
-                notes.shape((*path, position))
+                notes.shape((*path, place))
+        for position, fragment in enumerate(fragments):
+            fragment.position = position
+            fragment.array_len = len(fragments)
         return fragments
 
     def function_call(self, payload: Payload, value: object, path: Path, notes: Notes) -> list[Fragment]:
@@ -60,15 +62,12 @@ class CallReader:
                 name=self._name(value, path, notes),
                 arguments=arguments,
                 object_arguments=object_arguments,
-                array_len=1,
                 legacy=True,
                 metadata=as_object(leftovers(payload, path, value, FUNCTION_FIELDS)),
             )
         ]
 
-    def _entry(
-        self, payload: Payload, entry: dict[str, Any], path: Path, position: int, length: int, notes: Notes
-    ) -> Fragment:
+    def _entry(self, payload: Payload, entry: dict[str, Any], path: Path, notes: Notes) -> Fragment:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
@@ -106,8 +105,6 @@ class CallReader:
             name=name,
             arguments=arguments,
             object_arguments=object_arguments,
-            position=position,
-            array_len=length,
             custom=custom or kind == "custom",
             metadata=as_object(extra) if extra else None,
         )
@@ -116,13 +113,8 @@ class CallReader:
         """N3: the index, or what was sent instead of one."""
         if value is None:
             return None, None
-        number: object = value
-        if isinstance(value, str):
-            if value.isascii() and value.isdigit() and len(value.lstrip("0")) <= _INDEX_DIGITS:
-                number = int(value)
-        elif type(value) is float and value.is_integer():
-            number = int(value)
-        if type(number) is int and 0 <= number <= self._max_index:
+        number = integer(value)
+        if number is not None and 0 <= number <= self._max_index:
             return number, None
         return None, (payload.raw(*path, "index") or "")[:_INDEX_HEAD]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.chat_content import File, Text, image_files, read_content
+from streamweld._pure.dialect.chat_content import File, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat_error import read_choice_error
 from streamweld._pure.dialect.chat_kinds import is_array
 from streamweld._pure.dialect.chat_metadata import CHOICE_FIELDS, DELTA_FIELDS, Carry, as_object, leftovers
 from streamweld._pure.dialect.chat_reasoning import MEMBERS as REASONING_MEMBERS
-from streamweld._pure.dialect.chat_reasoning import ReasoningReader, details_attributes, whole_reasoning
-from streamweld._pure.dialect.think import ThinkSplitter, no_metadata, split_whole
+from streamweld._pure.dialect.chat_reasoning import ReasoningReader, whole_reasoning
+from streamweld._pure.dialect.chat_usage import read_usage_member
+from streamweld._pure.dialect.think import NOTHING, ThinkSplitter, split_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,9 +27,13 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.chat_error import ErrorFields
     from streamweld._pure.dialect.chat_metadata import Raw
     from streamweld._pure.dialect.chat_notes import Notes
-    from streamweld._pure.dialect.think import Take
+    from streamweld._pure.dialect.chat_reasoning import Thought
+    from streamweld._pure.dialect.think import Carrier
     from streamweld._pure.json_door import Path, Payload
     from streamweld._pure.out import Out
+
+
+_ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
 @dataclass(slots=True)
@@ -58,7 +63,18 @@ class Tools:
 class ChoiceReader:
     """What the decoder remembers of one choice."""
 
-    __slots__ = ("_assembler", "_audio", "_audio_size", "_reasoning", "_spoke", "_think", "_tools", "index")
+    __slots__ = (
+        "_assembler",
+        "_attached",
+        "_audio",
+        "_audio_size",
+        "_reasoning",
+        "_said_repeated",
+        "_spoke",
+        "_think",
+        "_tools",
+        "index",
+    )
 
     def __init__(self, index: int, tools: Tools) -> None:
         self.index = index
@@ -66,6 +82,8 @@ class ChoiceReader:
         self._assembler = tools.assembler
         self._audio: list[str] = []
         self._audio_size = 0
+        self._attached = False  # files or annotations came in deltas: a full message only repeats them
+        self._said_repeated = False
         self._begin()
 
     def _begin(self) -> None:
@@ -79,26 +97,32 @@ class ChoiceReader:
 
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
         """One entry of a chunk's `choices`; gives back the error that stands in it."""
-        notes = chunk.notes
+        payload, notes = chunk.payload, chunk.notes
         delta = notes.an_object(item, path, "delta")
         message = notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
-        carry = Carry(chunk.news, {} if chunk.recovered else leftovers(chunk.payload, path, item, CHOICE_FIELDS))
+        notes.tell()
+        carry = Carry(chunk.news, leftovers(payload, path, item, CHOICE_FIELDS))
         if delta:
-            if new_id and self._spoke and delta.get("role") is not None:
+            if new_id and self._spoke and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
                 self._begin()
             self._delta(chunk, delta, (*path, "delta"), carry, final=reason is not None)
         if message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
+            if delta is None:
+                carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             self._message(chunk, message, (*path, "message"), carry)
         left = as_object(carry.members)
         if left is not None:
             self._assembler.choice_metadata(self.index, left)
+        read_usage_member(payload, item, path, notes, self._assembler)
         if reason is not None:
             if self._think is not None:
                 self._think.flush()
-            self._assembler.finish(self.index, notes.clean(reason))
-        return read_choice_error(chunk.payload, item, path)
+            reason = notes.clean(reason)
+            notes.tell()
+            self._assembler.finish(self.index, reason)
+        return read_choice_error(payload, item, path)
 
     def flush(self) -> None:
         """The stream is about to close: hand over what was held back."""
@@ -110,39 +134,29 @@ class ChoiceReader:
 
     def _delta(self, chunk: Chunk, delta: dict[str, Any], path: Path, carry: Carry, *, final: bool) -> None:
         payload, notes = chunk.payload, chunk.notes
-        content = delta.get("content")
-        if chunk.recovered:
-            if content and isinstance(content, str):
-                self._text(content, no_metadata)
-            return
-        extra = carry.members
         if not DELTA_FIELDS.issuperset(delta):
-            extra |= leftovers(payload, path, delta, DELTA_FIELDS)
-        reasoning = ""
-        if not REASONING_MEMBERS.isdisjoint(delta):
-            reasoning = self._reasoning.read(payload, delta, path, extra, notes)
-        pieces: list[Piece] = []
-        if isinstance(content, str):
-            if content:
-                pieces.append(Text("text", content))
-        elif content is not None:
-            pieces = read_content(payload, content, (*path, "content"), extra, notes)
+            carry.members |= leftovers(payload, path, delta, DELTA_FIELDS)
+        if not chunk.recovered and not REASONING_MEMBERS.isdisjoint(delta):
+            thought = self._reasoning.read(payload, delta, path, carry.members, notes)
+            notes.tell()
+            self._think_of(thought, carry)
+        calls, legacy = delta.get("tool_calls"), delta.get("function_call")
+        pieces: list[Piece] = read_content(payload, delta.get("content"), (*path, "content"), notes)
+        if chunk.recovered:
+            pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text"]
+        if pieces and not ((final or calls or legacy) and self._restated(pieces)):
+            for piece in pieces:
+                self._piece(piece, carry)
+        if chunk.recovered:
+            notes.tell()
+            return
+        if not _ATTACHMENTS.isdisjoint(delta):
+            self._attachments(payload, delta, path, notes, carry)
+        notes.tell()
+        if calls is None and legacy is None:
+            return
         fragments = self._fragments(payload, delta, path, notes)
-        if pieces and (final or fragments) and self._restated(pieces):
-            pieces.clear()
-        if reasoning:
-            self._spoke = True
-            if self._think is not None:
-                self._think.field(reasoning)
-            self._assembler.reasoning(self.index, "raw", reasoning, carry.take())
-        self._details(payload, delta, path)
-        for piece in pieces:
-            self._piece(piece, carry.take)
-        self._attachments(payload, delta, path, notes, carry.take)
-        refusal = notes.a_text(delta, path, "refusal")
-        if refusal:
-            self._spoke = True
-            self._assembler.refusal(self.index, refusal, carry.take())
+        notes.tell()
         if fragments:
             self._spoke = True
             if self._think is not None:
@@ -150,33 +164,48 @@ class ChoiceReader:
             for fragment in fragments:
                 self._assembler.call(self.index, fragment)
 
+    def _think_of(self, thought: Thought, carry: Carrier) -> None:
+        details = thought.details
+        if thought.text:
+            self._spoke = True
+            if self._think is not None:
+                self._think.field(thought.text)
+            carry.carried(self._assembler.reasoning(self.index, "raw", thought.text, carry.text()))
+        if details is not None:
+            self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
+        if thought.repeated and not self._said_repeated:
+            # A gateway that does it does it in every chunk.
+            self._said_repeated = True
+            self._tools.out.diagnose("reasoning_repeated")
+
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
         """A full message: reconciled with what was streamed, never appended."""
         payload, notes = chunk.payload, chunk.notes
-        extra = carry.members
-        extra |= leftovers(payload, path, message, DELTA_FIELDS)
         if self._think is not None:
-            self._think.end()
-        content = message.get("content")
-        pieces: list[Piece] = []
-        if isinstance(content, str):
-            pieces.append(Text("text", content))
-        elif content is not None:
-            pieces = read_content(payload, content, (*path, "content"), extra, notes)
+            self._think.flush()
+        thought = whole_reasoning(payload, message, path, carry.members, notes)
+        pieces = read_content(payload, message.get("content"), (*path, "content"), notes)
         text = _joined(pieces, "text")
-        reasoning = whole_reasoning(message) or _joined(pieces, "reasoning")
+        reasoning = thought.text or _joined(pieces, "reasoning")
         if self._tools.inline_reasoning and text:
             inline, text = split_whole(text)
             reasoning = reasoning or inline
         refusal = notes.a_text(message, path, "refusal") or _joined(pieces, "refusal")
-        self._spoke = True
         fragments = self._fragments(payload, message, path, notes)
+        notes.tell()
+        self._spoke = True
         self._assembler.message(self.index, text or None, reasoning or None, refusal or None, fragments)
-        self._details(payload, message, path)
+        details = thought.details
+        if details is not None:
+            self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
         for piece in pieces:
-            if isinstance(piece, File):
-                self._piece(piece, no_metadata)
-        self._attachments(payload, message, path, notes, no_metadata)
+            if not isinstance(piece, Text) and not (self._attached and isinstance(piece, File)):
+                self._piece(piece, NOTHING)
+        if not self._attached:
+            self._annotations(payload, message, path, notes)
+            self._images(payload, message, path, notes)
+        self._hear(payload, message, path)
+        notes.tell()
 
     def _fragments(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> list[Fragment]:
         fragments: list[Fragment] = []
@@ -187,25 +216,22 @@ class ChoiceReader:
             fragments += self._tools.calls.function_call(payload, legacy, (*path, "function_call"), notes)
         return fragments
 
-    def _piece(self, piece: Piece, take: Take) -> None:
+    def _piece(self, piece: Piece, carry: Carrier) -> None:
+        if isinstance(piece, Unread):
+            self._assembler.unknown(None, piece.raw.encode())
+            return
         self._spoke = True
         if isinstance(piece, File):
-            own = piece.metadata
-            self._assembler.file(self.index, piece.media_type, piece.data, piece.url, take() if own is None else own)
-        elif piece.kind == "text":
-            self._text(piece.text, take)
+            self._attached = True
+            self._assembler.file(self.index, piece.media_type, piece.data, piece.url, piece.metadata)
         elif piece.kind == "reasoning":
-            self._assembler.reasoning(self.index, "raw", piece.text, take())
+            carry.carried(self._assembler.reasoning(self.index, "raw", piece.text, carry.text()))
+        elif piece.kind == "refusal":
+            carry.carried(self._assembler.refusal(self.index, piece.text, carry.text()))
+        elif self._think is not None:
+            self._think.feed(piece.text, carry)
         else:
-            self._assembler.refusal(self.index, piece.text, take())
-
-    def _text(self, text: str, take: Take) -> None:
-        """A piece of content; metadata is taken only if an event comes of it."""
-        self._spoke = True
-        if self._think is not None:
-            self._think.feed(text, take)
-        else:
-            self._assembler.text(self.index, text, take())
+            carry.carried(self._assembler.text(self.index, piece.text, carry.text()))
 
     def _restated(self, pieces: list[Piece]) -> bool:
         """AM9: the closing chunk says all of the text again."""
@@ -217,31 +243,35 @@ class ChoiceReader:
         self._tools.out.diagnose("content_restated")
         return True
 
-    def _details(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
-        """Signatures and encrypted reasoning, and every entry as sent."""
-        details = holder.get("reasoning_details")
-        raw = payload.raw(*path, "reasoning_details") if details else None
-        if raw is None or raw[0] not in "[{":
-            return
-        signature, encrypted = details_attributes(details)
-        self._assembler.reasoning_attributes(self.index, signature, encrypted, raw if raw[0] == "[" else f"[{raw}]")
+    def _attachments(
+        self, payload: Payload, delta: Mapping[str, Any], path: Path, notes: Notes, carry: Carrier
+    ) -> None:
+        self._annotations(payload, delta, path, notes)
+        refusal = notes.a_text(delta, path, "refusal")
+        if refusal:
+            self._piece(Text("refusal", refusal), carry)
+        self._images(payload, delta, path, notes)
+        self._hear(payload, delta, path)
 
-    def _attachments(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes, take: Take) -> None:
+    def _annotations(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
         annotations = holder.get("annotations")
         if is_array(annotations):
             if annotations:
+                self._attached = True
                 self._assembler.annotations(self.index, payload.raw(*path, "annotations") or "[]")
         elif annotations is not None:
             notes.shape((*path, "annotations"))
-        images = holder.get("images")
-        if images is not None:
-            for image in image_files(payload, images, (*path, "images"), notes):
-                self._piece(image, take)
-        if holder.get("audio") is not None:
-            self._hear(payload.raw(*path, "audio") or "null")
 
-    def _hear(self, audio: str) -> None:
+    def _images(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+        if holder.get("images") is not None:
+            for image in image_files(payload, holder["images"], (*path, "images"), notes):
+                self._piece(image, NOTHING)
+
+    def _hear(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
         """Audio comes in pieces; all of them go to the choice's last event."""
+        if holder.get("audio") is None:
+            return
+        audio = payload.raw(*path, "audio") or "null"
         limit = self._tools.max_text
         self._audio_size += len(audio.encode())
         if limit is not None and self._audio_size > limit:

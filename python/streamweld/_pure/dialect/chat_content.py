@@ -14,7 +14,6 @@ from streamweld._pure.dialect.chat_metadata import IMAGE_FIELDS, as_object, left
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.dialect.chat_metadata import Raw
     from streamweld._pure.dialect.chat_notes import Notes
     from streamweld._pure.json_door import Path, Payload
 
@@ -33,34 +32,32 @@ class File:
     metadata: str | None
 
 
-Piece = Text | File
+@dataclass(slots=True, frozen=True)
+class Unread:
+    """A part of a kind that nobody knows, as sent."""
+
+    raw: str
 
 
-def read_content(payload: Payload, content: object, path: Path, extra: Raw, notes: Notes) -> list[Piece]:
-    """The pieces of a content list (or of a single part object), in order; parts nobody knows go to `extra`."""
-    parts: list[Any]
-    paths: list[Path]
-    if is_object(content):
-        parts, paths = [content], [path]
-    elif is_array(content):
-        parts, paths = content, [(*path, position) for position in range(len(content))]
-    else:
-        notes.shape(path)
+Piece = Text | File | Unread
+
+
+def read_content(payload: Payload, content: object, path: Path, notes: Notes) -> list[Piece]:
+    """The pieces of content: a string, or a list of parts in order."""
+    if isinstance(content, str):
+        return [Text("text", content)] if content else []
+    if not is_array(content):
+        if content is not None:
+            notes.shape(path)
         return []
     pieces: list[Piece] = []
-    unknown: list[str] = []
-    for part, here in zip(parts, paths, strict=True):
-        if isinstance(part, str):
-            if part:
-                pieces.append(Text("text", part))
-        elif is_object(part):
-            if not _read_part(payload, part, here, pieces, notes):
-                unknown.append(payload.raw(*here) or "null")
+    for place, part in enumerate(content):
+        here = (*path, place)
+        if is_object(part):
+            pieces += _read_part(payload, part, here)
         elif part is not None:
             notes.shape(here)
-    if unknown:
-        extra["content"] = f"[{','.join(unknown)}]"
-    return pieces
+    return [piece for piece in pieces if not isinstance(piece, Text) or piece.text]
 
 
 def image_files(payload: Payload, images: object, path: Path, notes: Notes) -> list[File]:
@@ -81,44 +78,25 @@ def image_files(payload: Payload, images: object, path: Path, notes: Notes) -> l
     return files
 
 
-def _read_part(payload: Payload, part: dict[str, Any], path: Path, pieces: list[Piece], notes: Notes) -> bool:
-    match part.get("type"):
-        case "text" | "output_text" | None if isinstance(part.get("text"), str):
-            if part["text"]:
-                pieces.append(Text("text", part["text"]))
-        case "thinking":
-            text = _thinking(part.get("thinking"), (*path, "thinking"), notes)
-            if text:
-                pieces.append(Text("reasoning", text))
-        case "refusal" if isinstance(part.get("refusal"), str):
-            if part["refusal"]:
-                pieces.append(Text("refusal", part["refusal"]))
-        case "image_url":
-            found = _image(payload, part, path)
-            if found is None:
-                return False
-            pieces.append(found)
-        case _:
-            return False
-    return True
+def _read_part(payload: Payload, part: dict[str, Any], path: Path) -> list[Piece]:
+    """By the member that carries it: `type` is what gateways disagree about."""
+    if part.get("thinking") is not None:
+        return [Text("reasoning", text) for text in _texts(part["thinking"])]
+    if isinstance(part.get("refusal"), str):
+        return [Text("refusal", part["refusal"])]
+    if isinstance(part.get("text"), str):
+        return [Text("text", part["text"])]
+    return [_image(payload, part, path) or Unread(payload.raw(*path) or "null")]
 
 
-def _thinking(value: object, path: Path, notes: Notes) -> str:
+def _texts(thinking: object) -> list[str]:
     """Mistral's thinking: a text, or a list of text parts."""
-    if isinstance(value, str):
-        return value
-    if not is_array(value):
-        if value is not None:
-            notes.shape(path)
-        return ""
-    texts: list[str] = []
-    for position, item in enumerate(value):
-        text = item.get("text") if is_object(item) else item
-        if isinstance(text, str):
-            texts.append(text)
-        elif text is not None:
-            notes.shape((*path, position))
-    return "".join(texts)
+    if isinstance(thinking, str):
+        return [thinking]
+    if not is_array(thinking):
+        return []
+    texts = [item.get("text") for item in thinking if is_object(item)]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _image(payload: Payload, image: Mapping[str, Any], path: Path) -> File | None:
@@ -127,8 +105,8 @@ def _image(payload: Payload, image: Mapping[str, Any], path: Path) -> File | Non
     if not isinstance(url, str) or not url:
         return None
     metadata = as_object(leftovers(payload, path, image, IMAGE_FIELDS))
-    if url[:5].lower() == "data:":
+    if url.startswith("data:"):
         kind, comma, data = url[5:].partition(",")
         if comma and kind.endswith(";base64"):
-            return File(kind[: -len(";base64")] or None, data, None, metadata)
+            return File(kind[: -len(";base64")], data, None, metadata)
     return File(None, None, url, metadata)

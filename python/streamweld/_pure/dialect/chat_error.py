@@ -34,29 +34,26 @@ class ErrorFields:
 
 def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
     """The error of a payload object, or None. `choices` beside it do not matter here."""
-    error = value.get("error")
-    streaming = "choices" in value
-    if is_error(error, beside_choices=streaming):
-        return _read_member(payload, value, path)
+    if value.get("error") is not None:
+        return _read(payload, (*path, "error"), value["error"])
     if value.get("object") == "error" or event == "error":
-        return _read_object(payload, value, path)
-    if streaming or "usage" in value or value.get("message") is None:
+        return _read(payload, path, value)
+    if "choices" in value or "usage" in value or value.get("message") is None:
         return None
     if value.get("code") is None and value.get("type") is None:
         return None
-    return _read_object(payload, value, path)
-
-
-def is_error(error: object, *, beside_choices: bool) -> bool:
-    """Whether an `error` member says that there was one: beside choices, an empty one is a placeholder."""
-    if error is None:
-        return False
-    return not (beside_choices and (error is False or error in ("", {}, [])))
+    return _read(payload, path, value)
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
     """The error of one choice (`choices[i].error`), or None."""
-    return _read_member(payload, value, path) if is_error(value.get("error"), beside_choices=True) else None
+    error = value.get("error")
+    return None if error is None else _read(payload, (*path, "error"), error)
+
+
+def value_error(payload: Payload) -> ErrorFields:
+    """The error of a payload that is one as a whole, whatever it is."""
+    return _read(payload, (), payload.value)
 
 
 def text_error(text: str) -> ErrorFields:
@@ -69,31 +66,17 @@ def compact(raw: str) -> str:
     return _TOKEN.sub(lambda found: found[0] if found[0][0] == '"' else "", raw)
 
 
-def _read_member(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields:
-    error = value["error"]
-    inner = (*path, "error")
-    if is_object(error):
-        return _read_object(payload, error, inner)
-    message = error if isinstance(error, str) else compact(payload.raw(*inner) or "")
-    return ErrorFields(_label(payload, value, path, "code"), _label(payload, value, path, "type"), message)
+def _read(payload: Payload, path: Path, error: object) -> ErrorFields:
+    if not is_object(error):
+        return ErrorFields(None, None, _plain(payload, path, error))
+    code, kind, message = error.get("code"), error.get("type"), error.get("message")
+    return ErrorFields(
+        None if code is None else _plain(payload, (*path, "code"), code),
+        None if kind is None else _plain(payload, (*path, "type"), kind),
+        _plain(payload, path, error) if message is None else _plain(payload, (*path, "message"), message),
+    )
 
 
-def _read_object(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields:
-    message = value.get("message")
-    if isinstance(message, str):
-        text = message
-    elif message is not None:
-        text = compact(payload.raw(*path, "message") or "")
-    else:
-        text = compact(payload.raw(*path) or "")
-    return ErrorFields(_label(payload, value, path, "code"), _label(payload, value, path, "type"), text)
-
-
-def _label(payload: Payload, value: Mapping[str, Any], path: Path, key: str) -> str | None:
-    """A code or type as text: strings as they are, numbers as they were written."""
-    label = value.get(key)
-    if isinstance(label, str):
-        return label or None
-    if isinstance(label, int | float) and not isinstance(label, bool):
-        return payload.raw(*path, key)
-    return None
+def _plain(payload: Payload, path: Path, value: object) -> str:
+    """A string's text, any other value as compact JSON."""
+    return value if isinstance(value, str) else compact(payload.raw(*path) or "")

@@ -1,8 +1,13 @@
-"""What kind of JSON value a member is, told to type checkers as well. Knows no member and no chunk."""
+"""What kind of JSON value a member is, told to type checkers as well, and what counts as an integer.
+
+Knows no member and no chunk.
+"""
 
 from __future__ import annotations
 
 from typing import Any, TypeGuard
+
+_DIGITS = 19
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -11,3 +16,19 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
+
+
+def integer(value: object) -> int | None:
+    """An integer within 64 bits, also where a gateway wrote it as `1.0` or `"1"`."""
+    if isinstance(value, str):
+        digits = value.lstrip("0")
+        if not value.isascii() or not value.isdigit() or len(digits) > _DIGITS:
+            return None
+        number = int(digits or "0")
+    elif type(value) is int:
+        number = value
+    elif type(value) is float and value.is_integer():
+        number = int(value)
+    else:
+        return None
+    return number if -(2**63) <= number < 2**63 else None

@@ -16,37 +16,49 @@ from streamweld._pure.dialect.chat_metadata import (
     DELTA_FIELDS,
     FUNCTION_FIELDS,
 )
-from streamweld._pure.dialect.chat_usage import READ as USAGE_FIELDS
 from streamweld._pure.json_door import has_lone_surrogate, replace_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamweld._pure.assemble import Assembler
     from streamweld._pure.json_door import Path, Payload
     from streamweld._pure.out import Out
 
-ERROR_FIELDS = frozenset({"message", "code", "type"})
-
 
 class Notes:
-    """Collects the shape complaints of one payload and passes everything on as diagnostics."""
+    """Collects the complaints of one payload; `tell` passes on what has come together."""
 
-    __slots__ = ("_escapes", "_out", "misshapen")
+    __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes")
 
-    def __init__(self, out: Out, payload: Payload, base: Path) -> None:
+    def __init__(self, out: Out, assembler: Assembler, payload: Payload, base: Path) -> None:
         self._out = out
+        self._assembler = assembler
+        self._payload = payload
+        self._base = len(base)
         self._escapes = "\\u" in payload.text
-        self.misshapen = False
+        self._lone = False
+        self._shapes: list[Path] = []
         if payload.overflow:
             out.diagnose("numeric_overflow")
         for path in payload.duplicates:
-            if _is_read(path[len(base) :] if path[: len(base)] == base else path):
+            if path[: len(base)] == base and len(path) > len(base) and _is_read(path[len(base) :]):
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
     def shape(self, path: Path) -> None:
-        """A member has a type that no gateway documents."""
-        self.misshapen = True
-        self._out.diagnose("shape", detail=pointer(path))
+        """A member has a type that no gateway documents: it stays reachable as it is."""
+        self._shapes.append(path)
+
+    def tell(self) -> None:
+        """Say what was noticed since the last time."""
+        if self._shapes:
+            shapes, self._shapes = self._shapes, []
+            for path in shapes:
+                self._out.diagnose("shape", detail=pointer(path[self._base :]))
+                self._assembler.unknown(None, (self._payload.raw(*path) or "null").encode())
+        if self._lone:
+            self._lone = False
+            self._out.diagnose("lone_surrogate")
 
     def an_object(self, holder: Mapping[str, Any], path: Path, key: str) -> dict[str, Any] | None:
         """The member if it is an object."""
@@ -69,12 +81,9 @@ class Notes:
     def clean(self, text: str) -> str:
         """A string that is no text channel: no surrogate stays alone in it."""
         if self._escapes and has_lone_surrogate(text):
-            self._out.diagnose("lone_surrogate")
+            self._lone = True
             return replace_lone_surrogates(text)
         return text
-
-    def say(self, code: str, detail: str = "") -> None:
-        self._out.diagnose(code, detail=detail)
 
 
 def pointer(path: Path) -> str:
@@ -87,11 +96,7 @@ def _is_read(path: Path) -> bool:
     key = path[-1]
     match path[:-1]:
         case ():
-            return key in CHUNK_FIELDS or key in ERROR_FIELDS
-        case ("usage",) | ("x_groq", "usage") | ("choices", int(), "usage"):
-            return key in USAGE_FIELDS
-        case ("error",) | ("choices", int(), "error"):
-            return key in ERROR_FIELDS
+            return key in CHUNK_FIELDS
         case ("choices", int()):
             return key in CHOICE_FIELDS
         case ("choices", int(), "delta" | "message"):

@@ -5,6 +5,7 @@ Knows the fields and their order; gives text that is new, and what must stay rea
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.chat_kinds import is_array, is_object
@@ -22,7 +23,6 @@ MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
 # From here on a text that begins with all of the text so far is that text again; "a" before "and" is real.
 _CUMULATIVE_FROM = 4
-_MAX_INDEXES = 64
 
 
 class _SoFar:
@@ -46,119 +46,92 @@ class _SoFar:
         return text.startswith(whole)
 
 
+@dataclass(slots=True, frozen=True)
+class Details:
+    """What `reasoning_details` says: text, what a later turn must hand back, and every entry as sent."""
+
+    text: str
+    signature: str | None
+    encrypted: str | None
+    raw: str
+
+
+@dataclass(slots=True, frozen=True)
+class Thought:
+    """The reasoning of one delta or message."""
+
+    text: str  # what is to be used
+    details: Details | None
+    repeated: bool  # a text came twice, and was used once
+
+
 class ReasoningReader:
     """The reasoning fields of one choice."""
 
-    __slots__ = ("_details", "_plain", "_said_repeated")
+    __slots__ = ("_so_far",)
 
     def __init__(self) -> None:
-        self._plain = _SoFar()
-        self._details: dict[int, _SoFar] = {}
-        self._said_repeated = False
+        self._so_far = _SoFar()
 
-    def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> str:
-        """The new reasoning text; a second field with another text goes to `extra`."""
-        text = self._field(payload, delta, path, extra, notes)
-        details = delta.get("reasoning_details")
-        if details is None:
-            return text
-        entries = _entries(details, (*path, "reasoning_details"), notes)
-        if text:
-            # The same text in other clothes (R2).
-            if any(_entry_text(entry) for entry in entries):
-                self._repeated(notes)
-            return text
-        return "".join([self._novel(entry) for entry in entries])
-
-    def _field(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> str:
-        chosen = ""
-        for field in FIELDS:
-            text = delta.get(field)
-            if not text:
-                if text is not None and text != "":
-                    notes.shape((*path, field))
-            elif not isinstance(text, str):
-                notes.shape((*path, field))
-            elif not chosen:
-                chosen = text
-            elif text != chosen:
-                extra[field] = payload.raw(*path, field) or "null"
+    def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> Thought:
+        """What is new in a delta; a second field with another text goes to `extra`."""
+        text, repeated = _plain_field(payload, delta, path, extra, notes)
+        details = _details(payload, delta, path, notes)
+        if details is not None and details.text:
+            if text:
+                repeated = True
             else:
-                self._repeated(notes)
-        if chosen:
-            self._plain.add(chosen)
-        return chosen
-
-    def _repeated(self, notes: Notes) -> None:
-        """Said once a choice: a gateway that does it does it in every chunk."""
-        if not self._said_repeated:
-            self._said_repeated = True
-            notes.say("reasoning_repeated")
-
-    def _novel(self, entry: Mapping[str, Any]) -> str:
-        """What an entry of `reasoning_details` adds: all of it, or what follows the text so far (R3, R4)."""
-        text = _entry_text(entry)
-        if not text:
-            return ""
-        index = entry.get("index")
-        key = index if type(index) is int else 0
-        so_far = self._details.get(key)
-        if so_far is not None:
-            new = text[so_far.length :] if so_far.repeated_by(text) else text
-            so_far.add(new)
-            return new
-        # The first entry may repeat what came in a plain field.
-        if len(self._details) < _MAX_INDEXES:
-            so_far = self._details[key] = _SoFar()
-            so_far.add(text)
-        return text[self._plain.length :] if self._plain.repeated_by(text) else text
+                again = self._so_far.repeated_by(details.text)
+                text = details.text[self._so_far.length :] if again else details.text
+                self._so_far.add(text)
+                repeated |= again
+        return Thought(text, details, repeated)
 
 
-def whole_reasoning(message: Mapping[str, Any]) -> str:
-    """The reasoning of a full message: the first field that has any."""
+def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> Thought:
+    """The reasoning of a full message."""
+    text, repeated = _plain_field(payload, message, path, extra, notes)
+    details = _details(payload, message, path, notes)
+    return Thought(text or (details.text if details is not None else ""), details, repeated)
+
+
+def _plain_field(payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> tuple[str, bool]:
+    """The first plain field that says something, and whether another one says the same."""
+    chosen = ""
+    repeated = False
     for field in FIELDS:
-        text: object = message.get(field)
-        if text and isinstance(text, str):
-            return text
-    details: object = message.get("reasoning_details")
-    entries = details if is_array(details) else [details]
-    return "".join([_entry_text(entry) for entry in entries if is_object(entry)])
+        text = notes.a_text(delta, path, field)
+        if not text:
+            continue
+        if not chosen:
+            chosen = text
+        elif text == chosen:
+            repeated = True
+        else:
+            extra[field] = payload.raw(*path, field) or "null"
+    return chosen, repeated
 
 
-def details_attributes(details: object) -> tuple[str | None, str | None]:
-    """Signature and encrypted content, the last of each."""
+def _details(payload: Payload, delta: Mapping[str, Any], path: Path, notes: Notes) -> Details | None:
+    entries: object = delta.get("reasoning_details")
+    if not is_array(entries):
+        if entries is not None:
+            notes.shape((*path, "reasoning_details"))
+        return None
+    if not entries:
+        return None
+    text: list[str] = []
     signature: str | None = None
     encrypted: str | None = None
-    for entry in details if is_array(details) else [details]:
-        if not is_object(entry):
-            continue
-        found = entry.get("signature")
-        if found and isinstance(found, str):
-            signature = found
-        found = entry.get("data")
-        if found and isinstance(found, str):
-            encrypted = found
-    return signature, encrypted
-
-
-def _entries(details: object, path: Path, notes: Notes) -> list[dict[str, Any]]:
-    if is_object(details):
-        return [details]
-    if not is_array(details):
-        notes.shape(path)
-        return []
-    entries: list[dict[str, Any]] = []
-    for position, entry in enumerate(details):
+    for entry in entries:
         if is_object(entry):
-            entries.append(entry)
-        elif entry is not None:
-            notes.shape((*path, position))
-    return entries
+            text += [_word(entry, "text"), _word(entry, "summary")]
+            signature = _word(entry, "signature") or signature
+            if entry.get("type") == "reasoning.encrypted":
+                encrypted = _word(entry, "data") or encrypted
+    return Details("".join(text), signature, encrypted, payload.raw(*path, "reasoning_details") or "[]")
 
 
-def _entry_text(entry: Mapping[str, Any]) -> str:
-    for key in ("text", "summary"):
-        text = entry.get(key)
-        if text and isinstance(text, str):
-            return text
-    return ""
+def _word(entry: Mapping[str, Any], key: str) -> str:
+    word: object = entry.get(key)
+    return word if isinstance(word, str) else ""

@@ -8,32 +8,50 @@ never closed, and a block that repeats the reasoning sent in a field of its own.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamweld._pure.assemble import Assembler
 
-    Take = Callable[[], str | None]  # gives metadata to the first event that asks for it
+__all__ = ["Carrier", "ThinkSplitter", "split_whole"]
 
+
+class Carrier(Protocol):
+    """Metadata for the first event that comes of a delta."""
+
+    def text(self) -> str | None: ...
+    def carried(self, left: str | None, /) -> None: ...
+
+
+class _Nothing:
+    def text(self) -> str | None:
+        return None
+
+    def carried(self, left: str | None, /) -> None:
+        pass
+
+
+NOTHING = _Nothing()
 OPEN = "<think>"
 CLOSE = "</think>"
 
 
-def _held_length(text: str, tag: str) -> int:
-    """How many characters at the end of ``text`` could be the beginning of ``tag``."""
-    start = text.rfind("<", max(0, len(text) - len(tag) + 1))
+def _held_length(text: str) -> int:
+    """How many characters at the end of `text` could be the beginning of a tag."""
     # Both tags hold a single "<", so only the last one can begin a cut tag.
-    if start < 0 or not tag.startswith(text[start:]):
+    start = text.rfind("<", max(0, len(text) - len(CLOSE) + 1))
+    if start < 0:
         return 0
-    return len(text) - start
+    end = text[start:]
+    return len(end) if OPEN.startswith(end) or CLOSE.startswith(end) else 0
 
 
 class ThinkSplitter:
     """The splitter of one choice. Every character that is no tag goes out exactly once, unless it repeats a field."""
 
-    __slots__ = ("_assembler", "_choice", "_diagnose", "_held", "_inside", "_seen_tag", "_text_sent", "_twin")
+    __slots__ = ("_assembler", "_choice", "_diagnose", "_held", "_inside", "_seen_tag", "_twin")
 
     def __init__(self, choice: int, assembler: Assembler, diagnose: Callable[[str], None]) -> None:
         self._choice = choice
@@ -42,32 +60,31 @@ class ThinkSplitter:
         self._held = ""
         self._inside = False
         self._seen_tag = False
-        self._text_sent = False
         self._twin = _Twin()
 
     def field(self, text: str) -> None:
         """Reasoning text that arrived in a field of its own; a block that repeats it is dropped."""
         self._twin.expect(text)
 
-    def feed(self, text: str, take: Take) -> None:
-        """Split one piece of content; metadata is taken by the first event, if there is one."""
+    def feed(self, text: str, carry: Carrier) -> None:
+        """Split one piece of content."""
         if self._held:
             text = self._held + text
             self._held = ""
         while text:
             tag, at = self._next_tag(text)
             if tag is None:
-                keep = self._tail(text)
+                keep = _held_length(text)
                 if keep:
                     self._held = text[len(text) - keep :]
                     text = text[: len(text) - keep]
-                self._say(text, take)
+                self._say(text, carry)
                 return
             before, text = text[:at], text[at + len(tag) :]
             if tag is CLOSE and not self._inside:
-                self._orphan(before, take)
+                self._orphan(before, carry)
             else:
-                self._say(before, take)
+                self._say(before, carry)
                 if tag is CLOSE and self._twin.close():
                     self._diagnose("reasoning_repeated")
                 self._inside = tag is OPEN
@@ -76,7 +93,7 @@ class ThinkSplitter:
     def flush(self) -> None:
         """The choice says something else, or ends: what looked like the beginning of a tag is text after all."""
         held, self._held = self._held, ""
-        self._say(held, no_metadata)
+        self._say(held, NOTHING)
 
     def end(self) -> None:
         """The choice ends: an unclosed block that repeated a field so far is dropped like a closed one."""
@@ -96,32 +113,20 @@ class ThinkSplitter:
                 return CLOSE, closing
         return (OPEN, opening) if opening >= 0 else (None, -1)
 
-    def _tail(self, text: str) -> int:
-        if self._inside:
-            return _held_length(text, CLOSE)
-        keep = _held_length(text, OPEN)
-        return keep if keep or self._seen_tag else _held_length(text, CLOSE)
-
-    def _say(self, text: str, take: Take) -> None:
+    def _say(self, text: str, carry: Carrier) -> None:
         if not text:
             return
         if self._inside:
             text = self._twin.novel(text)
             if text:
-                self._assembler.reasoning(self._choice, "raw", text, take())
+                carry.carried(self._assembler.reasoning(self._choice, "raw", text, carry.text()))
         else:
-            self._text_sent = True
-            self._assembler.text(self._choice, text, take())
+            carry.carried(self._assembler.text(self._choice, text, carry.text()))
 
-    def _orphan(self, before: str, take: Take) -> None:
-        self._say(before, take)
-        if self._text_sent:
-            self._assembler.retype_text(self._choice)
+    def _orphan(self, before: str, carry: Carrier) -> None:
+        self._say(before, carry)
+        self._assembler.retype_text(self._choice)
         self._diagnose("orphan_think_close")
-
-
-def no_metadata() -> None:
-    """For text that carries none."""
 
 
 def split_whole(text: str) -> tuple[str, str]:

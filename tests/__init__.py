@@ -1,0 +1,1 @@
+"""The suites of streamweld. Vectors are in `vectors/`, recorded streams in $STREAMWELD_CORPUS."""

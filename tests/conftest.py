@@ -1,0 +1,61 @@
+"""Fixtures and settings that all suites share: the backends, the corpus, the counts, what the summary says."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.backends import BACKENDS
+from tests.corpus import RAN
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+FULL = os.environ.get("STREAMWELD_FULL") == "1"
+
+settings.register_profile("sample", max_examples=100, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "full", max_examples=2000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("full" if FULL else "sample")
+
+_tested: set[str] = set()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-native", action="store_true", help="leave the native backend out (it is not built)")
+
+
+def backends(config: pytest.Config) -> list[str]:
+    return [name for name in BACKENDS if name != "native" or not config.getoption("--no-native")]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames:
+        metafunc.parametrize("backend", backends(metafunc.config), indirect=True)
+
+
+@pytest.fixture
+def backend(request: pytest.FixtureRequest) -> str:
+    """Each test that asks for it runs once a backend. A missing extension is a failure, never a skip."""
+    name = str(request.param)
+    if name == "native" and importlib.util.find_spec("streamweld._native") is None:
+        pytest.fail("the extension is not built (make build); --no-native leaves it out", pytrace=False)
+    _tested.add(name)
+    return name
+
+
+@pytest.fixture(scope="session")
+def full() -> bool:
+    """True where slow suites run their full counts (STREAMWELD_FULL=1, `make test-all`)."""
+    return FULL
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    terminalreporter.write_line(f"backends tested: {', '.join(sorted(_tested)) or 'none'}")
+    terminalreporter.write_line(f"corpus streams run: {len(RAN)}")

@@ -1,0 +1,66 @@
+"""The recorded streams: where they are, what is known about each, and which of them a test run has read.
+
+They are third-party data outside of the repository ($STREAMWELD_CORPUS, default ../shared/corpus). Without them the
+corpus suites skip and say so, and the count in the summary is 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(os.environ.get("STREAMWELD_CORPUS") or Path(__file__).resolve().parent.parent.parent / "shared" / "corpus")
+RAN: set[str] = set()  # names of the streams that were read in this process
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One stream of the corpus with its manifest row."""
+
+    name: str
+    wrapped: bool
+    notes: tuple[str, ...]
+    confidence: str
+    size: int
+    stream: Path
+    expectation: Path
+
+    @property
+    def body(self) -> bytes:
+        RAN.add(self.name)
+        return self.stream.read_bytes()
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads(self.expectation.read_text(encoding="utf-8"))
+        return loaded
+
+
+@cache
+def recordings(dialect: str = "chat") -> tuple[Recording, ...]:
+    manifest = ROOT / "manifest.jsonl"
+    if not manifest.is_file():
+        return ()
+    rows = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
+    return tuple(
+        Recording(
+            name=Path(row["file"]).name,
+            wrapped=row["wrapped"],
+            notes=tuple(row.get("notes") or ()),
+            confidence=row.get("expected_confidence") or "",
+            size=row["bytes"],
+            stream=ROOT / row["file"],
+            expectation=ROOT / row["expected"],
+        )
+        for row in rows
+        if row["dialect"] == dialect
+    )
+
+
+def absent() -> str | None:
+    """The reason to skip, if there is one."""
+    return None if recordings() else f"no recorded streams at {ROOT} (set STREAMWELD_CORPUS)"

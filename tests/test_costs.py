@@ -1,0 +1,231 @@
+"""What hostile streams may cost: limits are hit before the memory is spent, and time grows with the bytes, no faster.
+
+Rows A1 to A5, B1, B7, C2 to C4, C17 and D1 to D6 of the threat list.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from streamweld.errors import StreamError
+
+from tests.attacks import ATTACKS, MIB, PIECE
+from tests.backends import make_parser
+from tests.wire import call, chunk, end, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+ROOT = Path(__file__).resolve().parent.parent
+SLACK = MIB
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_limit_is_hit_before_memory_is_spent(backend: str, name: str) -> None:
+    """Measured in a process of its own: peak memory is at most the limit, 1 MiB and one read."""
+    attack = ATTACKS[name]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.attacks", backend, name],
+        cwd=ROOT,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rule, offset, observed, grown = done.stdout.split()
+    if attack.error is None:
+        assert rule in {"None", "truncated", "not_an_event_stream"}
+    else:
+        assert rule == attack.error
+        if attack.offset is not None:
+            assert int(offset) == attack.offset
+        if attack.kept == MIB and attack.limits.get(rule.removeprefix("limit_")) == MIB:
+            assert int(observed) == MIB + 1
+    piece = max(PIECE, *(len(p) for p, _ in zip(attack.pieces(), range(3), strict=False)))
+    assert int(grown) <= attack.kept + SLACK + piece
+
+
+@pytest.mark.parametrize("by", [-1, 0, 1])
+def test_limits_to_the_byte(backend: str, by: int) -> None:
+    """One less and just enough pass; one more is refused, with the limit and one more as what was observed."""
+    content = "x" * 20
+    frame = text(content, "stop")
+    rows = (
+        ("max_event_bytes", len(frame) - len(b"data: \n\n") + 1),
+        ("max_text_bytes", len(content)),
+        ("max_stream_bytes", len(frame)),
+        ("max_events", 1),
+    )
+    for name, needed in rows:
+        limit = needed - by
+        parser = make_parser(backend, limits={name: limit})
+        body = frame if name != "max_events" or by <= 0 else frame * 2
+        if name == "max_events":
+            limit = 1
+            parser = make_parser(backend, limits={name: 1})
+        if by <= 0:
+            parser.feed(body)
+            parser.close()
+            assert parser.response.text == content
+        else:
+            with pytest.raises(StreamError) as caught:
+                parser.feed(body)
+            assert (caught.value.rule, caught.value.limit, caught.value.observed) == (f"limit_{name}", limit, limit + 1)  # type: ignore[attr-defined]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def assert_linear(work: Callable[[int], Callable[[], object]], size: int) -> None:
+    """Twice the size takes at most 2.4 times as long (the best of several runs; a noisy machine gets more of them)."""
+    ratio = 9.9
+    for _ in range(4):
+        one = min(seconds(work(size)) for _ in range(3))
+        two = min(seconds(work(2 * size)) for _ in range(3))
+        ratio = min(ratio, two / max(one, 1e-6))
+        if ratio <= 2.4:
+            return
+    pytest.fail(f"twice as much took {ratio:.2f} times as long")
+
+
+def feeding(backend: str, pieces: Iterable[bytes], **limits: int) -> Callable[[], object]:
+    ready = list(pieces)
+
+    def work() -> None:
+        parser = make_parser(backend, limits=limits) if limits else make_parser(backend)
+        for piece in ready:
+            parser.feed(piece)
+        parser.close()
+
+    return work
+
+
+def in_reads(body: bytes, size: int) -> list[bytes]:
+    return [body[i : i + size] for i in range(0, len(body), size)]
+
+
+def scale(backend: str, native: int) -> int:
+    return native if backend == "native" else native // 10
+
+
+def test_d1_one_line_in_64_byte_reads(backend: str) -> None:
+    assert_linear(lambda n: feeding(backend, in_reads(text("x" * n, "stop"), 64)), scale(backend, 2_000_000))
+
+
+def test_d1_eight_megabytes_in_64_byte_reads(backend: str) -> None:
+    """The size of the threat list, once: it must not take long, either."""
+    work = feeding(backend, in_reads(text("x" * 8_000_000, "stop"), 64))
+    assert seconds(work) < (1.0 if backend == "native" else 5.0)
+
+
+def test_d2_many_data_lines_in_one_event(backend: str) -> None:
+    def body(n: int) -> list[bytes]:
+        return in_reads(b'data: {"choices":\n' + b"data:\n" * n + b"data: []}\n\n" + end("stop"), PIECE)
+
+    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 200_000))
+
+
+def test_d3_arguments_one_byte_at_a_time(backend: str) -> None:
+    def body(n: int) -> list[bytes]:
+        one = call(0, None, None, "x")
+        return [call(0, "a", "f", '{"x":"'), *in_reads(one * n, len(one) * 500), call(0, None, None, '"}'), end()]
+
+    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 40_000))
+
+
+def test_d3_repairs_one_byte_at_a_time(backend: str) -> None:
+    """The slow path: names, ids and an index that never fit, with a long buffer behind."""
+
+    def body(n: int) -> list[bytes]:
+        return [
+            call(0, "a", "f", '{"x":"'),
+            *(call(0, f"r{i}", "", "x") for i in range(n)),
+            call(0, None, None, '"}'),
+            end(),
+        ]
+
+    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 20_000))
+
+
+def test_d3_cumulative_arguments(backend: str) -> None:
+    """Here the wire itself is quadratic; the time per byte of it stays flat."""
+
+    def body(n: int) -> list[bytes]:
+        return [call(0, "a", "f", ""), *(call(0, None, None, '{"x":"' + "y" * i) for i in range(1, n)), end()]
+
+    small, large = scale(backend, 800), scale(backend, 1600)
+    for _ in range(4):
+        costs = [
+            min(seconds(feeding(backend, body(n))) for _ in range(3)) / sum(map(len, body(n))) for n in (small, large)
+        ]
+        if costs[1] <= 1.6 * costs[0]:
+            return
+    pytest.fail(f"{costs[1] / costs[0]:.2f} times as long for a byte")
+
+
+def test_d3_replay_of_long_arguments_in_fragments(backend: str) -> None:
+    def body(n: int) -> list[bytes]:
+        arguments = '{"x":"' + "y" * n + '"}'
+        pieces = [arguments[i : i + 10] for i in range(0, len(arguments), 10)]
+        return [call(0, "a", "f", arguments), *(call(0, None, None, p) for p in pieces), end()]
+
+    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 100_000))
+
+
+def test_d4_no_snapshot_per_event(backend: str) -> None:
+    one = text("x")
+    assert_linear(lambda n: feeding(backend, [one] * n + [end("stop")]), scale(backend, 40_000))
+
+
+def test_d4_many_parts(backend: str) -> None:
+    """Text and reasoning in turn: each is a part of its own, none is looked at again."""
+    pair = text("x") + chunk({"reasoning_content": "y"})
+    assert_linear(lambda n: feeding(backend, [*in_reads(pair * n, PIECE), end("stop")]), scale(backend, 20_000))
+
+
+def test_d4_many_calls(backend: str) -> None:
+    def body(n: int) -> list[bytes]:
+        return [b"".join(call(i, f"id{i}", "f", f'{{"n":{i}}}') for i in range(n)), end()]
+
+    assert_linear(
+        lambda n: feeding(backend, body(n), max_tool_calls=100_000, max_tool_index=100_000), scale(backend, 8_000)
+    )
+
+
+def test_d4_many_calls_without_any_key(backend: str) -> None:
+    def body(n: int) -> list[bytes]:
+        return [b"".join(call(0, None, "f", f'{{"n":{i}}}') for i in range(n)), end()]
+
+    assert_linear(lambda n: feeding(backend, body(n), max_tool_calls=100_000), scale(backend, 4_000))
+
+
+def test_d5_many_events_in_one_read(backend: str) -> None:
+    one = text("x")
+    assert_linear(lambda n: feeding(backend, [one * n + end("stop")]), scale(backend, 40_000))
+
+
+def test_d6_events_out_of_one_read(backend: str) -> None:
+    """What one feed gives is a list made once: nothing is taken from its front."""
+    body = text("x") * scale(backend, 40_000)
+    parser = make_parser(backend)
+    events = parser.feed(body)
+    assert len(events) == scale(backend, 40_000) + 2
+    assert isinstance(events, list)
+
+
+def test_b8_an_object_with_very_many_keys(backend: str) -> None:
+    def body(n: int) -> list[bytes]:
+        keys = ",".join(f'"k{i}":1' for i in range(n))
+        return [b'data: {"choices":[{"index":0,"delta":{"content":"x"}}],%s}\n\n' % keys.encode(), end("stop")]
+
+    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 100_000))

@@ -1,0 +1,110 @@
+"""The chunking never matters: every cut of every stream gives the same events, diagnostics, exception and response.
+
+Full counts (STREAMWELD_FULL=1): every single cut of every recorded stream up to 16 KiB, native; a sample, pure. Every
+pair of cuts of the short vectors. Otherwise a fixed sample of each.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.corpus import Recording, absent, recordings
+from tests.harness import bytewise, cut_at, difference, read
+from tests.parallel import spread
+from tests.vector_files import chunks_of, label, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LONGEST = 16 * 1024
+SHORT = 300
+recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
+Job = tuple[str, str, "int | None"]  # backend, name of a recording, how many cuts (None: all)
+
+
+def first_difference(backend: str, body: bytes, options: dict[str, Any], cuts: Iterable[tuple[int, ...]]) -> str | None:
+    whole = read(backend, [body], options).facts()
+    for places in cuts:
+        found = difference(whole, read(backend, cut_at(body, *places), options).facts())
+        if found:
+            return f"cut at {places}: {found}"
+    return None
+
+
+def sample_of(rng: random.Random, size: int, count: int | None) -> list[tuple[int, ...]]:
+    places = range(1, size)
+    chosen = places if count is None else sorted(rng.sample(places, min(count, len(places))))
+    return [(place,) for place in chosen]
+
+
+def try_recording(job: Job) -> str | None:
+    backend, name, count = job
+    body = by_name()[name].body
+    found = first_difference(backend, body, {}, sample_of(random.Random(name), len(body), count))
+    return found and f"{backend} {name}: {found}"
+
+
+def by_name() -> dict[str, Recording]:
+    return {r.name: r for r in recordings() if r.size <= LONGEST}
+
+
+@recorded
+@pytest.mark.timeout(2400)
+def test_every_single_cut(backend: str, full: bool) -> None:
+    count = (None if full else 6) if backend == "native" else (40 if full else 2)
+    jobs = [(backend, name, count) for name in by_name()]
+    for _, name, _ in jobs:
+        by_name()[name].body  # noqa: B018 (counted here: the work may be done in another process)
+    assert [found for found in spread(try_recording, jobs, alone=not full) if found] == []
+
+
+@recorded
+def test_byte_by_byte(backend: str, full: bool) -> None:
+    longest = LONGEST if full else 2500
+    for name, recording in by_name().items():
+        if recording.size <= longest:
+            body = recording.body
+            whole = read(backend, [body]).facts()
+            assert difference(whole, read(backend, bytewise(body)).facts()) is None, name
+
+
+def short_vectors() -> list[dict[str, Any]]:
+    return [v for v in load("chat") if 0 < len(b"".join(chunks_of(v))) <= SHORT]
+
+
+@pytest.mark.parametrize("vector", short_vectors(), ids=label)
+def test_pairs_of_cuts(backend: str, full: bool, vector: dict[str, Any]) -> None:
+    body = b"".join(chunks_of(vector))
+    pairs = list(combinations(range(1, len(body)), 2))
+    count = (len(pairs) if full else 60) if backend == "native" else (2000 if full else 15)
+    chosen = random.Random(vector["name"]).sample(pairs, min(count, len(pairs)))
+    assert first_difference(backend, body, vector.get("options", {}), chosen) is None
+
+
+@pytest.mark.parametrize("vector", load("chat"), ids=label)
+def test_single_cuts_of_vectors(backend: str, full: bool, vector: dict[str, Any]) -> None:
+    body = b"".join(chunks_of(vector))
+    count = None if full and len(body) <= LONGEST else 12 if backend == "native" else 4
+    cuts = sample_of(random.Random(vector["name"]), len(body), count)
+    assert first_difference(backend, body, vector.get("options", {}), cuts) is None
+
+
+def test_empty_reads_change_nothing(backend: str) -> None:
+    for vector in load("chat"):
+        body = b"".join(chunks_of(vector))
+        options = vector.get("options", {})
+        pieces = [b"", *[p for byte in bytewise(body[:200]) for p in (byte, b"")], body[200:], b""]
+        assert difference(read(backend, [body], options).facts(), read(backend, pieces, options).facts()) is None
+
+
+def test_every_buffer_kind(backend: str) -> None:
+    for vector in load("chat")[:40]:
+        body = b"".join(chunks_of(vector))
+        options = vector.get("options", {})
+        whole = read(backend, [body], options).facts()
+        for kind in (bytearray, memoryview):
+            assert difference(whole, read(backend, [kind(body)], options).facts()) is None

@@ -1,0 +1,64 @@
+"""Reads `vectors/`: the format is described in vectors/README.md, and this module refuses what is not in it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent / "vectors"
+KEYS = {
+    "chat": {"name", "quirk", "why", "options", "chunks", "expect", "events"},
+    "sse": {
+        "name",
+        "why",
+        "chunks",
+        "last_event_id",
+        "events",
+        "events_after_chunk",
+        "final",
+        "unterminated",
+        "not_compared",
+    },
+}
+EXPECT = {
+    "calls", "content", "reasoning", "refusal", "finish", "raw_finish", "choices", "usage", "provider_metadata",
+    "completeness", "error", "response_error", "diagnostics", "may",
+}  # fmt: skip
+
+
+def chunk_bytes(chunk: Any) -> bytes:
+    """One entry of `chunks`."""
+    if isinstance(chunk, str):
+        return chunk.encode()
+    if isinstance(chunk, list):
+        return b"".join(chunk_bytes(part) for part in chunk)
+    if "hex" in chunk:
+        return bytes.fromhex(chunk["hex"])
+    return bytes(chunk["text"].encode() * chunk["times"])
+
+
+def chunks_of(vector: dict[str, Any]) -> list[bytes]:
+    return [chunk_bytes(chunk) for chunk in vector["chunks"]]
+
+
+@cache
+def load(layer: str) -> tuple[dict[str, Any], ...]:
+    """All vectors of a layer; each with its file under the key `file`."""
+    out = []
+    for path in sorted((HERE / layer).glob("*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        names = [vector["name"] for vector in document["tests"]]
+        if document["format"] != 1 or len(set(names)) != len(names):
+            raise ValueError(f"{path}: format {document['format']}, or a name stands twice")
+        for vector in document["tests"]:
+            unknown = vector.keys() - KEYS[layer] | (vector.get("expect", {}).keys() - EXPECT)
+            if unknown or not vector["why"]:
+                raise ValueError(f"{path}: {vector['name']}: unknown keys {sorted(unknown)}, or no why")
+            out.append({**vector, "file": path.stem})
+    return tuple(out)
+
+
+def label(vector: dict[str, Any]) -> str:
+    return f"{vector['file']}-{vector['name']}"

@@ -1,0 +1,40 @@
+"""Short hands for writing chat streams in tests. Every function gives bytes, or what goes into one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+DONE = b"data: [DONE]\n\n"
+
+
+def event(payload: Any) -> bytes:
+    """One event; `payload` as JSON, or as it is if it is text."""
+    text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=True, separators=(",", ":"))
+    return f"data: {text}\n\n".encode()
+
+
+def chunk(delta: Any, finish: str | None = None, *, index: Any = 0, **more: Any) -> bytes:
+    choice: dict[str, Any] = {"index": index, "delta": delta}
+    if finish is not None:
+        choice["finish_reason"] = finish
+    return event({**more, "choices": [choice]})
+
+
+def text(content: str, finish: str | None = None) -> bytes:
+    return chunk({"content": content}, finish)
+
+
+def call(index: Any = None, call_id: Any = None, name: Any = None, arguments: Any = None) -> bytes:
+    """A chunk with one element of tool_calls; None leaves a member out."""
+    entry: dict[str, Any] = {}
+    if index is not None:
+        entry["index"] = index
+    if call_id is not None:
+        entry["id"] = call_id
+    entry["function"] = {k: v for k, v in (("name", name), ("arguments", arguments)) if v is not None}
+    return chunk({"tool_calls": [entry]})
+
+
+def end(reason: str = "tool_calls") -> bytes:
+    return chunk({}, reason) + DONE

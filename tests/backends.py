@@ -1,21 +1,44 @@
-"""Parsers of a chosen backend, through the public class. Only this module knows how the package picks one."""
+"""Parsers of a chosen backend, through the public classes. Only this module knows how the package picks one."""
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, get_args
 
-from streamweld import _backend, stream
+from streamweld import _backend, sse, stream
 from streamweld.stream import StreamParser
 
-CHOICE = "backend"  # the name under which the stream module holds the chosen backend
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHOICE = "backend"  # the name under which these modules hold the chosen backend
 BACKENDS: tuple[str, ...] = get_args(_backend.Backend)
 
 
-def make_parser(backend: str, dialect: Any = "chat", **options: Any) -> StreamParser:
-    """A StreamParser that reads with `backend`; both may be used in one process."""
-    usual = getattr(stream, CHOICE)
-    setattr(stream, CHOICE, backend)
+@contextmanager
+def using(backend: str) -> Iterator[None]:
+    """Whatever is opened inside reads with `backend`; both may be used in one process."""
+    usual = _backend.backend
+    for module in (_backend, stream):
+        setattr(module, CHOICE, backend)
     try:
-        return StreamParser(dialect=dialect, **options)
+        yield
     finally:
-        setattr(stream, CHOICE, usual)
+        for module in (_backend, stream):
+            setattr(module, CHOICE, usual)
+
+
+def make_parser(backend: str, dialect: Any = "chat", **options: Any) -> StreamParser:
+    """A StreamParser that reads with `backend`."""
+    with using(backend):
+        return StreamParser(dialect=dialect, **options)
+
+
+def make_frame_reader(backend: str, **options: Any) -> sse.FrameReader:
+    """The event-stream layer alone."""
+    with using(backend):
+        reader = sse.FrameReader(**options)
+    found = type(reader._framer).__name__.lower().strip("_")
+    if found != backend:
+        raise AssertionError(f"asked for {backend}, got {found}")
+    return reader

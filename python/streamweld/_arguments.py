@@ -36,7 +36,6 @@ def _error(call: ToolCall, state: str, reason: str | None, pos: int | None) -> E
 
     return ArgumentsError(
         rule=f"arguments_{state}",
-        detail=reason or "",
         state=state,
         reason=reason,
         part=call.part,

@@ -324,6 +324,9 @@ class ArgumentsError(StreamError, ValueError):
         place.setdefault("rule", f"arguments_{state}")
         super().__init__(**place)
 
+    def _said(self) -> str:
+        return self.detail or self.reason or ""
+
 
 class UpstreamError(StreamError):
     """The gateway sent an error inside the stream.

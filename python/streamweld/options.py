@@ -131,7 +131,8 @@ class Policy(_Checked):
     over choices; all is choice 0's."""
 
     unstable_id: Literal["first", "last"] = "first"
-    """AM12, which id of a call that changes its id under way is its own; the others are its `aliases`."""
+    """AM12, a call's id changes under way. `first`: the first one is its own. `last`: the last one is. The others are its
+    `aliases`."""
 
     def __post_init__(self) -> None:
         for name, words in _CHOICES.items():

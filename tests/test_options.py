@@ -1,0 +1,181 @@
+"""Policy and Limits: checked once, frozen, hashable, and turned into the data that both backends take."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from typing import Any, get_args
+
+import pytest
+from streamweld import options
+from streamweld._spec import CODES, LIMITS, Base
+from streamweld.errors import UsageError
+from streamweld.options import Limits, Policy, to_config
+
+BASES = get_args(Base)
+SWITCHES: dict[str, tuple[Any, ...]] = {
+    "same_index_new_id_same_name_empty": ("new", "merge"),
+    "orphan_index": ("fifo", "latest"),
+    "dup_id_parallel_headers": ("auto", "join", "split"),
+    "dup_id_empty_header": ("drop", "keep"),
+    "identical_idless_same_index": ("drop", "keep"),
+    "on_overflow": ("flag", "split"),
+    "duplicate_payload": ("keep", "drop"),
+    "content_mode": ("delta", "auto", "cumulative"),
+    "drop_restated_content": (True, False),
+    "restart_on_new_stream_id": (False, True),
+    "merge_choices": (False, True),
+    "unstable_id": ("first", "last"),
+}
+
+
+def test_the_config_is_whole() -> None:
+    assert to_config() == {
+        "base": "standard",
+        "actions": {name: code.action("standard") for name, code in CODES.items()},
+        "inline_reasoning": False,
+        "close_calls_at": "done",
+        "switches": {name: values[0] for name, values in SWITCHES.items()},
+        "limits": dict(LIMITS),
+        "tools": None,
+        "known_call_ids": [],
+        "content_type": None,
+        "seed": None,
+    }
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in SWITCHES.items() for value in values])
+def test_switches(name: str, value: Any) -> None:
+    policy = Policy(**{name: value})
+    assert getattr(policy, name) == value
+    assert to_config(policy)["switches"] == {switch: v[0] for switch, v in SWITCHES.items()} | {name: value}
+
+
+@pytest.mark.parametrize("name", ["base", "close_calls_at", "inline_reasoning", *SWITCHES])
+@pytest.mark.parametrize("value", ["nonsense", 1, None, "", [], 0])
+def test_a_value_that_does_not_exist(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=name):
+        Policy(**{name: value})
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_actions_of_a_base(base: Base) -> None:
+    actions = to_config(base)["actions"]
+    assert list(actions) == list(CODES)
+    for name, code in CODES.items():
+        expected = "raise" if base == "strict" and code.severity != "info" else "diagnose"
+        assert actions[name] == code.actions.get(base, expected)
+    assert (actions["malformed_json"], actions["truncated"], actions["upstream_error"]) == {
+        "strict": ("raise", "raise", "raise"),
+        "standard": ("raise", "raise", "raise"),
+        "salvage": ("skip", "diagnose", "diagnose"),
+    }[base]
+
+
+def test_actions_of_the_caller_come_first() -> None:
+    policy = Policy("strict", actions={"unstable_id": "diagnose", "malformed_json": "skip"})
+    assert policy.action("unstable_id") == "diagnose"
+    assert policy.action("malformed_json") == "skip"
+    assert policy.action("name_conflict") == "raise"
+    assert to_config(policy)["actions"]["malformed_json"] == "skip"
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_skip_is_for_what_can_be_left_out(code: str) -> None:
+    if CODES[code].skippable:
+        assert Policy(actions={code: "skip"}).action(code) == "skip"
+    else:
+        with pytest.raises(UsageError, match=code):
+            Policy(actions={code: "skip"})
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Policy(actions={"no_nam": "raise"}), "no_nam.*did you mean 'no_name'"),
+        (lambda: Policy(actions={"no_name": "explode"}), "explode"),
+        (lambda: Policy(on_overflw="flag"), "on_overflw.*did you mean 'on_overflow'"),
+        (lambda: Policy("strict", {}), "keywords"),
+        (lambda: Policy().action("nonsense"), "nonsense"),
+        (lambda: Limits(max_evnt_bytes=1), "did you mean 'max_event_bytes'"),
+        (lambda: Limits(max_event_bytes=-1), "max_event_bytes"),
+        (lambda: Limits(max_event_bytes=1.5), "max_event_bytes"),
+        (lambda: Limits(max_event_bytes=True), "max_event_bytes"),
+        (lambda: Limits(max_event_bytes="1"), "max_event_bytes"),
+        (lambda: Limits(max_event_bytes=2**63), "max_event_bytes"),
+        (lambda: to_config("stritc"), "stritc"),
+        (lambda: to_config(None), "policy"),
+        (lambda: to_config(limits=5), "limits"),
+        (lambda: to_config(tools="f"), "tools"),
+        (lambda: to_config(tools=5), "tools"),
+        (lambda: to_config(tools=[{"name": "f"}]), "tools"),
+        (lambda: to_config(tools={"f": 5}), "tools"),
+        (lambda: to_config(tools={"f": {"required": "a"}}), "required"),
+        (lambda: to_config(known_call_ids="a"), "known_call_ids"),
+        (lambda: to_config(known_call_ids=[1]), "known_call_ids"),
+        (lambda: to_config(content_type=b"text/html"), "content_type"),
+        (lambda: to_config(seed=""), "seed"),
+        (lambda: to_config(seed="a b"), "seed"),
+        (lambda: to_config(seed=7), "seed"),
+    ],
+)
+def test_what_cannot_be(make: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        make()
+
+
+def test_tools() -> None:
+    assert to_config(tools=["a", "b"])["tools"] == {"a": None, "b": None}
+    assert to_config(tools={"a": {"required": ["x"]}, "b": {}, "c": None})["tools"] == {"a": ["x"], "b": [], "c": None}
+    assert to_config(tools=[])["tools"] == {}
+    assert to_config(known_call_ids=iter(["a"]), seed="s-1", content_type="text/html")["known_call_ids"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "made", [Policy("strict", actions={"no_name": "diagnose"}, on_overflow="split"), Limits(max_events=5)]
+)
+def test_frozen_hashable_equal_and_copied(made: Any) -> None:
+    assert dataclasses.is_dataclass(made)
+    name = dataclasses.fields(made)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(made, name, getattr(made, name))
+    for again in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made), dataclasses.replace(made)):
+        assert again == made
+        assert hash(again) == hash(made)
+        assert to_config(again) == to_config(made) if isinstance(again, Policy) else True
+    assert made != type(made)()
+
+
+def test_a_policy_does_not_follow_the_mapping_it_was_made_from() -> None:
+    actions: dict[str, Any] = {"no_name": "raise"}
+    policy = Policy(actions=actions)
+    actions["no_name"] = "diagnose"
+    assert policy.action("no_name") == "raise"
+    with pytest.raises(TypeError):
+        policy.actions["no_name"] = "diagnose"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits(name: str) -> None:
+    assert getattr(Limits(), name) == LIMITS[name]
+    assert to_config(limits=Limits(**{name: 5}))["limits"] == dict(LIMITS) | {name: 5}
+    for off in (0, None):
+        assert to_config(limits=Limits(**{name: off}))["limits"] == dict(LIMITS) | {name: None}
+        assert Limits(**{name: off}) == Limits(**{name: None})
+
+
+def test_every_option_is_documented() -> None:
+    """A docstring behind each field: the unit and the anchor of a limit, the two readings of a switch."""
+    source = inspect.getsource(options)
+    for cls in (Policy, Limits):
+        for option in dataclasses.fields(cls):
+            if option.name == "base":
+                continue
+            after = source.split(f"    {option.name}: ", 1)[1].split("\n", 1)[1]
+            assert after.startswith('    """'), option.name
+    for name, values in SWITCHES.items():
+        doc = source.split(f"    {name}: ", 1)[1].split('"""')[1]
+        assert doc.startswith("AM")
+        assert all(str(value) in doc for value in values), name

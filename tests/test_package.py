@@ -1,0 +1,64 @@
+"""What the package promises outside its code: lock files in step, nothing from an odd place, workflows pinned."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+Requirement = tuple[str, frozenset[str], str]
+
+
+def requirement(text: str, extra: str) -> Requirement:
+    found = re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?(.*)", text)
+    assert found is not None, text
+    return found[1].lower(), frozenset(filter(None, found[2].split(","))), extra
+
+
+def test_uv_lock_is_in_step_with_pyproject() -> None:
+    """`uv lock` brings it there. uv itself is not needed to run the suites, so it is not asked."""
+    lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))
+    (ours,) = (package for package in lock["package"] if package["name"] == PROJECT["project"]["name"])
+    locked = set()
+    for row in ours["metadata"]["requires-dist"]:
+        extra = re.search(r"extra == '([\w-]+)'", row.get("marker", ""))
+        specifiers = frozenset(filter(None, row.get("specifier", "").split(",")))
+        locked.add((row["name"], specifiers, extra[1] if extra else ""))
+    wanted = {requirement(text, "") for text in PROJECT["project"]["dependencies"]}
+    for extra, rows in PROJECT["project"]["optional-dependencies"].items():
+        wanted |= {requirement(text, extra) for text in rows}
+    assert locked == wanted
+    assert lock["requires-python"] == PROJECT["project"]["requires-python"]
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "Cargo.lock"])
+def test_locks_name_only_the_public_registries(name: str) -> None:
+    hosts = set(re.findall(r"https?://([^/\"]+)/", (ROOT / name).read_text("utf-8")))
+    assert hosts <= {"pypi.org", "files.pythonhosted.org", "github.com"}
+
+
+def test_a_plain_install_needs_orjson_and_nothing_else() -> None:
+    assert [requirement(text, "")[0] for text in PROJECT["project"]["dependencies"]] == ["orjson"]
+
+
+def test_there_is_one_version_number() -> None:
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))["workspace"]["package"]
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    for member in ("core", "py"):
+        manifest = tomllib.loads((ROOT / "rust" / member / "Cargo.toml").read_text("utf-8"))
+        assert manifest["package"]["version"] == {"workspace": True}
+    assert re.fullmatch(r"\d+\.\d+\.\d+", workspace["version"])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_are_pinned_and_start_without_rights(path: Path) -> None:
+    text = path.read_text("utf-8")
+    used = re.findall(r"^ *-? *uses: (.*)$", text, re.MULTILINE)
+    assert used
+    assert [line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
+    assert "\npermissions: {}\n" in text
+    assert text.count("actions/checkout@") == text.count("persist-credentials: false")

@@ -44,7 +44,6 @@ PYTHON_LAYERS = (
     "sse response",
     "stream",
     "iterators",
-    "iterators",
     "streamweld",
     "cli.* integrations.*",
     "cli integrations",

@@ -1,0 +1,336 @@
+"""Wire deltas to events: the parts and calls of one stream, its end, and what it came to.
+
+`Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
+rules stand in `identity`, the argument rules in `arguments`, the close in `finalise`. Events and diagnostics leave
+through `Out`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from streamweld._json import loads_raw
+from streamweld._pure.assemble import announce
+from streamweld._pure.assemble.choice import Choice
+from streamweld._pure.assemble.finalise import close_calls
+from streamweld._pure.assemble.finish import CUT, conclude, take_reason
+from streamweld._pure.assemble.reconcile import reconcile
+from streamweld._pure.assemble.routing import take_fragment
+from streamweld._pure.assemble.settings import Settings
+from streamweld._pure.assemble.shared import Shared, byte_length
+from streamweld._pure.assemble.snapshot import finished_event, part_events, shown_calls
+from streamweld._pure.delta import Fragment, Usage
+from streamweld._spec import DIALECTS
+from streamweld.events import File, ResponseStarted, Unknown, UpstreamErrorEvent
+from streamweld.events import Usage as UsageEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld._pure.assemble.textual import Channel
+    from streamweld._pure.out import Out
+    from streamweld.events import Event, FinishReason, ReasoningKind
+
+__all__ = ["Assembler", "Completeness", "Fragment", "Rest", "Usage"]
+
+Completeness = Literal["open", "complete", "assumed", "truncated"]
+Rest = Literal["empty", "mid_event", "mid_utf8"]  # what was left over when the input ended; None: nothing
+
+
+class Assembler:
+    """The parts and calls of one stream."""
+
+    __slots__ = (
+        "_choices",
+        "_error",
+        "_files",
+        "_finish_reasons",
+        "_out",
+        "_over",
+        "_shared",
+        "_started",
+        "_usage",
+        "completeness",
+    )
+
+    def __init__(
+        self, config: Mapping[str, Any], out: Out, finish_reasons: Mapping[str, FinishReason] | None = None
+    ) -> None:
+        self._out = out
+        self._shared = Shared(Settings(config), out)
+        self._finish_reasons: Mapping[str, FinishReason] = (
+            DIALECTS["chat"]["finish"] if finish_reasons is None else finish_reasons
+        )
+        self._choices: dict[int, Choice] = {}
+        self._files: list[tuple[int, Event]] = []
+        self._started: ResponseStarted | None = None
+        self._usage: Usage | None = None
+        self._error: UpstreamErrorEvent | None = None
+        self._over = False
+        self.completeness: Completeness = "open"
+
+    # The response
+
+    def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
+        """The first chunk: what the response calls itself."""
+        if self._started is None and not self._over:
+            self._started = ResponseStarted(id, model, created, announce.parse_metadata(metadata))
+            self._out.emit(self._started)
+
+    def usage(self, usage: Usage) -> None:
+        """Token counts. The last that says something holds; they are never summed."""
+        if not self._over and (self._usage is None or not usage.is_blank()):
+            self._usage = usage
+
+    def unknown(self, event: str | None, raw: bytes) -> None:
+        """A payload or a member that nobody knows."""
+        self._out.emit(Unknown(event, raw))
+
+    # Text
+
+    def text(self, choice: int, text: str, metadata: str | None) -> None:
+        self._textual(choice, "text", "raw", text, metadata)
+
+    def reasoning(self, choice: int, kind: ReasoningKind, text: str, metadata: str | None) -> None:
+        self._textual(choice, "reasoning", kind, text, metadata)
+
+    def refusal(self, choice: int, text: str, metadata: str | None) -> None:
+        self._textual(choice, "refusal", "raw", text, metadata)
+
+    def restates(self, choice: int, text: str) -> bool:
+        """AM9: whether the text is all that the choice said, in two pieces or more."""
+        state = self._choices.get(choice)
+        return state is not None and state.textual.restates(text)
+
+    def retype_text(self, choice: int) -> None:
+        """What the choice shows as its open text was reasoning."""
+        if not self._over:
+            self._choice(choice).textual.retype()
+
+    def reasoning_attributes(
+        self, choice: int, signature: str | None, encrypted_content: str | None, details: str | None
+    ) -> None:
+        """Attributes of the open or the next reasoning part. `details`: the text of a JSON array."""
+        if not self._over:
+            self._choice(choice).textual.attribute(signature, encrypted_content, details)
+
+    def annotations(self, choice: int, raw_list: str) -> None:
+        """Annotations of the open or the next text part: the text of a JSON array."""
+        if not self._over:
+            self._choice(choice).textual.annotate(raw_list)
+
+    def file(
+        self, choice: int, media_type: str | None, data: str | None, url: str | None, metadata: str | None
+    ) -> None:
+        """A file or image."""
+        if self._over:
+            return
+        state = self._choice(choice)
+        self._shared.spend_text(byte_length((data or "") + (url or "")))
+        announce.flush_unstarted(state)
+        part = self._shared.next_part()
+        event = File(
+            part, media_type, data, url, choice=state.index, provider_metadata=announce.parse_metadata(metadata)
+        )
+        self._files.append((part, event))
+        self._out.emit(event)
+
+    # Calls
+
+    def call(self, choice: int, fragment: Fragment) -> None:
+        """One entry of a list of tool-call deltas."""
+        if self._over:
+            return
+        state = self._choice(choice)
+        if state.closed:
+            if fragment.id is not None or fragment.name is not None or fragment.arguments or fragment.object_arguments:
+                self._out.diagnose("late_delta")
+            return
+        take_fragment(state, fragment)
+
+    def message(
+        self,
+        choice: int,
+        content: str | None,
+        reasoning: str | None,
+        refusal: str | None,
+        fragments: Sequence[Fragment],
+    ) -> None:
+        """A whole message: corrects and completes what was streamed, or is all there is."""
+        if self._over:
+            return
+        state = self._choice(choice)
+        if state.closed:
+            if content or reasoning or refusal or fragments:
+                self._out.diagnose("late_delta")
+            return
+        reconcile(state, content, reasoning, refusal, fragments)
+
+    def restart(self, choice: int) -> None:
+        """AM10: the choice starts again from nothing."""
+        if self._over:
+            return
+        state = self._choice(choice)
+        self._out.diagnose("stream_restarted")
+        state.textual.take_back()
+        for call in state.calls:
+            if not call.dropped:
+                announce.retract(state, call)
+        state.forget_calls()
+
+    # The end
+
+    def choice_metadata(self, choice: int, metadata: str) -> None:
+        """Members that no event could carry: they go to the choice's `Finished`."""
+        if not self._over:
+            self._leave(self._choice(choice), metadata)
+
+    def finish(self, choice: int, raw_reason: str) -> None:
+        """The choice said why it ended."""
+        if self._over:
+            return
+        state = self._choice(choice)
+        take_reason(state, raw_reason, self._finish_reasons)
+        if state.message_seen or self._shared.settings.close_at_finish:
+            self._close_choice(state, ended=True)
+
+    def done(self) -> None:
+        """The terminal marker, or the end of a whole body."""
+        if self._over:
+            return
+        self._over = True
+        self.completeness = "complete"
+        self._close(ended=True)
+
+    def end(self, rest: Rest | None) -> Completeness:
+        """The end of the input."""
+        if self._over:
+            return self.completeness
+        self._over = True
+        if self._choices and all(choice.finish.raw is not None for choice in self._choices.values()):
+            self.completeness = "assumed"
+            if rest is not None:
+                self._out.diagnose("partial_event_dropped")
+            self._out.diagnose("no_terminal_marker")
+            self._close(ended=False)
+            return self.completeness
+        self.completeness = "truncated"
+        where = rest or self._cut_where()
+        open_items = tuple(self._open_parts())
+        self._close(ended=False)
+        if self._out.action("truncated") == "raise":
+            raise self._out.fault("TruncatedStream", "truncated", where, where=where, open_items=open_items)
+        self._out.diagnose("truncated", None, where)
+        return self.completeness
+
+    def upstream_error(self, code: str | None, kind: str | None, message: str, raw: bytes) -> None:
+        """The gateway sent an error: everything closes."""
+        if self._over:
+            return
+        self._over = True
+        self.completeness = "truncated"
+        self._error = UpstreamErrorEvent(code, kind, message, raw)
+        self._close(ended=False)
+        self._out.emit(self._error)
+        if self._out.action("upstream_error") == "raise":
+            raise self._out.fault("UpstreamError", "upstream_error", code=code, kind=kind, message=message, raw=raw)
+        self._out.diagnose("upstream_error")
+
+    def snapshot(self) -> list[Event]:
+        """The close events that rebuild the answer as it stands."""
+        choices = self._in_order()
+        events: list[Event] = [] if self._started is None else [self._started]
+        events += part_events(choices, self._files)
+        if self._usage is not None:
+            events.append(_usage_event(self._usage))
+        events += [finished_event(choice) for choice in choices if self._is_finished(choice)]
+        if self._error is not None:
+            events.append(self._error)
+        return events
+
+    # Inside
+
+    def _choice(self, index: int) -> Choice:
+        state = self._choices.get(index)
+        if state is None:
+            self._shared.count_choice(index)
+            state = self._choices[index] = Choice(index, self._shared)
+        return state
+
+    def _in_order(self) -> list[Choice]:
+        return [self._choices[index] for index in sorted(self._choices)]
+
+    def _textual(self, index: int, channel: Channel, kind: ReasoningKind, text: str, metadata: str | None) -> None:
+        if self._over:
+            return
+        state = self._choice(index)
+        if text:
+            announce.flush_unstarted(state)
+            metadata = state.textual.push(channel, text, metadata, kind)
+        if metadata is not None:
+            self._leave(state, metadata)
+
+    def _leave(self, choice: Choice, metadata: str) -> None:
+        self._shared.spend_text(choice.metadata.add(metadata))
+
+    def _close_choice(self, choice: Choice, *, ended: bool) -> None:
+        """The parts of a choice in order, then its calls. Text after that opens a new part, calls are late."""
+        for member, raw in choice.textual.end().items():
+            choice.metadata.put(member, raw)
+        if not choice.closed:
+            choice.closed = True
+            close_calls(choice, ended=ended, cut=choice.finish.reason in CUT)
+
+    def _close(self, *, ended: bool) -> None:
+        """Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well."""
+        choices = self._in_order()
+        for choice in choices:
+            self._close_choice(choice, ended=ended or choice.finish.raw is not None)
+        if self._usage is not None and not self._out.silent:
+            self._out.emit(_usage_event(self._usage))
+        for choice in choices:
+            if ended or choice.finish.raw is not None:
+                self._conclude(choice)
+
+    def _conclude(self, choice: Choice) -> None:
+        finish = choice.finish
+        finish.concluded = conclude(choice, has_calls=bool(shown_calls(choice)))
+        if finish.raw is None:
+            self._out.diagnose("finish_missing")
+        elif finish.concluded != finish.reason:
+            self._out.diagnose("finish_contradicts", detail=finish.raw)
+        if not self._out.silent:
+            self._out.emit(finished_event(choice))
+
+    def _is_finished(self, choice: Choice) -> bool:
+        return choice.finish.raw is not None or choice.finish.concluded is not None
+
+    def _cut_where(self) -> str:
+        cut = [choice for choice in self._choices.values() if choice.finish.raw is None]
+        if any(not call.complete for choice in cut for call in shown_calls(choice)):
+            return "mid_arguments"
+        if any(choice.textual.current is not None for choice in cut):
+            return "mid_text"
+        return "between_events"
+
+    def _open_parts(self) -> list[int]:
+        parts: list[int] = []
+        for choice in self._choices.values():
+            if choice.textual.current is not None:
+                parts.append(choice.textual.current.part)
+            if not choice.closed:
+                parts += [call.part for call in shown_calls(choice)]
+        return sorted(parts)
+
+
+def _usage_event(usage: Usage) -> UsageEvent:
+    raw = None if usage.raw is None else cast("dict[str, Any]", loads_raw(usage.raw))
+    return UsageEvent(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.total_tokens,
+        usage.cached_input_tokens,
+        usage.cache_write_tokens,
+        usage.reasoning_tokens,
+        raw,
+    )

@@ -1,0 +1,134 @@
+"""The events of a tool call: started, delta, reset, retracted, and the final one.
+
+The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. A
+call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
+close. It knows no rule of identity; it looks at the call's text and at how much of it was sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._json import loads_raw
+from streamweld.events import ToolCall, ToolCallDelta, ToolCallReset, ToolCallRetracted, ToolCallStarted
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from streamweld._pure.assemble.call import Call
+    from streamweld._pure.assemble.choice import Choice
+
+__all__ = ["final_event", "flush_unstarted", "named", "parse_metadata", "publish", "reset", "retract", "show_final"]
+
+
+def parse_metadata(raw: str | None) -> dict[str, Any] | None:
+    return None if raw is None else loads_raw(raw)
+
+
+def named(choice: Choice, call: Call) -> None:
+    """The call has got a name and waits to be shown. A tentative call waits for its arguments instead."""
+    if not call.started:
+        choice.unstarted.append(call)
+
+
+def flush_unstarted(choice: Choice, other_than: Call | None = None) -> None:
+    """Another part of the choice moves: names that were waiting are settled."""
+    if not choice.unstarted:
+        return
+    waiting, choice.unstarted = choice.unstarted, []
+    for call in waiting:
+        if call is other_than:
+            choice.unstarted.append(call)
+        elif not call.started and not call.dropped:
+            _start(choice, call)
+
+
+def publish(choice: Choice, call: Call) -> None:
+    """Show what the call's text has beyond what was sent."""
+    if call.whole_sent or call.tentative or not call.name or len(call.text.data) == call.sent:
+        return
+    flush_unstarted(choice, call)
+    _start(choice, call)
+    _send(choice, call)
+
+
+def reset(choice: Choice, call: Call) -> None:
+    """The text is another one: take back what was shown."""
+    if call.sent:
+        call.sent = 0
+        out = choice.shared.out
+        if not out.silent:
+            out.emit(ToolCallReset(call.part, choice=choice.index))
+
+
+def retract(choice: Choice, call: Call) -> None:
+    """The call never was."""
+    call.dropped = True
+    choice.track(call)
+    if call.started:
+        out = choice.shared.out
+        if not out.silent:
+            out.emit(ToolCallRetracted(call.part, choice=choice.index))
+
+
+def show_final(choice: Choice, call: Call) -> None:
+    """Whatever was not shown yet, then the call."""
+    _start(choice, call)
+    if len(call.text.data) != call.sent:
+        _send(choice, call)
+    out = choice.shared.out
+    if not out.silent:
+        out.emit(final_event(choice, call))
+
+
+def final_event(choice: Choice, call: Call) -> ToolCall:
+    """The call as it closed; before that, as it stands."""
+    metadata = None if call.metadata is None else parse_metadata(call.metadata.text())
+    verdict = call.verdict
+    if verdict is None:
+        merged = None if call.merge is None else call.merge.text()
+        return ToolCall(
+            call.part,
+            call.id or minted_id(choice, call),
+            call.name,
+            call.text.text() if merged is None else merged,
+            "open",
+            aliases=tuple(call.aliases),
+            choice=choice.index,
+            provider_metadata=metadata,
+        )
+    return ToolCall(
+        call.part,
+        verdict.call_id,
+        call.name,
+        verdict.arguments,
+        verdict.state,
+        reason=verdict.reason,
+        raw_arguments=verdict.raw_arguments,
+        aliases=verdict.aliases,
+        choice=choice.index,
+        provider_metadata=metadata,
+    )
+
+
+def minted_id(choice: Choice, call: Call) -> str:
+    """The id of a call that got none: the same in every run."""
+    seed = choice.shared.settings.seed
+    return f"call_sw_{call.part}" if seed is None else f"call_{seed}_{call.part}"
+
+
+def _start(choice: Choice, call: Call) -> None:
+    if call.started:
+        return
+    call.started = True
+    out = choice.shared.out
+    if not out.silent:
+        out.emit(ToolCallStarted(call.part, call.id, None, call.name, choice=choice.index))
+
+
+def _send(choice: Choice, call: Call) -> None:
+    out = choice.shared.out
+    if not out.silent:
+        text = call.text.data[call.sent :].decode("utf-8", "replace")
+        out.emit(ToolCallDelta(call.part, text, choice=choice.index))
+    call.sent = len(call.text.data)

@@ -1,0 +1,148 @@
+"""One tool call under way: who it is, what it says, and what of it was shown.
+
+A record with questions about itself. The rules that change it stand in `identity`, `routing` and `finalise`; its events
+in `announce`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.arguments import ArgumentText
+from streamweld._pure.assemble.surrogates import Joiner
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.fork import Fork
+    from streamweld._pure.assemble.objects import ObjectMerge, RawMembers
+    from streamweld.events import ToolCallState
+
+__all__ = ["MAX_ALIASES", "Call", "Verdict"]
+
+MAX_ALIASES = 64  # a new id in every delta must not fill the memory; the index or the order still finds the call
+
+
+class Verdict:
+    """What a closed call came to."""
+
+    __slots__ = ("aliases", "arguments", "call_id", "raw_arguments", "reason", "state")
+
+    def __init__(
+        self,
+        call_id: str,
+        arguments: str,
+        state: ToolCallState,
+        reason: str | None,
+        raw_arguments: str | None,
+        aliases: tuple[str, ...],
+    ) -> None:
+        self.call_id = call_id
+        self.arguments = arguments
+        self.state: ToolCallState = state
+        self.reason = reason
+        self.raw_arguments = raw_arguments
+        self.aliases = aliases
+
+
+class Call:
+    """One call of one choice."""
+
+    __slots__ = (
+        "aliases",
+        "announced_again",
+        "custom",
+        "dropped",
+        "fork",
+        "id",
+        "id_changed",
+        "index",
+        "indexes",
+        "index_said",
+        "joiner",
+        "last_id",
+        "merge",
+        "metadata",
+        "name",
+        "name_conflict_said",
+        "object_arguments",
+        "part",
+        "raw",
+        "sent",
+        "slot",
+        "started",
+        "suspect",
+        "tentative",
+        "text",
+        "verdict",
+        "whole_sent",
+    )
+
+    def __init__(self, slot: int, part: int, *, custom: bool) -> None:
+        self.slot = slot  # its number among the calls of the choice
+        self.part = part
+        self.id: str | None = None  # the first one on the wire
+        self.aliases: list[str] = []  # further ids, in order
+        self.last_id: str | None = None
+        self.id_changed = False
+        self.name = ""
+        self.index: int | None = None  # the first index that it was addressed by
+        self.indexes: set[int] = set()
+        self.custom = custom
+        self.text = ArgumentText(plain=custom)
+        self.joiner = Joiner()
+        self.object_arguments = False  # the text is that of an object payload
+        self.merge: ObjectMerge | None = None  # several object payloads: this is the text
+        self.metadata: RawMembers | None = None
+        self.fork: Fork | None = None  # AM3 is open
+        self.tentative = False  # dropped unless arguments come (R1c)
+        self.suspect = False  # displaced from its index while still empty (AM1)
+        self.announced_again: set[int | None] = set()  # R1g: indexes under which a header came again
+        self.name_conflict_said = False
+        self.index_said = False
+        self.dropped = False
+        # What of it was shown: the start, and so many bytes of the text since the last reset.
+        self.started = False
+        self.sent = 0
+        self.whole_sent = False  # hold the text back until the call closes (a merge is under way)
+        self.raw: str | None = None  # the text on the wire, where the close replaced it by what it stands for
+        self.verdict: Verdict | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Its arguments are one whole JSON value."""
+        return self.merge is not None or self.text.complete
+
+    @property
+    def empty(self) -> bool:
+        return self.text.empty
+
+    @property
+    def broken(self) -> bool:
+        return not self.complete and not self.text.unfinished
+
+    def has_id(self, identity: str) -> bool:
+        return identity == self.id or identity in self.aliases
+
+    def repeats(self, piece: bytes) -> bool:
+        """The payload says what the finished call says."""
+        if self.merge is not None:
+            probe = ArgumentText()
+            probe.push(self.merge.text().encode())
+            return probe.repeats(piece)
+        return self.text.repeats(piece)
+
+    def accepts(self, piece: bytes) -> bool:
+        """The payload, appended, keeps the arguments JSON (or it has nothing to break)."""
+        return self.merge is None and (not piece or self.text.accepts(piece))
+
+    def canonical(self) -> str:
+        """Of a complete call."""
+        if self.merge is not None:
+            self.settle_merge()
+        return self.text.canonical()
+
+    def settle_merge(self) -> None:
+        """Make the merged objects the text."""
+        if self.merge is not None:
+            self.text.replace(self.merge.text().encode())
+            self.merge = None
+            self.object_arguments = False

@@ -1,0 +1,144 @@
+"""One choice: its calls and how to find them, its text parts, its finish reason.
+
+State and lookups, every one in one step. It knows no rule and no event.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.call import Call
+from streamweld._pure.assemble.objects import RawMembers
+from streamweld._pure.assemble.roster import Roster
+from streamweld._pure.assemble.textual import Textual
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.shared import Shared
+    from streamweld.events import FinishReason
+
+__all__ = ["LEGACY_INDEX", "Choice", "FinishState"]
+
+LEGACY_INDEX = -1  # the private index of the one call of `function_call`
+_CANDIDATES = 8  # how many unfinished calls a stray fragment is tried on
+
+
+class FinishState:
+    """What was said about the end of a choice."""
+
+    __slots__ = ("concluded", "raw", "reason", "repeated")
+
+    def __init__(self) -> None:
+        self.raw: str | None = None
+        self.reason: FinishReason | None = None  # mapped
+        self.repeated = False  # a second one was reported
+        self.concluded: FinishReason | None = None  # as it was told at the end
+
+
+class Choice:
+    """One choice of one stream."""
+
+    __slots__ = (
+        "by_id",
+        "by_index",
+        "calls",
+        "closed",
+        "finish",
+        "index",
+        "latest",
+        "message_seen",
+        "metadata",
+        "multi",
+        "payloads",
+        "rebound",
+        "shared",
+        "textual",
+        "unfinished",
+        "unstarted",
+        "waiting",
+    )
+
+    def __init__(self, index: int, shared: Shared) -> None:
+        self.index = index
+        self.shared = shared
+        self.textual = Textual(index, shared)
+        self.calls: list[Call] = []  # in order of creation
+        self.by_id: dict[str, Call] = {}  # the latest call with that id
+        self.by_index: dict[int, Call] = {}  # the last call addressed through that index
+        self.latest: Call | None = None  # the last call addressed at all
+        self.multi: dict[int, Call] = {}  # R3c3: by place in the last list of several
+        # R1d, R3a3: what calls said that were displaced, by (id or index, name, canonical arguments).
+        self.payloads: dict[tuple[str | int, str, str], Call] = {}
+        self.unfinished = Roster()  # calls whose arguments are a prefix of JSON
+        self.waiting = Roster()  # of these, the named ones without any argument text
+        self.unstarted: list[Call] = []  # named, not shown yet
+        self.rebound = False  # an index went from one call to another: it is no order
+        self.finish = FinishState()
+        self.metadata = RawMembers()
+        self.message_seen = False
+        self.closed = False  # its parts and calls are
+
+    def create(self, *, custom: bool = False) -> Call:
+        self.shared.count_call()
+        call = Call(len(self.calls), self.shared.next_part(), custom=custom)
+        self.calls.append(call)
+        return call
+
+    def bind(self, call: Call, index: int | None) -> None:
+        """The call was addressed through that index."""
+        self.latest = call
+        if index is None:
+            return
+        before = self.by_index.get(index)
+        if before is not None and before is not call:
+            self.rebound = True
+        self.by_index[index] = call
+        if call.index is None:
+            call.index = index
+        call.indexes.add(index)
+
+    def track(self, call: Call) -> None:
+        """Keep the rosters right after the call has changed."""
+        open_ = not (call.dropped or call.custom or call.complete or call.broken)
+        self.unfinished.set(call.slot, open_)
+        self.waiting.set(call.slot, open_ and call.name != "" and call.empty and not call.tentative)
+
+    def latest_unfinished(self) -> Call | None:
+        """R3c2: the latest call if it is unfinished, else the last that became so."""
+        latest = self.latest
+        if latest is not None and not latest.complete and not latest.dropped:
+            return latest
+        slot = self.unfinished.last()
+        return None if slot is None else self.calls[slot]
+
+    def accepting(self, piece: bytes, other_than: Call | None = None) -> Call | None:
+        """The latest unfinished call that the payload keeps JSON. Only the last few are tried."""
+        for slot in self.unfinished.latest(_CANDIDATES):
+            call = self.calls[slot]
+            if call is not other_than and call.accepts(piece):
+                return call
+        return None
+
+    def next_waiting(self, *, latest: bool) -> Call | None:
+        slot = self.waiting.last() if latest else self.waiting.first()
+        return None if slot is None else self.calls[slot]
+
+    def remember(self, call: Call, key: str | int) -> None:
+        """A complete call is displaced from its id or index: what it said must still be recognised."""
+        if call.complete and not call.custom:
+            self.payloads.setdefault((key, call.name, call.canonical()), call)
+
+    def said_before(self, key: str | int, name: str, canonical: str) -> bool:
+        return (key, name, canonical) in self.payloads
+
+    def forget_calls(self) -> None:
+        """AM10: the answer starts again."""
+        self.calls = []
+        self.by_id = {}
+        self.by_index = {}
+        self.latest = None
+        self.multi = {}
+        self.payloads = {}
+        self.unfinished = Roster()
+        self.waiting = Roster()
+        self.unstarted = []
+        self.rebound = False

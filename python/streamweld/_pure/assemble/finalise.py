@@ -1,0 +1,266 @@
+"""The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
+
+    stitch     two neighbours that are JSON only together are one call
+    pair       one nameless call with arguments belongs to the only named call without
+    drop       tentative calls without arguments, nameless calls without anything
+    unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
+    dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
+    identify   ids are made unique, missing ones are minted
+    judge      complete, empty, incomplete or invalid, and why
+    order      by index where every call has one of its own that never changed hands, else by arrival
+
+Every step is linear in the calls and their text. It knows calls, and nothing of finish reasons but what it is told.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble import announce
+from streamweld._pure.assemble.arguments import Change
+from streamweld._pure.assemble.call import Verdict
+from streamweld._pure.assemble.canonical import is_whole
+from streamweld._pure.assemble.routing import close_fork, give, take_id
+from streamweld._pure.json_door import replace_lone_surrogates
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.call import Call
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld.events import ToolCallState
+
+__all__ = ["close_calls", "in_order"]
+
+_NAME_LENGTH = 128
+_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
+
+
+def close_calls(choice: Choice, *, ended: bool, cut: bool) -> None:
+    """Close every call of the choice.
+
+    `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
+    whole (length, content filter, error), so that what is unfinished is no mistake.
+    """
+    for call in list(choice.calls):
+        if not call.dropped:
+            _settle(choice, call, ended=ended)
+    for call in choice.calls:
+        _drop_empty(choice, call)
+    if ended:
+        _stitch(choice)
+        _pair(choice)
+        for call in _live(choice):
+            _unwrap(choice, call)
+    _dedupe(choice)
+    calls = _live(choice)
+    ids = {call.slot: _identify(choice, call) for call in calls}
+    for call in calls:
+        if call.suspect and call.empty:
+            choice.shared.out.diagnose("ambiguous_same_index", call.part)
+        _judge(choice, call, ids[call.slot], ended=ended, cut=cut)
+    for call in in_order(choice):
+        announce.show_final(choice, call)
+
+
+def in_order(choice: Choice) -> list[Call]:
+    """The calls that are there, in their final order."""
+    calls = _live(choice)
+    indexes = [call.index for call in calls if call.index is not None and len(call.indexes) == 1]
+    if choice.rebound or len(set(indexes)) < len(calls):
+        return calls
+    return sorted(calls, key=lambda call: call.index or 0)
+
+
+def _live(choice: Choice) -> list[Call]:
+    return [call for call in choice.calls if not call.dropped]
+
+
+def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
+    """No more fragments: what was held or undecided is decided."""
+    out = choice.shared.out
+    tail = call.joiner.flush()
+    if tail:
+        out.diagnose("lone_surrogate", call.part)
+        give(choice, call, tail.encode(), call.index, header=False, identified=True)
+    call.settle_merge()
+    call.whole_sent = False
+    if not ended:
+        return
+    close_fork(choice, call)
+    push = call.text.end()
+    if push.change is Change.REPLACED:
+        announce.reset(choice, call)
+    if push.code is not None:
+        out.diagnose(push.code, call.part)
+
+
+def _drop_empty(choice: Choice, call: Call) -> None:
+    if call.dropped or not call.empty:
+        return
+    if call.tentative:
+        announce.retract(choice, call)
+        choice.shared.out.diagnose("dup_id_header_dropped", call.part)
+        if not choice.shared.settings.tools.needs_arguments(call.name):
+            choice.shared.out.diagnose("ambiguous_empty_header", call.part)
+    elif not call.name:
+        announce.retract(choice, call)
+
+
+def _stitch(choice: Choice) -> None:
+    calls = _live(choice)
+    place = 0
+    while place + 1 < len(calls):
+        left, right = calls[place], calls[place + 1]
+        if _fit(left, right):
+            left.text.replace(left.text.data + right.text.data)
+            _absorb(choice, left, right)
+            choice.shared.out.diagnose("args_stitched", left.part, str(right.part))
+            place += 1
+        place += 1
+
+
+def _fit(left: Call, right: Call) -> bool:
+    """Two pieces of one call: JSON only together, and no two names."""
+    if left.custom or right.custom or left.empty or right.empty or not left.text.unfinished or right.complete:
+        return False
+    if left.name and right.name and left.name != right.name:
+        return False
+    joined = left.text.automaton.after(bytes(right.text.data))
+    return joined.root == "object" and joined.verdict == "complete"
+
+
+def _pair(choice: Choice) -> None:
+    calls = _live(choice)
+    nameless = [call for call in calls if not call.name and call.complete]
+    bare = [call for call in calls if call.name and call.text.is_blank() and not call.custom]
+    if len(nameless) != 1 or len(bare) != 1 or nameless[0].text.automaton.root != "object":
+        return
+    bare[0].text.replace(nameless[0].text.data)
+    announce.reset(choice, bare[0])
+    _absorb(choice, bare[0], nameless[0])
+    choice.shared.out.diagnose("args_paired", bare[0].part, str(nameless[0].part))
+
+
+def _absorb(choice: Choice, call: Call, other: Call) -> None:
+    """`other` was a piece of `call`."""
+    announce.retract(choice, other)
+    if other.id is not None:
+        take_id(choice, call, other.id)
+    if not call.name:
+        call.name = other.name
+    if other.metadata is not None:
+        if call.metadata is None:
+            call.metadata = other.metadata
+        else:
+            call.metadata.add(other.metadata.text() or "{}")
+
+
+def _unwrap(choice: Choice, call: Call) -> None:
+    """A text that stands for another one: null and "" for none, a JSON string for the JSON in it."""
+    text = call.text
+    if not call.complete or text.overflow or text.automaton.root not in ("string", "literal"):
+        return
+    raw = text.text()
+    value = json.loads(raw)
+    if value is None or value == "":
+        inner, code = "", "args_placeholder_replaced"
+    elif isinstance(value, str) and value.lstrip(" \t\n\r").startswith("{") and is_whole(value):
+        inner, code = replace_lone_surrogates(value), "args_double_encoded"
+    else:
+        return
+    text.replace(inner.encode())
+    call.raw = raw
+    announce.reset(choice, call)
+    choice.shared.out.diagnose(code, call.part)
+
+
+def _dedupe(choice: Choice) -> None:
+    """The later one of two calls that say the same under the same id, or without id on the same index."""
+    by_key: dict[tuple[str, str | int, str], list[Call]] = {}
+    drops_twins = choice.shared.settings.switches.identical_idless_same_index == "drop"
+    for call in _live(choice):
+        if call.id is not None:
+            by_key.setdefault(("id", call.id, call.name), []).append(call)
+        elif drops_twins and call.index is not None and call.complete:
+            by_key.setdefault(("index", call.index, call.name), []).append(call)
+    for (kind, _, _), group in by_key.items():
+        if len(group) == 1:
+            continue
+        said: set[str] = set()
+        for call in group:
+            content = call.canonical() if call.complete else call.text.text()
+            if content not in said:
+                said.add(content)
+                continue
+            announce.retract(choice, call)
+            choice.shared.out.diagnose("args_replay_dropped", call.part)
+            if kind == "index":
+                choice.shared.out.diagnose("ambiguous_identical_call", call.part)
+
+
+def _identify(choice: Choice, call: Call) -> str:
+    shared = choice.shared
+    wire = call.last_id if shared.settings.switches.unstable_id == "last" else call.id
+    if wire is None:
+        wire = call.id
+    given = shared.fresh_id(announce.minted_id(choice, call) if wire is None else wire, minted=wire is None)
+    shared.ids_given.add(given)
+    if given != wire:
+        shared.out.diagnose("id_minted", call.part, given)
+    return given
+
+
+def _judge(choice: Choice, call: Call, given: str, *, ended: bool, cut: bool) -> None:
+    text = call.text
+    reason: str | None = None
+    state: ToolCallState = "incomplete"
+    if ended:
+        reason = _fault(choice, call, given)
+        if reason is not None:
+            state = "invalid"
+        elif text.is_blank():
+            state = "incomplete" if cut else "empty"
+        elif call.custom:
+            state = "incomplete" if cut else "complete"
+        elif text.automaton.copy().finish() == "complete":
+            state = "complete"
+        elif not cut:
+            choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
+    raw = call.raw
+    if text.overflow:
+        raw = (text.data + text.overflow).decode("utf-8", "replace")
+    known = [call.id, *call.aliases] if call.id is not None else list(call.aliases)
+    wire = call.last_id if choice.shared.settings.switches.unstable_id == "last" else call.id
+    aliases = tuple([alias for alias in known if alias not in (given, wire)])
+    call.verdict = Verdict(given, text.text(), state, reason, raw, aliases)
+
+
+def _fault(choice: Choice, call: Call, given: str) -> str | None:
+    """Why a closed call is invalid, or None. An unfinished text is no fault here."""
+    out = choice.shared.out
+    text = call.text
+    if not call.name:
+        out.diagnose("no_name", call.part)
+        return "no_name"
+    if not _is_name(call.name) and not choice.shared.settings.tools.has(call.name):
+        out.diagnose("id_invalid", call.part, "name")
+        return "bad_name"
+    if any(character < " " or "\x7f" <= character <= "\x9f" for character in given):
+        out.diagnose("id_invalid", call.part, "id")
+        return "bad_id"
+    if text.overflow:
+        return "overflow"
+    if call.custom or text.is_blank():
+        return None
+    final = "broken" if text.plain else text.automaton.copy().finish()
+    if final == "broken":
+        out.diagnose("args_invalid", call.part, "not_json")
+        return "not_json"
+    if final == "complete" and text.automaton.root != "object":
+        out.diagnose("args_invalid", call.part, "not_object")
+        return "not_object"
+    return None
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= _NAME_LENGTH and _NAME_CHARACTERS.issuperset(name)

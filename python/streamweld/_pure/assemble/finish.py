@@ -1,0 +1,51 @@
+"""Finish reasons: which of several holds, and what it means beside the calls that are there.
+
+The table of words comes from outside (each dialect has its own). It knows no parts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld.events import FinishReason
+
+__all__ = ["CUT", "conclude", "take_reason"]
+
+# These say that the answer is not whole: they hold whatever else is said.
+CUT: frozenset[str] = frozenset({"length", "content_filter", "error"})
+
+
+def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason]) -> None:
+    """One reason as sent: the first holds, unless a later one dominates it."""
+    finish = choice.finish
+    out = choice.shared.out
+    reason: FinishReason | None = table.get(raw)
+    if finish.raw is None:
+        if reason is None:
+            out.diagnose("finish_unknown", detail=raw)
+        finish.raw, finish.reason = raw, reason or "other"
+        return
+    if raw == finish.raw:
+        return
+    if not finish.repeated:
+        finish.repeated = True
+        out.diagnose("finish_repeated", detail=raw)
+    stronger = reason in CUT and finish.reason not in CUT
+    if reason is not None and (stronger or finish.reason == "other"):
+        finish.raw, finish.reason = raw, reason
+
+
+def conclude(choice: Choice, *, has_calls: bool) -> FinishReason:
+    """What the choice's end comes to: calls are a reason, and no calls are none."""
+    reason = choice.finish.reason
+    if reason is None:
+        return "tool_calls" if has_calls else "stop"
+    if has_calls and reason in ("stop", "other"):
+        return "tool_calls"
+    if not has_calls and reason == "tool_calls":
+        return "stop"
+    return reason

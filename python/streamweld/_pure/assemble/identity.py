@@ -1,0 +1,302 @@
+"""Which call a fragment belongs to: the decision table of R1 to R3. It stands here, and only here.
+
+`decide` looks and changes nothing; `routing` carries the decision out. Tried from the top; "complete" means that the
+arguments of the call are one whole JSON value, "header" that the fragment has a name, "payload" that it has argument
+text.
+
+    R1    the id was seen (of the calls with that id, the one bound to the fragment's index is meant)
+    R1a   the call is not complete                                       -> that call, whatever the index says
+    R1b   the header names another tool; or the call is complete and
+          the header brings other arguments                              -> new call; its id is made unique at the close
+    R1c   complete, header without payload, the index is unbound         -> tentative: dropped if it stays empty (AM4)
+    R1d   the payload says what a finished call of that name said        -> drop the payload
+    R1e   complete, header with the beginning of what was said           -> hold: a replay, or a call that begins alike
+    R1f   complete, no header, the index is bound to an unfinished call  -> the index wins
+    R1g   (at overflow, in `routing`) a header came again on the index   -> it was two calls
+    R2    the id is new
+    R2a   no index, no header, the latest call is named, not complete    -> that call, under a late or changed id
+    R2b   the index is bound to a call without id                        -> that call takes the id ...
+          ... unless it is complete, and the fragment is a header or
+          brings other arguments                                         -> R2c
+    R2c   the index is bound to a call with another id; header           -> new call; AM1 if that call is still empty
+    R2d   ... but: same name, the call is under way, the payload goes
+          on with it and starts no object (or its id changed before)     -> that call, under another id
+    R2e   the index is bound, no header, not complete                    -> that call, under another id
+    R2f   otherwise                                                      -> new call
+    R3    there is no id
+    R3a1  the index is bound                                             -> that call
+    R3a2  ... complete, and a header with payload or with another name   -> new call
+    R3a3  ... unless an earlier call without id on it said the same      -> drop the payload (AM5)
+    R3a4  ... complete, payload without header, and another unfinished
+          call can take it                                               -> that other call
+    R3b1  the index is unbound; header                                   -> new call
+    R3b2  ... no header: a named call waits for arguments, or an
+          unfinished one can take the payload                            -> that call (AM2 if several wait)
+    R3b3  ... otherwise                                                  -> new call without a name
+    R3c1  no index; header                                               -> new call
+    R3c2  no index; no header; or the unfinished call has no name, or
+          the same, and can take the payload                             -> the latest unfinished call
+    R3c3  no index, no header, one of several in its list                -> the call at that place of the last such list
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.canonical import canonical, is_whole
+from streamweld._pure.assemble.names import relate
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.call import Call
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.names import Relation
+
+__all__ = ["Decision", "Deed", "Incoming", "decide"]
+
+
+class Deed(Enum):
+    """What to do with the fragment."""
+
+    JOIN = "join"  # it belongs to the call
+    NEW = "new"  # it opens a call
+    DROP = "drop"  # it addresses the call, but its payload is a replay
+    SHADOW = "shadow"  # it addresses the call, and may be a replay of it
+    IGNORE = "ignore"  # there is nothing it could belong to
+
+
+class Incoming:
+    """One fragment, read once: its index is usable or None, its payload is bytes."""
+
+    __slots__ = ("array_len", "custom", "id", "index", "is_object", "name", "payload", "position")
+
+    def __init__(
+        self,
+        index: int | None,
+        identity: str | None,
+        name: str | None,
+        payload: bytes,
+        *,
+        is_object: bool = False,
+        custom: bool = False,
+        position: int = 0,
+        array_len: int = 1,
+    ) -> None:
+        self.index = index
+        self.id = identity
+        self.name = name
+        self.payload = payload
+        self.is_object = is_object
+        self.custom = custom
+        self.position = position
+        self.array_len = array_len
+
+    @property
+    def starts_object(self) -> bool:
+        return self.payload.lstrip(b" \t\n\r").startswith(b"{")
+
+
+class Decision:
+    """The verdict on one fragment: the rule, the call if it is not a new one, and what is to be said."""
+
+    __slots__ = ("call", "deed", "note", "rule", "suspect", "tentative")
+
+    def __init__(
+        self,
+        rule: str,
+        call: Call | None = None,
+        deed: Deed = Deed.JOIN,
+        *,
+        note: str | None = None,
+        tentative: bool = False,
+        suspect: Call | None = None,
+    ) -> None:
+        self.rule = rule
+        self.call = call
+        self.deed = deed
+        self.note = note  # the code of the named ambiguity whose default was applied
+        self.tentative = tentative
+        self.suspect = suspect  # the call that a new one displaced while it was still empty
+
+
+def decide(choice: Choice, incoming: Incoming) -> Decision:
+    """The table above."""
+    if incoming.id is not None:
+        known = choice.by_id.get(incoming.id)
+        if known is not None:
+            return _known_id(choice, incoming, incoming.id, known)
+        return _new_id(choice, incoming)
+    if incoming.index is not None:
+        bound = choice.by_index.get(incoming.index)
+        if bound is not None:
+            return _bound(choice, incoming, incoming.index, bound)
+        return _unbound(choice, incoming)
+    return _no_index(choice, incoming)
+
+
+def _relation(choice: Choice, call: Call, name: str) -> Relation:
+    return relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
+
+
+def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> Decision:
+    bound = None if incoming.index is None else choice.by_index.get(incoming.index)
+    if bound is not None and bound.has_id(identity):
+        call = bound
+    name, payload = incoming.name, incoming.payload
+    relation = None if name is None else _relation(choice, call, name)
+    elsewhere = incoming.index is not None and bound is not call and bool(call.indexes)
+    if not call.complete:
+        if relation == "other" or (relation == "fragment" and elsewhere):
+            # Another tool's name, unless it rides on a piece that can only be the next one of this call.
+            continues = not elsewhere and (not payload or (not incoming.starts_object and call.accepts(payload)))
+            if not continues:
+                return Decision("R1b", None, Deed.NEW)
+        if (
+            name is not None
+            and elsewhere
+            and bound is None
+            and choice.shared.settings.switches.dup_id_parallel_headers == "split"
+        ):
+            return Decision("R1b", None, Deed.NEW)
+        return Decision("R1a", call)
+    if relation == "other" or (relation == "fragment" and (payload or elsewhere)):
+        return Decision("R1b", None, Deed.NEW)
+    if name is not None:
+        if not payload:
+            if incoming.index is not None and bound is None:
+                return Decision("R1c", None, Deed.NEW, tentative=True)
+            return Decision("R1a", call)
+        if call.text.shadow and not elsewhere:
+            return Decision("R1e", call)
+        if call.repeats(payload) or _said_before(choice, identity, name, payload):
+            return Decision("R1d", call, Deed.DROP)
+        if not elsewhere and call.text.begins_with(payload) and not call.text.is_placeholder():
+            return Decision("R1e", call, Deed.SHADOW)
+        return Decision("R1b", None, Deed.NEW)
+    if not payload:
+        return Decision("R1a", call)
+    if call.repeats(payload):
+        return Decision("R1d", call, Deed.DROP)
+    if bound is not None and bound is not call and not bound.complete:
+        return Decision("R1f", bound)
+    return Decision("R1a", call)
+
+
+def _new_id(choice: Choice, incoming: Incoming) -> Decision:
+    name, payload = incoming.name, incoming.payload
+    if incoming.index is None:
+        latest = choice.latest
+        if name is None and latest is not None and latest.name and not latest.complete and latest.accepts(payload):
+            return Decision("R2a", latest)
+        return Decision("R2f", None, Deed.NEW)
+    bound = choice.by_index.get(incoming.index)
+    if bound is None:
+        return Decision("R2f", None, Deed.NEW)
+    relation = None if name is None else _relation(choice, bound, name)
+    if bound.id is None:
+        if bound.complete and payload and relation in (None, "same", "late") and bound.repeats(payload):
+            return Decision("R2b", bound, Deed.DROP)
+        if relation == "other" or (bound.complete and (name is not None or payload)):
+            return Decision("R2c", None, Deed.NEW)
+        return Decision("R2b", bound)
+    if name is None:
+        if not bound.complete:
+            return Decision("R2e", bound)
+        if payload and bound.repeats(payload):
+            return Decision("R2e", bound, Deed.DROP)
+        return Decision("R2f", None, Deed.NEW)
+    if bound.complete:
+        return Decision("R2c", None, Deed.NEW)
+    proven = relation == "fragment" and choice.shared.settings.tools.begins(bound.name + name)
+    if relation in ("same", "late") or proven:
+        if bound.empty and relation == "same":
+            # AM1: the announcement of a parallel call, or one call whose id is new in every delta.
+            if choice.shared.settings.switches.same_index_new_id_same_name_empty == "merge":
+                return Decision("R2d", bound)
+            return Decision("R2c", None, Deed.NEW, suspect=bound)
+        continues = payload and (bound.id_changed or not incoming.starts_object) and bound.accepts(payload)
+        if continues or (relation == "late" and not payload):
+            return Decision("R2d", bound)
+    return Decision("R2c", None, Deed.NEW)
+
+
+def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decision:
+    name, payload = incoming.name, incoming.payload
+    relation = None if name is None else _relation(choice, bound, name)
+    if not bound.complete:
+        return Decision("R3a2", None, Deed.NEW) if relation == "other" else Decision("R3a1", bound)
+    if name is not None:
+        if not payload:
+            if relation in ("same", "late", "grows"):
+                return Decision("R3a1", bound)
+            return Decision("R3a2", None, Deed.NEW)
+        if choice.shared.settings.switches.identical_idless_same_index == "drop" and (
+            (relation == "same" and bound.repeats(payload)) or _said_before(choice, index, name, payload)
+        ):
+            return Decision("R3a3", bound, Deed.DROP, note="ambiguous_identical_call")
+        return Decision("R3a2", None, Deed.NEW)
+    if not payload or bound.text.shadow or bound.text.begins_with(payload) or bound.repeats(payload):
+        return Decision("R3a1", bound)
+    if index in bound.announced_again or bound.text.is_placeholder():
+        return Decision("R3a1", bound)
+    other = choice.accepting(payload, other_than=bound)
+    if other is not None:
+        note = "ambiguous_orphan_index" if choice.unfinished.count > 1 else None
+        return Decision("R3a4", other, note=note)
+    return Decision("R3a1", bound)
+
+
+def _unbound(choice: Choice, incoming: Incoming) -> Decision:
+    if incoming.name is not None:
+        return Decision("R3b1", None, Deed.NEW)
+    payload = incoming.payload
+    if not payload:
+        return _latest_or_nothing(choice, "R3b2")
+    latest = choice.shared.settings.switches.orphan_index == "latest"
+    waiting = choice.next_waiting(latest=latest)
+    several = choice.waiting.count > 1
+    if waiting is None or not waiting.accepts(payload):
+        waiting = choice.accepting(payload)
+        several = choice.unfinished.count > 1
+    if waiting is not None:
+        return Decision("R3b2", waiting, note="ambiguous_orphan_index" if several else None)
+    return Decision("R3b3", None, Deed.NEW)
+
+
+def _no_index(choice: Choice, incoming: Incoming) -> Decision:
+    name, payload = incoming.name, incoming.payload
+    if incoming.array_len > 1 and name is None:
+        placed = choice.multi.get(incoming.position)
+        if placed is not None and not placed.dropped:
+            return Decision("R3c3", placed)
+    unfinished = choice.latest_unfinished()
+    if name is not None:
+        if unfinished is not None:
+            relation = _relation(choice, unfinished, name)
+            proven = relation == "fragment" and choice.shared.settings.tools.begins(unfinished.name + name)
+            if (relation in ("late", "same") or proven) and unfinished.accepts(payload):
+                return Decision("R3c2", unfinished)
+        return Decision("R3c1", None, Deed.NEW)
+    if not payload:
+        return _latest_or_nothing(choice, "R3c2")
+    if unfinished is not None:
+        # Several wait, and nothing says which one is meant.
+        note = "ambiguous_orphan_index" if choice.waiting.count > 1 and unfinished.empty else None
+        return Decision("R3c2", unfinished, note=note)
+    if choice.latest is not None:
+        return Decision("R3c2", choice.latest)
+    return Decision("R3b3", None, Deed.NEW)
+
+
+def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
+    """Only extra members: they go to the latest call."""
+    if choice.latest is not None and not choice.latest.dropped:
+        return Decision(rule, choice.latest)
+    return Decision(rule, None, Deed.IGNORE)
+
+
+def _said_before(choice: Choice, key: str | int, name: str, payload: bytes) -> bool:
+    """R1d, R3a3: an earlier, displaced call under that id or index said the same."""
+    if not choice.payloads or not is_whole(payload):
+        return False
+    return choice.said_before(key, name, canonical(payload.decode("utf-8", "replace")))

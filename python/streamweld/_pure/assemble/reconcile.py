@@ -1,0 +1,163 @@
+"""A terminal full message beside what was streamed: it is authoritative, so it corrects and completes, and never
+appends.
+
+Also the only thing there is where a gateway answers a streaming request with a whole body. What it leaves out stays;
+what it says otherwise holds, unless it is empty, shrinks to {} or is no JSON object where the streamed arguments are
+one. It knows no identity rules of deltas: a message names its calls one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble import announce
+from streamweld._pure.assemble.canonical import canonical, is_whole
+from streamweld._pure.assemble.identity import Decision, Deed, Incoming
+from streamweld._pure.assemble.objects import RawMembers
+from streamweld._pure.assemble.routing import give, open_call, take_id, take_name
+from streamweld._pure.json_door import replace_lone_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld._pure.assemble.call import Call
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.textual import Channel
+    from streamweld._pure.delta import Fragment
+
+__all__ = ["reconcile"]
+
+
+def reconcile(
+    choice: Choice,
+    content: str | None,
+    reasoning: str | None,
+    refusal: str | None,
+    fragments: Sequence[Fragment],
+) -> None:
+    """The whole message of one choice."""
+    choice.message_seen = True
+    _channel(choice, "reasoning", reasoning)
+    _channel(choice, "text", content)
+    _channel(choice, "refusal", refusal)
+    if fragments:
+        _calls(choice, fragments)
+
+
+def _channel(choice: Choice, channel: Channel, text: str | None) -> None:
+    if not text:
+        return
+    textual = choice.textual
+    length = textual.length(channel)
+    if length == 0:
+        announce.flush_unstarted(choice)
+        textual.push(channel, text, None, raw=True)
+        return
+    clean = replace_lone_surrogates(text)
+    if len(clean) >= length and clean.startswith(textual.whole(channel)):
+        if len(clean) > length:
+            announce.flush_unstarted(choice)
+            textual.push(channel, clean[length:], None, raw=True)
+        return
+    part = textual.current
+    corrected = textual.correct(channel, clean)
+    choice.shared.out.diagnose("conflict", part.part if corrected and part is not None else None, channel)
+
+
+def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
+    streamed = [call for call in choice.calls if not call.dropped and not (call.tentative and call.empty)]
+    by_id: dict[str, list[Call]] = {}
+    for call in reversed(streamed):
+        if call.id is not None:
+            by_id.setdefault(call.id, []).append(call)
+    met: set[int] = set()
+    for place, fragment in enumerate(fragments):
+        incoming = _read(choice, fragment)
+        if incoming is None:
+            continue
+        choice.textual.close_open()
+        found = _match(choice, incoming, streamed[place] if place < len(streamed) else None, by_id, met)
+        if found is not None:
+            call = found
+            _take(choice, call, incoming)
+        else:
+            call = open_call(choice, incoming, Decision("message", None, Deed.NEW))
+            if incoming.payload:
+                give(choice, call, incoming.payload, incoming.index, header=True, identified=True)
+            choice.track(call)
+        met.add(call.slot)
+        if fragment.metadata is not None:
+            if call.metadata is None:
+                call.metadata = RawMembers()
+            choice.shared.spend_text(call.metadata.add(fragment.metadata))
+    for call in streamed:
+        if call.slot not in met and (call.name or not call.empty):
+            choice.shared.out.diagnose("conflict", call.part, "tool_calls")
+
+
+def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
+    """A message's entry; its index is a place in the list at most, and says nothing that the list does not."""
+    payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
+    if fragment.id is None and fragment.name is None and not payload:
+        return None
+    if fragment.id is not None:
+        choice.shared.check_id(fragment.id)
+    if fragment.name is not None:
+        choice.shared.check_name(fragment.name)
+    return Incoming(None, fragment.id, fragment.name, payload.encode(), custom=fragment.custom)
+
+
+def _match(
+    choice: Choice, incoming: Incoming, at_place: Call | None, by_id: dict[str, list[Call]], met: set[int]
+) -> Call | None:
+    """The streamed call that an entry names: by id, by an id that changed, by its place in the list."""
+    if incoming.id is not None:
+        same = by_id.get(incoming.id)
+        while same:
+            named = same.pop()
+            if named.slot not in met:
+                return named
+        alias = choice.by_id.get(incoming.id)
+        if alias is not None and alias.slot not in met and alias.has_id(incoming.id):
+            return alias
+    if at_place is None or at_place.slot in met or (at_place.name and at_place.name != incoming.name):
+        return None
+    if incoming.id is None or at_place.id is None or not at_place.complete or at_place.repeats(incoming.payload):
+        return at_place
+    return None
+
+
+def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
+    take_id(choice, call, incoming.id)
+    if incoming.name is not None and incoming.name != call.name:
+        take_name(choice, call, incoming.name)
+    choice.latest = call
+    payload = incoming.payload
+    call.settle_merge()
+    call.whole_sent = False
+    text = call.text
+    if not payload or bytes(text.data) == payload:
+        announce.publish(choice, call)
+        return
+    if text.complete and not call.custom:
+        if not is_whole(payload) or not incoming.starts_object:
+            choice.shared.out.diagnose("conflict", call.part)
+            return
+        said = canonical(payload.decode())
+        if said == call.canonical():
+            return
+        if said == "{}":
+            choice.shared.out.diagnose("conflict", call.part)
+            return
+    goes_on = payload.startswith(text.data)
+    before = text.size
+    choice.shared.check_piece(len(payload))
+    choice.shared.count_arguments(before, len(payload))
+    text.replace(payload)
+    call.fork = None
+    call.tentative = False
+    if not goes_on:
+        announce.reset(choice, call)
+        choice.shared.out.diagnose("conflict", call.part)
+    announce.publish(choice, call)
+    choice.track(call)

@@ -1,0 +1,382 @@
+"""Carries out what `identity` decided about a fragment: opens, binds and names calls, appends text, settles overflow.
+
+It changes the choice and its calls, says what was repaired, and lets `announce` show it. It decides nothing about
+identity but what only the text can tell: R1g, AM3 and A8 at an overflow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble import announce
+from streamweld._pure.assemble.arguments import Change
+from streamweld._pure.assemble.call import MAX_ALIASES
+from streamweld._pure.assemble.choice import LEGACY_INDEX
+from streamweld._pure.assemble.fork import Fork
+from streamweld._pure.assemble.identity import Decision, Deed, Incoming, decide
+from streamweld._pure.assemble.names import relate
+from streamweld._pure.assemble.objects import ObjectMerge, RawMembers
+from streamweld._pure.json_door import replace_lone_surrogates
+from streamweld.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.call import Call
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.delta import Fragment
+
+__all__ = ["close_fork", "give", "open_call", "take_fragment", "take_id", "take_name"]
+
+
+def take_fragment(choice: Choice, fragment: Fragment) -> None:
+    """One fragment off the wire."""
+    index, unusable = _usable_index(choice, fragment)
+    text = fragment.arguments or ""
+    if fragment.id is None and fragment.name is None and not text and fragment.object_arguments is None:
+        if fragment.metadata is None:
+            return  # N6: nothing is left of it
+    elif index is not None and text and fragment.object_arguments is None and fragment.metadata is None:
+        bound = choice.by_index.get(index)
+        if bound is not None and _continues(bound, fragment):
+            # The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
+            choice.textual.close_open()
+            choice.latest = bound
+            push_text(choice, bound, text, None, header=fragment.name is not None, identified=fragment.id is not None)
+            return
+    if fragment.id is not None:
+        choice.shared.check_id(fragment.id)
+    if fragment.name is not None:
+        choice.shared.check_name(fragment.name)
+    is_object = fragment.object_arguments is not None
+    shown = fragment.object_arguments if fragment.object_arguments is not None else text
+    incoming = Incoming(
+        index,
+        fragment.id,
+        fragment.name,
+        replace_lone_surrogates(shown).encode(),
+        is_object=is_object,
+        custom=fragment.custom,
+        position=fragment.position,
+        array_len=fragment.array_len,
+    )
+    call = route(choice, incoming, text)
+    if call is None:
+        if fragment.metadata is not None:
+            choice.shared.spend_text(choice.metadata.add(fragment.metadata))
+        return
+    if fragment.metadata is not None:
+        if call.metadata is None:
+            call.metadata = RawMembers()
+        choice.shared.spend_text(call.metadata.add(fragment.metadata))
+    if index is None and not call.index_said:
+        call.index_said = True
+        code = "index_missing" if unusable is None else "index_unusable"
+        choice.shared.out.diagnose(code, call.part, unusable or "")
+
+
+def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
+    """Find or open the call, and give it what the fragment brings. `text` is the payload as sent (not of an object)."""
+    decision = decide(choice, incoming)
+    if decision.deed is Deed.IGNORE:
+        return None
+    choice.textual.close_open()
+    call = decision.call
+    if call is None:
+        call = open_call(choice, incoming, decision)
+    else:
+        _address(choice, call, incoming)
+        if decision.note is not None:
+            choice.shared.out.diagnose(decision.note, call.part)
+    if incoming.index is None and incoming.array_len > 1:
+        choice.multi[incoming.position] = call
+    if decision.deed is Deed.DROP:
+        call.text.shadow = 0
+        choice.shared.out.diagnose("args_replay_dropped", call.part)
+    elif decision.deed is Deed.SHADOW:
+        call.text.begin_shadow(incoming.payload)
+    elif incoming.is_object:
+        push_object(choice, call, incoming)
+    elif text:
+        if call.suspect and call.empty and decision.rule not in ("R1a", "R1f"):
+            # AM1: nothing but the order says that this is the displaced call's text.
+            call.suspect = False
+            choice.shared.out.diagnose("ambiguous_same_index", call.part)
+        push_text(choice, call, text, incoming, header=incoming.name is not None, identified=incoming.id is not None)
+    choice.track(call)
+    return call
+
+
+def push_text(
+    choice: Choice, call: Call, text: str, incoming: Incoming | None, *, header: bool, identified: bool
+) -> None:
+    """A piece of argument text for a call. `incoming` is None on the fast path, where nothing can overflow unseen."""
+    piece = call.joiner.push(text).encode()
+    if call.joiner.lone:
+        choice.shared.out.diagnose("lone_surrogate", call.part)
+    if piece:
+        index = None if incoming is None else incoming.index
+        give(choice, call, piece, index, header=header, identified=identified)
+
+
+def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
+    """Bytes for a call: append, repair, or settle where they belong instead."""
+    shared = choice.shared
+    fork = call.fork
+    if fork is not None:
+        fork.add(index, piece)
+        if fork.divides() and not call.text.accepts(piece):
+            divide(choice, call, fork)
+            return
+    if call.merge is not None:
+        before = call.merge.size
+        call.settle_merge()
+        shared.count_arguments(before, call.text.size)
+    text = call.text
+    size = text.size
+    shared.check_piece(len(piece))
+    push = text.push(piece, header=header)
+    if push.change is Change.OVERFLOW:
+        _overflow(choice, call, push.spill, index, identified=identified)
+        return
+    _count(choice, call, size)
+    if push.code is not None:
+        shared.out.diagnose(push.code, call.part)
+    if push.change is Change.REPLACED:
+        announce.reset(choice, call)
+    if not text.empty:
+        call.tentative = False
+    announce.publish(choice, call)
+    choice.track(call)
+
+
+def _count(choice: Choice, call: Call, before: int) -> None:
+    """The caps; a piece that passes one is not kept."""
+    try:
+        choice.shared.count_arguments(before, call.text.size)
+    except LimitExceeded:
+        call.text.undo(before)
+        raise
+
+
+def divide(choice: Choice, call: Call, fork: Fork) -> None:
+    """AM3 is settled: they were several calls, one for each index that announced the id."""
+    texts = fork.texts()
+    fork.close()
+    call.fork = None
+    shared = choice.shared
+    for place, (index, own) in enumerate(texts):
+        if place == 0:
+            size = call.text.size
+            call.text.replace(own)
+            shared.count_arguments(size, len(own))
+            announce.reset(choice, call)
+            call.indexes = {index}
+            choice.by_index[index] = call
+            announce.publish(choice, call)
+            choice.track(call)
+            continue
+        other = _sibling(choice, call, index)
+        other.id = call.id
+        if own:
+            give(choice, other, own, index, header=True, identified=True)
+        else:
+            other.tentative = True
+        choice.track(other)
+    if call.id is not None:
+        choice.by_id[call.id] = choice.calls[-1]
+
+
+def close_fork(choice: Choice, call: Call) -> None:
+    """The end of AM3: an unfinished text whose pieces, each by itself, are whole objects was several calls."""
+    fork = call.fork
+    if fork is not None and not call.complete and fork.divides_whole():
+        divide(choice, call, fork)
+    call.fork = None
+
+
+def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str | None]:
+    """The index, or None and what was sent instead (N3)."""
+    if fragment.legacy:
+        return LEGACY_INDEX, None
+    index = fragment.index
+    if index is None:
+        return None, fragment.index_raw
+    limit = choice.shared.settings.limits.max_tool_index
+    if index < 0 or (limit is not None and index > limit):
+        return None, str(index)
+    return index, None
+
+
+def _continues(bound: Call, fragment: Fragment) -> bool:
+    """Whether the fast path applies: the call is under way and the fragment says nothing new about it."""
+    return (
+        bound.text.unfinished
+        and not bound.empty
+        and bound.fork is None
+        and bound.merge is None
+        and (fragment.id is None or fragment.id == bound.id)
+        and (fragment.name is None or fragment.name == bound.name)
+        and bound.name != ""
+        and not fragment.custom
+    )
+
+
+def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
+    if incoming.index is not None:
+        displaced = choice.by_index.get(incoming.index)
+        if displaced is not None and displaced.id is None:
+            choice.remember(displaced, incoming.index)
+    if incoming.id is not None:
+        displaced = choice.by_id.get(incoming.id)
+        if displaced is not None:
+            choice.remember(displaced, incoming.id)
+    announce.flush_unstarted(choice)
+    call = choice.create(custom=incoming.custom)
+    call.tentative = decision.tentative and choice.shared.settings.switches.dup_id_empty_header == "drop"
+    if decision.suspect is not None:
+        decision.suspect.suspect = True
+    if incoming.id is not None:
+        call.id = call.last_id = incoming.id
+        choice.by_id[incoming.id] = call
+        choice.shared.ids_seen.add(incoming.id)
+    if incoming.name is not None:
+        call.name = incoming.name
+        if not call.tentative:
+            announce.named(choice, call)
+    choice.bind(call, incoming.index)
+    return call
+
+
+def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
+    """A further call of the same tool."""
+    announce.flush_unstarted(choice)
+    other = choice.create(custom=call.custom)
+    other.name = call.name
+    announce.named(choice, other)
+    choice.bind(other, index)
+    return other
+
+
+def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
+    """The fragment belongs to a call that is there: id, name and index may say more about it."""
+    take_id(choice, call, incoming.id)
+    repeated = incoming.name is not None and incoming.name == call.name
+    if incoming.name is not None and not repeated:
+        take_name(choice, call, incoming.name)
+    if repeated and not incoming.payload and call.complete:
+        call.announced_again.add(incoming.index)
+    index = incoming.index
+    if (
+        repeated
+        and index is not None
+        and incoming.id is not None
+        and index not in choice.by_index
+        and call.index is not None
+        and not call.complete
+        and not call.custom
+    ):
+        _open_fork(choice, call, index)
+    choice.bind(call, index)
+    if incoming.payload:
+        announce.flush_unstarted(choice, call)
+
+
+def _open_fork(choice: Choice, call: Call, index: int) -> None:
+    """AM3: the id is announced on a second index while its call is unfinished."""
+    if choice.shared.settings.switches.dup_id_parallel_headers != "auto" or call.index is None:
+        call.announced_again.add(index)
+        return
+    if call.fork is None:
+        call.fork = Fork(call.index, call.text.data)
+        choice.shared.out.diagnose("ambiguous_duplicate_id", call.part)
+    call.fork.announce(index)
+    call.announced_again.add(index)
+
+
+def take_id(choice: Choice, call: Call, identity: str | None) -> None:
+    if identity is None or identity == call.id:
+        return
+    if call.id is None:
+        call.id = identity
+    elif identity not in call.aliases:
+        call.id_changed = True
+        if len(call.aliases) == MAX_ALIASES:
+            call.last_id = identity
+            return
+        call.aliases.append(identity)
+        choice.shared.out.diagnose("unstable_id", call.part, identity)
+    call.last_id = identity
+    choice.by_id[identity] = call
+    choice.shared.ids_seen.add(identity)
+
+
+def take_name(choice: Choice, call: Call, name: str) -> None:
+    relation = relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
+    if relation in ("late", "grows"):
+        first = call.name == ""
+        call.name = name
+        if first:
+            announce.named(choice, call)
+    elif relation == "fragment":
+        call.name += name
+        choice.shared.check_name(call.name)
+    elif relation == "other" and not call.name_conflict_said:
+        call.name_conflict_said = True
+        choice.shared.out.diagnose("name_conflict", call.part, name)
+
+
+def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
+    """Arguments as an object: the first is the text, further ones merge into it."""
+    raw = incoming.payload
+    if call.empty and call.merge is None:
+        give(choice, call, raw, incoming.index, header=incoming.name is not None, identified=incoming.id is not None)
+        call.object_arguments = True
+        return
+    if not call.object_arguments:
+        give(choice, call, raw, incoming.index, header=incoming.name is not None, identified=incoming.id is not None)
+        return
+    shared = choice.shared
+    before = call.text.size if call.merge is None else call.merge.size
+    if call.merge is None:
+        call.merge = ObjectMerge(call.text.text())
+        call.whole_sent = True
+        announce.reset(choice, call)
+    call.merge.add(raw.decode())
+    shared.count_arguments(before, call.merge.size)
+
+
+def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> None:
+    """A8: text behind a whole value, without a header of its own."""
+    text = call.text
+    if not text.overflow:
+        if index in call.announced_again or text.shadow_has_header:
+            # R1g, R1e: it was announced a second time, and these are the second call's arguments.
+            text.shadow_has_header = False
+            _give_sibling(choice, call, spill, index, keep_id=True)
+            return
+        other = None if identified else choice.accepting(spill, other_than=call)
+        if other is not None:
+            if choice.unfinished.count > 1:
+                choice.shared.out.diagnose("ambiguous_orphan_index", other.part)
+            choice.bind(other, index)
+            give(choice, other, spill, index, header=False, identified=False)
+            return
+        if choice.shared.settings.switches.on_overflow == "split":
+            _give_sibling(choice, call, spill, index, keep_id=False)
+            return
+        choice.shared.out.diagnose("args_overflow", call.part)
+    size = text.size
+    text.overflow += spill
+    _count(choice, call, size)
+
+
+def _give_sibling(choice: Choice, call: Call, spill: bytes, index: int | None, *, keep_id: bool) -> None:
+    if call.id is not None:
+        choice.remember(call, call.id)
+    elif index is not None:
+        choice.remember(call, index)
+    other = _sibling(choice, call, index)
+    if keep_id and call.id is not None:
+        other.id = other.last_id = call.id
+        choice.by_id[call.id] = other
+    give(choice, other, spill, index, header=True, identified=True)
+    choice.track(other)

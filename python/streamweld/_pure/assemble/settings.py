@@ -1,0 +1,98 @@
+"""What the caller decided, read once from the parser's config into typed fields: switches, caps, tools, ids.
+
+Plain data; it knows no stage. The names are those of the config (and of the switches on `Policy`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Limits", "Settings", "Switches", "Tools"]
+
+
+class Switches:
+    """The named ambiguities, and which reading holds."""
+
+    __slots__ = (
+        "content_mode",
+        "dup_id_empty_header",
+        "dup_id_parallel_headers",
+        "identical_idless_same_index",
+        "on_overflow",
+        "orphan_index",
+        "same_index_new_id_same_name_empty",
+        "unstable_id",
+    )
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.same_index_new_id_same_name_empty: Literal["new", "merge"] = raw["same_index_new_id_same_name_empty"]
+        self.orphan_index: Literal["fifo", "latest"] = raw["orphan_index"]
+        self.dup_id_parallel_headers: Literal["auto", "join", "split"] = raw.get("dup_id_parallel_headers", "auto")
+        self.dup_id_empty_header: Literal["drop", "keep"] = raw["dup_id_empty_header"]
+        self.identical_idless_same_index: Literal["drop", "keep"] = raw["identical_idless_same_index"]
+        self.on_overflow: Literal["flag", "split"] = raw["on_overflow"]
+        self.content_mode: Literal["delta", "auto", "cumulative"] = raw["content_mode"]
+        self.unstable_id: Literal["first", "last"] = raw["unstable_id"]
+
+
+class Limits:
+    """The caps that the assembler keeps; None is off."""
+
+    __slots__ = (
+        "max_arguments_bytes",
+        "max_choices",
+        "max_id_bytes",
+        "max_name_bytes",
+        "max_text_bytes",
+        "max_tool_calls",
+        "max_tool_index",
+        "max_total_arguments_bytes",
+    )
+
+    def __init__(self, raw: Mapping[str, int | None]) -> None:
+        self.max_choices = raw["max_choices"]
+        self.max_tool_calls = raw["max_tool_calls"]
+        self.max_tool_index = raw["max_tool_index"]
+        self.max_arguments_bytes = raw["max_arguments_bytes"]
+        self.max_total_arguments_bytes = raw["max_total_arguments_bytes"]
+        self.max_name_bytes = raw["max_name_bytes"]
+        self.max_id_bytes = raw["max_id_bytes"]
+        self.max_text_bytes = raw["max_text_bytes"]
+
+
+class Tools:
+    """The tools of the request, as far as the caller told: names, and required parameters where a schema was given."""
+
+    __slots__ = ("_required", "known")
+
+    def __init__(self, raw: Mapping[str, list[str] | None] | None) -> None:
+        self.known = raw is not None
+        self._required: dict[str, bool] = {name: bool(required) for name, required in (raw or {}).items()}
+
+    def has(self, name: str) -> bool:
+        return name in self._required
+
+    def begins(self, text: str) -> bool:
+        """Whether a tool's name begins with the text."""
+        return any(name.startswith(text) for name in self._required)
+
+    def needs_arguments(self, name: str) -> bool:
+        """A call of this tool without arguments cannot be finished."""
+        return self._required.get(name, False)
+
+
+class Settings:
+    """Everything the assembler was made with."""
+
+    __slots__ = ("close_at_finish", "known_call_ids", "limits", "seed", "switches", "tools")
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.switches = Switches(config["switches"])
+        self.limits = Limits(config["limits"])
+        self.tools = Tools(config["tools"])
+        self.known_call_ids: frozenset[str] = frozenset(config["known_call_ids"])
+        self.seed: str | None = config["seed"]
+        self.close_at_finish: bool = config["close_calls_at"] == "finish"

@@ -1,0 +1,50 @@
+"""The answer as it stands: the authoritative close event of every part, from which a `Response` is folded.
+
+Reads everything, changes nothing. Parts stand in order of first sight, but calls among themselves in their final order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble import announce
+from streamweld._pure.assemble.finalise import in_order
+from streamweld._pure.assemble.finish import conclude
+from streamweld.events import Finished
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld._pure.assemble.call import Call
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld.events import Event
+
+__all__ = ["finished_event", "part_events", "shown_calls"]
+
+
+def shown_calls(choice: Choice) -> list[Call]:
+    """The calls of a choice that are more than a guess, in their final order."""
+    return [call for call in in_order(choice) if call.verdict is not None or call.name or not call.empty]
+
+
+def part_events(choices: Iterable[Choice], files: Iterable[tuple[int, Event]]) -> list[Event]:
+    """The close event of every part of every choice."""
+    events: list[tuple[int, Event]] = list(files)
+    for choice in choices:
+        events += [(part.part, part.done()) for part in choice.textual.parts if not part.void]
+        calls = [call for call in shown_calls(choice) if not (call.tentative and call.empty)]
+        places = sorted(call.part for call in calls)
+        events += [(place, announce.final_event(choice, call)) for place, call in zip(places, calls, strict=True)]
+    events.sort(key=lambda one: one[0])
+    return [event for _, event in events]
+
+
+def finished_event(choice: Choice) -> Finished:
+    """The end of a choice, as it was told or would be."""
+    reason = choice.finish.concluded or conclude(choice, has_calls=bool(shown_calls(choice)))
+    return Finished(
+        reason,
+        choice.finish.raw,
+        choice=choice.index,
+        provider_metadata=announce.parse_metadata(choice.metadata.text()),
+    )

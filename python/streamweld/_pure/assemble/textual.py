@@ -1,0 +1,328 @@
+"""The text, reasoning and refusal parts of one choice: open, grow, close; what hangs on them; what is repeated.
+
+One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. It knows no calls, and no
+more of the wire than which channel a piece came in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from streamweld._json import loads_raw
+from streamweld._pure.assemble.content import ContentMode
+from streamweld._pure.assemble.shared import byte_length
+from streamweld._pure.assemble.surrogates import Joiner
+from streamweld.events import (
+    ReasoningDelta,
+    ReasoningDone,
+    ReasoningStarted,
+    RefusalDelta,
+    RefusalDone,
+    RefusalStarted,
+    TextDelta,
+    TextDone,
+    TextStarted,
+)
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.shared import Shared
+    from streamweld.events import ReasoningKind
+
+__all__ = ["Channel", "TextPart", "Textual"]
+
+Channel = Literal["text", "reasoning", "refusal"]
+
+
+class TextPart:
+    """One part of one of the three channels."""
+
+    __slots__ = (
+        "annotations",
+        "channel",
+        "choice",
+        "details",
+        "encrypted_content",
+        "kind",
+        "open",
+        "part",
+        "pieces",
+        "signature",
+        "void",
+    )
+
+    def __init__(self, part: int, choice: int, channel: Channel, kind: ReasoningKind) -> None:
+        self.part = part
+        self.choice = choice
+        self.channel: Channel = channel
+        self.kind: ReasoningKind = kind  # of reasoning
+        self.pieces: list[str] = []
+        self.annotations: list[str] = []  # raw arrays
+        self.signature: str | None = None
+        self.encrypted_content: str | None = None
+        self.details: list[str] = []  # raw arrays
+        self.open = True
+        self.void = False  # taken back as a whole: no part of the answer
+
+    def text(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+    def done(self) -> TextDone | ReasoningDone | RefusalDone:
+        """The close of the part; of an open one, as it stands."""
+        if self.channel == "text":
+            annotations = tuple(entry for raw in self.annotations for entry in loads_raw(raw))
+            return TextDone(self.part, self.text(), annotations, choice=self.choice)
+        if self.channel == "refusal":
+            return RefusalDone(self.part, self.text(), choice=self.choice)
+        entries = [entry for raw in self.details for entry in loads_raw(raw)]
+        return ReasoningDone(
+            self.part,
+            self.text(),
+            self.kind,
+            None,
+            self.signature,
+            self.encrypted_content,
+            choice=self.choice,
+            provider_metadata={"reasoning_details": entries} if entries else None,
+        )
+
+
+class Textual:
+    """The textual parts of one choice."""
+
+    __slots__ = (
+        "_annotations",
+        "_attributes",
+        "_choice",
+        "_joiners",
+        "_mode",
+        "_said",
+        "_shared",
+        "current",
+        "parts",
+    )
+
+    def __init__(self, choice: int, shared: Shared) -> None:
+        self._choice = choice
+        self._shared = shared
+        self._mode = _content_mode(shared)
+        self._joiners: dict[Channel, Joiner] = {}
+        self._annotations: list[str] = []  # waiting for the next text part
+        self._attributes: list[tuple[str | None, str | None, str | None]] = []  # for the next reasoning part
+        self.current: TextPart | None = None
+        self.parts: list[TextPart] = []
+        self._said: dict[Channel, _Said] = {}
+
+    def push(
+        self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
+    ) -> str | None:
+        """One piece as sent. Gives the metadata back if no event could carry it. `raw`: it is no delta of a stream."""
+        if channel == "text" and self._mode is not None and not raw:
+            text = self._by_mode(self._mode, text)
+        joiner = self._joiners.get(channel)
+        if joiner is None:
+            joiner = self._joiners[channel] = Joiner()
+        text = joiner.push(text)
+        if joiner.lone:
+            self._shared.out.diagnose("lone_surrogate", self.current.part if self.current is not None else None)
+        if not text:
+            return metadata
+        self._append(channel, kind, text, metadata)
+        return None
+
+    def close_open(self) -> None:
+        """Another part goes on: the open one is whole."""
+        part = self.current
+        if part is None:
+            return
+        self._flush_joiner(part)
+        self._close(part)
+
+    def restates(self, text: str) -> bool:
+        """AM9: the piece is all the text so far, which came in two pieces or more."""
+        said = self._said.get("text")
+        return said is not None and said.pieces > 1 and said.length == len(text) and self.whole("text") == text
+
+    def length(self, channel: Channel) -> int:
+        """How many characters were said in a channel."""
+        said = self._said.get(channel)
+        return 0 if said is None else said.length
+
+    def whole(self, channel: Channel) -> str:
+        """All that was said in a channel; costs its length."""
+        return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
+
+    def annotate(self, raw: str) -> None:
+        self._shared.spend_text(byte_length(raw))
+        if self.current is not None and self.current.channel == "text":
+            self.current.annotations.append(raw)
+        else:
+            self._annotations.append(raw)
+
+    def attribute(self, signature: str | None, encrypted_content: str | None, details: str | None) -> None:
+        self._shared.spend_text(byte_length((signature or "") + (encrypted_content or "") + (details or "")))
+        if self.current is not None and self.current.channel == "reasoning":
+            _attach(self.current, signature, encrypted_content, details)
+        else:
+            self._attributes.append((signature, encrypted_content, details))
+
+    def correct(self, channel: Channel, text: str) -> bool:
+        """A terminal message says what the only part of a channel, still open, should have been."""
+        part, said = self.current, self._said.get(channel)
+        if part is None or said is None or part.channel != channel or said.parts > 1:
+            return False
+        self._shared.spend_text(byte_length(text))
+        part.pieces = [text]
+        said.length = len(text)
+        return True
+
+    def retype(self) -> None:
+        """The open text part was reasoning all along: it closes empty, and its text is shown as reasoning."""
+        part = self.current
+        if part is None or part.channel != "text":
+            return
+        self._flush_joiner(part)
+        text = part.text()
+        part.pieces = []
+        part.void = True
+        self._close(part)
+        said = self._said["text"]
+        said.length -= len(text)
+        said.parts -= 1
+        self._append("reasoning", "raw", text, None)
+
+    def take_back(self) -> None:
+        """AM10: nothing of it was said. An open part closes empty; closed ones are no part of the answer any more."""
+        part = self.current
+        if part is not None:
+            part.pieces = []
+            self._close(part)
+        for one in self.parts:
+            one.void = True
+        self._said = {}
+        self._mode = _content_mode(self._shared)
+        self._joiners = {}
+        self._annotations = []
+        self._attributes = []
+
+    def end(self) -> dict[str, str]:
+        """The choice closes. Gives back what found no part of its kind: member -> raw array."""
+        self.close_open()
+        left: dict[str, str] = {}
+        if self._attributes:
+            details = [one[2] for one in self._attributes if one[2] is not None]
+            if any(not self._was_attached(signature, encrypted) for signature, encrypted, _ in self._attributes):
+                # Signed or encrypted reasoning without a word of it: it must be handed back all the same.
+                self._close(self._open("reasoning", "raw", None))
+            elif details and not any(part.details for part in self.parts):
+                left["reasoning_details"] = _joined(details)
+            self._attributes = []
+        if self._annotations:
+            left["annotations"] = _joined(self._annotations)
+            self._annotations = []
+        return left
+
+    def _was_attached(self, signature: str | None, encrypted_content: str | None) -> bool:
+        """A terminal message repeats what deltas brought."""
+        if signature is not None and not any(part.signature == signature for part in self.parts):
+            return False
+        return encrypted_content is None or any(part.encrypted_content == encrypted_content for part in self.parts)
+
+    def _by_mode(self, mode: ContentMode, text: str) -> str:
+        new = mode.read(text)
+        if len(new) < len(text) and not mode.said:
+            mode.said = True
+            self._shared.out.diagnose("content_cumulative", None if self.current is None else self.current.part)
+        return new
+
+    def _append(self, channel: Channel, kind: ReasoningKind, text: str, metadata: str | None) -> None:
+        self._shared.spend_text(byte_length(text))
+        part = self.current
+        if part is None or part.channel != channel:
+            self.close_open()
+            part = self._open(channel, kind, metadata)
+            metadata = None
+        part.pieces.append(text)
+        said = self._said[channel]
+        said.pieces += 1
+        said.length += len(text)
+        out = self._shared.out
+        if out.silent:
+            return
+        value = None if metadata is None else loads_raw(metadata)
+        if channel == "text":
+            out.emit(TextDelta(part.part, text, choice=self._choice, provider_metadata=value))
+        elif channel == "reasoning":
+            out.emit(ReasoningDelta(part.part, text, choice=self._choice, provider_metadata=value))
+        else:
+            out.emit(RefusalDelta(part.part, text, choice=self._choice, provider_metadata=value))
+
+    def _open(self, channel: Channel, kind: ReasoningKind, metadata: str | None) -> TextPart:
+        part = TextPart(self._shared.next_part(), self._choice, channel, kind)
+        self.parts.append(part)
+        self.current = part
+        said = self._said.get(channel)
+        if said is None:
+            said = self._said[channel] = _Said()
+        said.parts += 1
+        if channel == "text":
+            part.annotations, self._annotations = self._annotations, []
+        elif channel == "reasoning":
+            for signature, encrypted_content, details in self._attributes:
+                _attach(part, signature, encrypted_content, details)
+            self._attributes = []
+        out = self._shared.out
+        if not out.silent:
+            value = None if metadata is None else loads_raw(metadata)
+            if channel == "text":
+                out.emit(TextStarted(part.part, choice=self._choice, provider_metadata=value))
+            elif channel == "reasoning":
+                out.emit(ReasoningStarted(part.part, kind, choice=self._choice, provider_metadata=value))
+            else:
+                out.emit(RefusalStarted(part.part, choice=self._choice, provider_metadata=value))
+        return part
+
+    def _close(self, part: TextPart) -> None:
+        part.open = False
+        self.current = None
+        if not self._shared.out.silent:
+            self._shared.out.emit(part.done())
+
+    def _flush_joiner(self, part: TextPart) -> None:
+        joiner = self._joiners.get(part.channel)
+        if joiner is not None and joiner.held:
+            text = joiner.flush()
+            self._shared.out.diagnose("lone_surrogate", part.part)
+            self._append(part.channel, part.kind, text, None)
+
+
+class _Said:
+    """How much was said in one channel, so that a comparison need not look at the text itself."""
+
+    __slots__ = ("length", "parts", "pieces")
+
+    def __init__(self) -> None:
+        self.parts = 0
+        self.pieces = 0
+        self.length = 0
+
+
+def _content_mode(shared: Shared) -> ContentMode | None:
+    mode = shared.settings.switches.content_mode
+    return None if mode == "delta" else ContentMode(mode)
+
+
+def _attach(part: TextPart, signature: str | None, encrypted_content: str | None, details: str | None) -> None:
+    if signature is not None:
+        part.signature = signature
+    if encrypted_content is not None:
+        part.encrypted_content = encrypted_content
+    if details is not None:
+        part.details.append(details)
+
+
+def _joined(arrays: list[str]) -> str:
+    """Several raw arrays as one."""
+    insides = [raw.strip()[1:-1].strip() for raw in arrays]
+    return "[" + ",".join([inside for inside in insides if inside]) + "]"

@@ -1,0 +1,52 @@
+"""What a decoder hands to the assembler beside plain texts: one tool-call fragment, one usage object.
+
+Plain data. It knows no dialect: a decoder has normalised what it puts in (absent, null and blank are None).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Fragment", "Usage"]
+
+
+@dataclass(slots=True)
+class Fragment:
+    """One entry of a list of tool-call deltas."""
+
+    index: int | None = None  # if what was sent can be an index
+    index_raw: str | None = None  # what was sent instead of an index
+    has_index_key: bool = False  # an index was sent at all, null included
+    id: str | None = None
+    name: str | None = None
+    arguments: str | None = None  # may begin or end with half of a surrogate pair
+    object_arguments: str | None = None  # the arguments as an object: its text on the wire
+    position: int = 0  # the place in its list, and the length of that list
+    array_len: int = 1
+    legacy: bool = False  # the one call of the `function_call` member
+    custom: bool = False  # a free-form tool: its input is text, not JSON
+    metadata: str | None = None  # unmodelled members of the entry: the text of a JSON object
+
+
+@dataclass(slots=True)
+class Usage:
+    """Token counts; None where the gateway did not say. `raw` is its own object as sent."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    raw: str | None = None
+
+    def is_blank(self) -> bool:
+        """No number, or nothing but zeros: a placeholder that says nothing."""
+        return not (
+            self.input_tokens
+            or self.output_tokens
+            or self.total_tokens
+            or self.cached_input_tokens
+            or self.cache_write_tokens
+            or self.reasoning_tokens
+        )

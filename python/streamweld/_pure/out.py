@@ -1,0 +1,93 @@
+"""The one place where events and diagnostics leave, and where a policy turns a diagnostic into an exception.
+
+It knows the place (offset and ordinal of the payload at hand, set by the parser) and what the policy says of each code;
+it knows no dialect, no part and no call. Events go to the list of the current feed and are not kept; diagnostics are
+kept up to a cap, and counted beyond it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld import errors
+from streamweld._spec import CODES
+from streamweld.events import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._spec import Action
+    from streamweld.events import Event
+
+RAW_HEAD = 256
+
+
+class Out:
+    """The way out of one stream."""
+
+    __slots__ = (
+        "_actions",
+        "_max_kept",
+        "diagnostics",
+        "diagnostics_dropped",
+        "event_type",
+        "events",
+        "offset",
+        "ordinal",
+        "payload",
+        "silent",
+    )
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._actions: Mapping[str, Action] = config["actions"]
+        self._max_kept: int | None = config["limits"]["max_diagnostics"]
+        # The payload at hand, set by the parser: everything said about it carries its place.
+        self.offset = 0
+        self.ordinal = 0
+        self.event_type: str | None = None
+        self.payload: bytes = b""
+        self.silent = False  # no event objects are wanted; diagnostics are kept all the same
+        self.events: list[Event] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.diagnostics_dropped = 0
+
+    def emit(self, event: Event) -> None:
+        if not self.silent:
+            self.events.append(event)
+
+    def take(self) -> list[Event]:
+        """The events since the last call."""
+        events, self.events = self.events, []
+        return events
+
+    def action(self, code: str) -> Action:
+        return self._actions[code]
+
+    def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
+        """Record an anomaly, or raise where the policy says so."""
+        known = CODES[code]
+        if self._actions[code] == "raise":
+            raise self.fault(known.raises or "StreamError", code, detail)
+        event = Diagnostic(code, known.severity, self.offset, self.ordinal, part, detail)
+        if not self.silent:
+            self.events.append(event)
+        if self._max_kept is None or len(self.diagnostics) < self._max_kept:
+            self.diagnostics.append(event)
+        else:
+            self.diagnostics_dropped += 1
+
+    def fault(self, name: str, rule: str, detail: str = "", **own: Any) -> errors.StreamError:
+        """The exception of that class of `streamweld.errors`, with the place. `own` are the fields of that class."""
+        made: errors.StreamError = getattr(errors, name)(
+            rule=rule,
+            detail=detail,
+            byte_offset=self.offset,
+            event_ordinal=self.ordinal,
+            event_type=self.event_type,
+            **({"raw": self.payload[:RAW_HEAD]} | own),
+        )
+        return made
+
+    def limit(self, name: str, limit: int) -> errors.StreamError:
+        """A cap was passed. `observed` is always one more than the cap, so that it does not depend on the chunking."""
+        return self.fault("LimitExceeded", f"limit_{name}", limit_name=name, limit=limit, observed=limit + 1)

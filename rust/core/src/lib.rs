@@ -4,9 +4,21 @@
 //! Any bytes end in events, diagnostics or a `Fault`; nothing in here panics on input.
 #![forbid(unsafe_code)]
 
+pub mod assemble;
+pub mod config;
+pub mod delta;
+mod dialect;
+pub mod event;
 pub mod fault;
 pub mod json;
+mod ladder;
 pub mod limits;
+pub mod out;
+pub mod parser;
 pub mod policy;
 pub mod spec;
 pub mod sse;
+
+pub use config::Config;
+pub use dialect::Dialect;
+pub use parser::Parser;

@@ -1,0 +1,76 @@
+//! What a decoder hands to the assembler, beside plain texts and numbers.
+//!
+//! Borrowed for the length of one call. Layer 2; knows no dialect.
+
+use std::borrow::Cow;
+
+use crate::json::Text;
+
+/// One entry of a list of tool-call deltas, normalised: what is absent, null or blank is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fragment<'a> {
+    /// The index, if it can be one.
+    pub index: Option<u32>,
+    /// The index as sent, if it cannot be one.
+    pub index_raw: Option<&'a str>,
+    /// Whether an index member was sent at all, null included.
+    pub has_index_key: bool,
+    pub id: Option<Cow<'a, str>>,
+    pub name: Option<Cow<'a, str>>,
+    pub arguments: Option<Text<'a>>,
+    /// The arguments as an object: its text on the wire.
+    pub object_arguments: Option<&'a str>,
+    /// The place in its list, and the length of that list.
+    pub position: u32,
+    pub array_len: u32,
+    /// The one call of the legacy `function_call` member.
+    pub legacy: bool,
+    /// A free-form tool: its input is text, not JSON.
+    pub custom: bool,
+    /// Unmodelled members of the entry: the text of a JSON object.
+    pub metadata: Option<Cow<'a, str>>,
+}
+
+/// A whole message at the end of a stream, or the only thing in it.
+#[derive(Clone, Debug, Default)]
+pub struct Message<'a> {
+    pub content: Option<Text<'a>>,
+    pub reasoning: Option<Text<'a>>,
+    pub refusal: Option<Text<'a>>,
+    pub fragments: Vec<Fragment<'a>>,
+}
+
+/// What was left over when the input ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing: the last event was whole.
+    #[default]
+    Nothing,
+    /// There was no payload at all.
+    Empty,
+    /// An unfinished event or line.
+    MidEvent,
+    /// Unfinished, and inside a UTF-8 sequence.
+    MidUtf8,
+}
+
+/// How far the answer can be trusted to be all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completeness {
+    #[default]
+    Open,
+    Complete,
+    Assumed,
+    Truncated,
+}
+
+impl Completeness {
+    pub fn name(self) -> &'static str {
+        match self {
+            Completeness::Open => "open",
+            Completeness::Complete => "complete",
+            Completeness::Assumed => "assumed",
+            Completeness::Truncated => "truncated",
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Errors that a gateway sends inside a stream: code, kind and message out of whatever shape they have.
+
+use std::borrow::Cow;
+
+use super::read::{Chunk, Member, Slot, find, members, present};
+use crate::json::{Kind, Raw, Text};
+
+/// How much of a text that is no JSON becomes the message.
+const MESSAGE_CHARS: usize = 512;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Complaint<'a> {
+    pub(crate) code: Option<Cow<'a, str>>,
+    pub(crate) kind: Option<Cow<'a, str>>,
+    pub(crate) message: Cow<'a, str>,
+}
+
+impl<'a> Complaint<'a> {
+    /// Of the value of an `error` member.
+    pub(crate) fn of_value(raw: Raw<'a>) -> Complaint<'a> {
+        if raw.kind != Kind::Object {
+            return Complaint {
+                code: None,
+                kind: None,
+                message: plain(raw),
+            };
+        }
+        Complaint::of_members(&members(raw), raw)
+    }
+
+    fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> Complaint<'a> {
+        let of = |name: &str| present(find(members, name));
+        Complaint {
+            code: of("code").map(plain),
+            kind: of("type").map(plain),
+            message: plain(of("message").unwrap_or(whole)),
+        }
+    }
+
+    /// Of a text that is no JSON.
+    pub(crate) fn of_text(text: &'a str) -> Complaint<'a> {
+        let end = text
+            .char_indices()
+            .nth(MESSAGE_CHARS)
+            .map_or(text.len(), |(at, _)| at);
+        Complaint {
+            code: None,
+            kind: None,
+            message: Cow::Borrowed(text.get(..end).unwrap_or(text)),
+        }
+    }
+
+    /// Of a payload that is an error as a whole, or has one. `named` says that its event is called `error`.
+    pub(crate) fn of_chunk(
+        chunk: &Chunk<'a>,
+        whole: Raw<'a>,
+        named: bool,
+    ) -> Option<Complaint<'a>> {
+        if let Some(error) = present(chunk.error) {
+            return Some(Complaint::of_value(error));
+        }
+        let has = |name: &str| present(find(&chunk.rest, name));
+        let says_so = is_string(chunk.object, "error");
+        let bare = chunk.choices.is_none()
+            && chunk.usage.is_none()
+            && has("message").is_some()
+            && (has("code").is_some() || has("type").is_some());
+        (named || says_so || bare).then(|| Complaint::of_members(&chunk.rest, whole))
+    }
+}
+
+/// Whether the member is that (plain) string.
+pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
+    slot.is_some_and(|raw| string(raw).is_some_and(|text| text == word))
+}
+
+/// The text of a string.
+pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    text(raw).map(|text| text.into_whole().0)
+}
+
+/// The text of a string, halves of surrogate pairs apart.
+pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
+    match raw.kind {
+        Kind::String => raw
+            .text
+            .get(1..raw.text.len().saturating_sub(1))
+            .map(Text::unescape),
+        _ => None,
+    }
+}
+
+/// A string's text, any other value as compact JSON.
+fn plain(raw: Raw<'_>) -> Cow<'_, str> {
+    string(raw).unwrap_or_else(|| crate::json::text::compact(raw.text))
+}

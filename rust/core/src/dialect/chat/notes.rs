@@ -1,0 +1,75 @@
+//! What is odd about one chunk: members of a kind that no gateway documents, and surrogates that stand alone.
+
+use std::fmt::Write as _;
+
+use crate::json::{Kind, Raw};
+
+/// A JSON pointer that is only written out when it is needed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pointer<'p> {
+    parent: Option<&'p Pointer<'p>>,
+    step: Step<'p>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'p> {
+    Root,
+    Member(&'p str),
+    Item(usize),
+}
+
+impl<'p> Pointer<'p> {
+    pub(crate) const ROOT: Pointer<'static> = Pointer {
+        parent: None,
+        step: Step::Root,
+    };
+
+    pub(crate) fn member(&'p self, name: &'p str) -> Pointer<'p> {
+        Pointer {
+            parent: Some(self),
+            step: Step::Member(name),
+        }
+    }
+
+    pub(crate) fn item(&'p self, place: usize) -> Pointer<'p> {
+        Pointer {
+            parent: Some(self),
+            step: Step::Item(place),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut out = self.parent.map(Pointer::text).unwrap_or_default();
+        match self.step {
+            Step::Root => {}
+            Step::Member(name) => {
+                out.push('/');
+                out.push_str(name);
+            }
+            // Writing to a String cannot fail.
+            Step::Item(place) => _ = write!(out, "/{place}"),
+        }
+        out
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Notes<'a> {
+    /// Where, and what stands there.
+    pub(crate) shapes: Vec<(String, Raw<'a>)>,
+    /// A surrogate stood alone in a text that no other text can complete.
+    pub(crate) lone: bool,
+}
+
+impl<'a> Notes<'a> {
+    #[cold]
+    pub(crate) fn shape(&mut self, raw: Raw<'a>, at: Pointer<'_>) {
+        self.shapes.push((at.text(), raw));
+    }
+
+    pub(crate) fn unless_null(&mut self, raw: Raw<'a>, at: Pointer<'_>) {
+        if raw.kind != Kind::Null {
+            self.shape(raw, at);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! One payload, read once: the members that a Chat chunk may have, each as its raw text, and the others by key.
+//!
+//! Checks all of the JSON and the nesting that is walked, interprets nothing: types are judged by who uses a member.
+//! Of a key that stands twice the last one wins.
+
+use crate::json::{Key, Kind, Raw, ScanError, Scanner};
+
+type Scan<T> = Result<T, ScanError>;
+
+/// A member nobody models.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) key: Key<'a>,
+    pub(crate) raw: Raw<'a>,
+}
+
+pub(crate) type Slot<'a> = Option<Raw<'a>>;
+
+/// A member that is walked where it has the shape it should have.
+#[derive(Debug)]
+pub(crate) enum Walk<'a, T> {
+    Read(T),
+    /// Of another kind; null included.
+    Other(Raw<'a>),
+}
+
+/// A whole payload.
+#[derive(Debug)]
+pub(crate) enum Document<'a> {
+    Object(Box<Chunk<'a>>),
+    /// An array, a string, a number or a literal.
+    Other(Raw<'a>),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) id: Slot<'a>,
+    pub(crate) object: Slot<'a>,
+    pub(crate) created: Slot<'a>,
+    pub(crate) model: Slot<'a>,
+    pub(crate) choices: Option<Walk<'a, Vec<Walk<'a, Choice<'a>>>>>,
+    pub(crate) usage: Slot<'a>,
+    pub(crate) error: Slot<'a>,
+    pub(crate) obfuscation: Slot<'a>,
+    pub(crate) rest: Vec<Member<'a>>,
+    /// Modelled keys that stood twice in their object, anywhere in the chunk.
+    pub(crate) duplicates: Vec<&'static str>,
+    /// An integer outside of 64 bits stood somewhere.
+    pub(crate) wide_integer: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Choice<'a> {
+    pub(crate) index: Slot<'a>,
+    pub(crate) delta: Option<Walk<'a, Box<Delta<'a>>>>,
+    pub(crate) message: Option<Walk<'a, Box<Delta<'a>>>>,
+    pub(crate) finish_reason: Slot<'a>,
+    pub(crate) finish_camel: Slot<'a>,
+    pub(crate) usage: Slot<'a>,
+    pub(crate) error: Slot<'a>,
+    pub(crate) rest: Vec<Member<'a>>,
+}
+
+/// A delta, or a whole message: the members are the same.
+#[derive(Debug, Default)]
+pub(crate) struct Delta<'a> {
+    pub(crate) role: Slot<'a>,
+    pub(crate) content: Slot<'a>,
+    /// `reasoning_content`, `reasoning`, `reasoning_text`: in the order in which they are asked.
+    pub(crate) reasoning: [Slot<'a>; 3],
+    pub(crate) reasoning_details: Slot<'a>,
+    pub(crate) refusal: Slot<'a>,
+    pub(crate) tool_calls: Option<Walk<'a, Vec<Walk<'a, Call<'a>>>>>,
+    pub(crate) function_call: Option<Walk<'a, Function<'a>>>,
+    pub(crate) annotations: Slot<'a>,
+    pub(crate) images: Slot<'a>,
+    pub(crate) audio: Slot<'a>,
+    pub(crate) rest: Vec<Member<'a>>,
+}
+
+/// One entry of `tool_calls`.
+#[derive(Debug, Default)]
+pub(crate) struct Call<'a> {
+    pub(crate) index: Slot<'a>,
+    pub(crate) id: Slot<'a>,
+    pub(crate) kind: Slot<'a>,
+    pub(crate) function: Option<Walk<'a, Function<'a>>>,
+    pub(crate) custom: Option<Walk<'a, Function<'a>>>,
+    pub(crate) name: Slot<'a>,
+    pub(crate) arguments: Slot<'a>,
+    pub(crate) rest: Vec<Member<'a>>,
+}
+
+/// `function`, `custom` (its `input` stands for the arguments) or the legacy `function_call`.
+#[derive(Debug, Default)]
+pub(crate) struct Function<'a> {
+    pub(crate) id: Slot<'a>,
+    pub(crate) name: Slot<'a>,
+    pub(crate) arguments: Slot<'a>,
+    pub(crate) rest: Vec<Member<'a>>,
+}
+
+pub(crate) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
+/// Reads one whole payload.
+pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
+    let mut reader = Reader {
+        scanner: Scanner::new(text, max_depth),
+        duplicates: Vec::new(),
+    };
+    if reader.scanner.kind()? != Kind::Object {
+        let raw = reader.scanner.skip()?;
+        reader.scanner.finish()?;
+        return Ok(Document::Other(raw));
+    }
+    let mut chunk = reader.chunk()?;
+    reader.scanner.finish()?;
+    chunk.wide_integer = reader.scanner.wide_integer();
+    chunk.duplicates = reader.duplicates;
+    Ok(Document::Object(Box::new(chunk)))
+}
+
+/// The members of an object that was read as raw text, in order; nothing for any other value.
+pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
+    let mut out = Vec::new();
+    let mut scanner = Scanner::new(raw.text, None);
+    if raw.kind == Kind::Object && scanner.enter_object().is_ok() {
+        while let Ok(Some(key)) = scanner.next_key() {
+            let Ok(raw) = scanner.skip() else { break };
+            out.push(Member { key, raw });
+        }
+    }
+    out
+}
+
+/// The items of an array that was read as raw text; nothing for any other value.
+pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
+    let mut out = Vec::new();
+    let mut scanner = Scanner::new(raw.text, None);
+    if raw.kind == Kind::Array && scanner.enter_array().is_ok() {
+        while let Ok(true) = scanner.next_item() {
+            let Ok(raw) = scanner.skip() else { break };
+            out.push(raw);
+        }
+    }
+    out
+}
+
+/// The last member of that name.
+pub(crate) fn find<'a>(members: &[Member<'a>], name: &str) -> Slot<'a> {
+    members
+        .iter()
+        .rev()
+        .find(|member| member.key.is(name))
+        .map(|member| member.raw)
+}
+
+/// A value, unless it is null.
+pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
+    slot.filter(|raw| raw.kind != Kind::Null)
+}
+
+impl<'a> Chunk<'a> {
+    /// A member that was kept as text.
+    pub(crate) fn member(&self, name: &str) -> Slot<'a> {
+        match name {
+            "id" => self.id,
+            "object" => self.object,
+            "created" => self.created,
+            "model" => self.model,
+            "usage" => self.usage,
+            "error" => self.error,
+            "obfuscation" => self.obfuscation,
+            _ => find(&self.rest, name),
+        }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        match name {
+            "choices" => self.choices.is_some(),
+            _ => self.member(name).is_some(),
+        }
+    }
+
+    /// The names of all members, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let modelled = [
+            "choices",
+            "created",
+            "error",
+            "id",
+            "model",
+            "object",
+            "obfuscation",
+            "usage",
+        ];
+        let mut names: Vec<String> = modelled
+            .into_iter()
+            .filter(|name| self.has(name))
+            .map(str::to_owned)
+            .collect();
+        names.extend(
+            self.rest
+                .iter()
+                .map(|member| member.key.name().into_owned()),
+        );
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+struct Reader<'a> {
+    scanner: Scanner<'a>,
+    duplicates: Vec<&'static str>,
+}
+
+impl<'a> Reader<'a> {
+    fn set<T>(&mut self, slot: &mut Option<T>, name: &'static str, value: T) {
+        if slot.replace(value).is_some() {
+            self.duplicates.push(name);
+        }
+    }
+
+    fn raw(&mut self, slot: &mut Slot<'a>, name: &'static str) -> Scan<()> {
+        let raw = self.scanner.skip()?;
+        self.set(slot, name, raw);
+        Ok(())
+    }
+
+    fn rest(&mut self, rest: &mut Vec<Member<'a>>, key: Key<'a>) -> Scan<()> {
+        let raw = self.scanner.skip()?;
+        rest.push(Member { key, raw });
+        Ok(())
+    }
+
+    fn walk<T>(
+        &mut self,
+        kind: Kind,
+        read: impl FnOnce(&mut Self) -> Scan<T>,
+    ) -> Scan<Walk<'a, T>> {
+        if self.scanner.kind()? == kind {
+            read(self).map(Walk::Read)
+        } else {
+            self.scanner.skip().map(Walk::Other)
+        }
+    }
+
+    /// The objects of an array; whatever else stands in it is kept as it is.
+    fn list<T>(&mut self, read: fn(&mut Self) -> Scan<T>) -> Scan<Vec<Walk<'a, T>>> {
+        let mut out = Vec::new();
+        self.scanner.enter_array()?;
+        while self.scanner.next_item()? {
+            out.push(self.walk(Kind::Object, read)?);
+        }
+        Ok(out)
+    }
+
+    fn chunk(&mut self) -> Scan<Chunk<'a>> {
+        let mut chunk = Chunk::default();
+        self.scanner.enter_object()?;
+        while let Some(key) = self.scanner.next_key()? {
+            match key.name().as_ref() {
+                "id" => self.raw(&mut chunk.id, "id")?,
+                "object" => self.raw(&mut chunk.object, "object")?,
+                "created" => self.raw(&mut chunk.created, "created")?,
+                "model" => self.raw(&mut chunk.model, "model")?,
+                "choices" => {
+                    let choices = self.walk(Kind::Array, |reader| reader.list(Self::choice))?;
+                    self.set(&mut chunk.choices, "choices", choices);
+                }
+                "usage" => self.raw(&mut chunk.usage, "usage")?,
+                "error" => self.raw(&mut chunk.error, "error")?,
+                "obfuscation" => self.raw(&mut chunk.obfuscation, "obfuscation")?,
+                _ => self.rest(&mut chunk.rest, key)?,
+            }
+        }
+        Ok(chunk)
+    }
+
+    fn choice(&mut self) -> Scan<Choice<'a>> {
+        let mut choice = Choice::default();
+        self.scanner.enter_object()?;
+        while let Some(key) = self.scanner.next_key()? {
+            match key.name().as_ref() {
+                "index" => self.raw(&mut choice.index, "index")?,
+                "delta" => {
+                    let delta = self.walk(Kind::Object, Self::delta)?;
+                    self.set(&mut choice.delta, "delta", delta);
+                }
+                "message" => {
+                    let message = self.walk(Kind::Object, Self::delta)?;
+                    self.set(&mut choice.message, "message", message);
+                }
+                "finish_reason" => self.raw(&mut choice.finish_reason, "finish_reason")?,
+                "finishReason" => self.raw(&mut choice.finish_camel, "finishReason")?,
+                "usage" => self.raw(&mut choice.usage, "usage")?,
+                "error" => self.raw(&mut choice.error, "error")?,
+                _ => self.rest(&mut choice.rest, key)?,
+            }
+        }
+        Ok(choice)
+    }
+
+    fn delta(&mut self) -> Scan<Box<Delta<'a>>> {
+        let mut delta = Box::<Delta<'_>>::default();
+        self.scanner.enter_object()?;
+        while let Some(key) = self.scanner.next_key()? {
+            let [reasoning_content, reasoning, reasoning_text] = &mut delta.reasoning;
+            match key.name().as_ref() {
+                "role" => self.raw(&mut delta.role, "role")?,
+                "content" => self.raw(&mut delta.content, "content")?,
+                "reasoning_content" => self.raw(reasoning_content, "reasoning_content")?,
+                "reasoning" => self.raw(reasoning, "reasoning")?,
+                "reasoning_text" => self.raw(reasoning_text, "reasoning_text")?,
+                "reasoning_details" => {
+                    self.raw(&mut delta.reasoning_details, "reasoning_details")?
+                }
+                "refusal" => self.raw(&mut delta.refusal, "refusal")?,
+                "tool_calls" => {
+                    let calls = self.tool_calls()?;
+                    self.set(&mut delta.tool_calls, "tool_calls", calls);
+                }
+                "function_call" => {
+                    let call = self.walk(Kind::Object, |reader| reader.function("arguments"))?;
+                    self.set(&mut delta.function_call, "function_call", call);
+                }
+                "annotations" => self.raw(&mut delta.annotations, "annotations")?,
+                "images" => self.raw(&mut delta.images, "images")?,
+                "audio" => self.raw(&mut delta.audio, "audio")?,
+                _ => self.rest(&mut delta.rest, key)?,
+            }
+        }
+        Ok(delta)
+    }
+
+    /// A list of entries; one entry without its list is read as the list of it.
+    fn tool_calls(&mut self) -> Scan<Walk<'a, Vec<Walk<'a, Call<'a>>>>> {
+        match self.scanner.kind()? {
+            Kind::Array => self.list(Self::call).map(Walk::Read),
+            Kind::Object => self.call().map(|call| Walk::Read(vec![Walk::Read(call)])),
+            _ => self.scanner.skip().map(Walk::Other),
+        }
+    }
+
+    fn call(&mut self) -> Scan<Call<'a>> {
+        let mut call = Call::default();
+        self.scanner.enter_object()?;
+        while let Some(key) = self.scanner.next_key()? {
+            match key.name().as_ref() {
+                "index" => self.raw(&mut call.index, "index")?,
+                "id" => self.raw(&mut call.id, "id")?,
+                "type" => self.raw(&mut call.kind, "type")?,
+                "function" => {
+                    let function =
+                        self.walk(Kind::Object, |reader| reader.function("arguments"))?;
+                    self.set(&mut call.function, "function", function);
+                }
+                "custom" => {
+                    let custom = self.walk(Kind::Object, |reader| reader.function("input"))?;
+                    self.set(&mut call.custom, "custom", custom);
+                }
+                "name" => self.raw(&mut call.name, "name")?,
+                "arguments" => self.raw(&mut call.arguments, "arguments")?,
+                _ => self.rest(&mut call.rest, key)?,
+            }
+        }
+        Ok(call)
+    }
+
+    fn function(&mut self, arguments: &'static str) -> Scan<Function<'a>> {
+        let mut function = Function::default();
+        self.scanner.enter_object()?;
+        while let Some(key) = self.scanner.next_key()? {
+            match key.name().as_ref() {
+                "id" => self.raw(&mut function.id, "id")?,
+                "name" => self.raw(&mut function.name, "name")?,
+                name if name == arguments => self.raw(&mut function.arguments, arguments)?,
+                _ => self.rest(&mut function.rest, key)?,
+            }
+        }
+        Ok(function)
+    }
+}

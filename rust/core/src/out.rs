@@ -1,0 +1,121 @@
+//! The one place where events and diagnostics leave, and where a policy turns a diagnostic into a fault.
+//!
+//! `Ledger` is what stays between two reads (the kept diagnostics); `Out` is lent to the stages for one read. Faults made
+//! here carry no place: the parser, which knows the place, puts it on. Layer 2.
+
+use crate::config::Config;
+use crate::event::{Event, Sink};
+use crate::fault::Fault;
+use crate::limits::as_len;
+use crate::policy::Action;
+use crate::spec::Code;
+
+/// A diagnostic that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub code: Code,
+    pub byte_offset: u64,
+    pub event_ordinal: u64,
+    pub part: Option<u32>,
+    pub detail: String,
+}
+
+impl Diagnostic {
+    pub fn event(&self) -> Event<'_> {
+        Event::Diagnostic {
+            code: self.code.name(),
+            severity: self.code.severity().name(),
+            byte_offset: self.byte_offset,
+            event_ordinal: self.event_ordinal,
+            part: self.part,
+            detail: &self.detail,
+        }
+    }
+}
+
+/// What of the way out outlives one read.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Where the payload at hand stands: everything said about it carries this.
+    pub offset: u64,
+    pub ordinal: u64,
+    said: u64,
+    kept: Vec<Diagnostic>,
+    dropped: u64,
+}
+
+impl Ledger {
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.kept
+    }
+
+    /// How many were not kept, because the list was full.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+/// The way out, for one read.
+pub struct Out<'a> {
+    pub config: &'a Config,
+    ledger: &'a mut Ledger,
+    sink: &'a mut dyn Sink,
+}
+
+impl std::fmt::Debug for Out<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Out")
+            .field("ledger", &self.ledger)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Out<'a> {
+    pub fn new(config: &'a Config, ledger: &'a mut Ledger, sink: &'a mut dyn Sink) -> Out<'a> {
+        Out {
+            config,
+            ledger,
+            sink,
+        }
+    }
+
+    #[inline]
+    pub fn emit(&mut self, event: &Event<'_>) {
+        self.sink.event(event);
+    }
+
+    /// Moves on to the payload at that place.
+    #[inline]
+    pub fn at(&mut self, offset: u64, ordinal: u64) {
+        self.ledger.offset = offset;
+        self.ledger.ordinal = ordinal;
+    }
+
+    /// How many diagnostics there were.
+    pub fn said(&self) -> u64 {
+        self.ledger.said
+    }
+
+    /// Records an anomaly, or raises it where the policy says so.
+    #[cold]
+    pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
+        if self.config.policy.action(code) == Action::Raise {
+            return Err(Fault::of_code(code, detail));
+        }
+        self.ledger.said += 1;
+        let diagnostic = Diagnostic {
+            code,
+            byte_offset: self.ledger.offset,
+            event_ordinal: self.ledger.ordinal,
+            part,
+            detail: detail.to_owned(),
+        };
+        self.sink.event(&diagnostic.event());
+        if self.ledger.kept.len() < as_len(self.config.limits.max_diagnostics) {
+            self.ledger.kept.push(diagnostic);
+        } else {
+            self.ledger.dropped += 1;
+        }
+        Ok(())
+    }
+}

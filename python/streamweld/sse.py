@@ -9,25 +9,26 @@ Layer 5: with `_backend` the one module that knows both backends. It knows no di
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from streamweld import _backend
 from streamweld._extension import extension
 from streamweld._pure.sse import Frame as PureFrame
 from streamweld._pure.sse import Framer as PureFramer
 from streamweld._pure.sse import FramerLimit
+from streamweld._source import Source
 from streamweld.errors import LimitExceeded, UsageError
 from streamweld.options import to_config
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Generator, Iterable
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Generator, Iterable, Iterator
+    from typing import Self
 
     from streamweld.options import Limits
 
-__all__ = ["Frame", "FrameReader", "aiter_frames", "iter_frames"]
+__all__ = ["AsyncFrameIterator", "Frame", "FrameIterator", "FrameReader", "aiter_frames", "iter_frames"]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
@@ -89,86 +90,112 @@ class FrameReader:
 
 def iter_frames(
     chunks: Iterable[Buffer], *, limits: Limits | None = None, last_event_id: str = "", close_source: bool = True
-) -> Generator[Frame, None, None]:
-    """The frames of an iterable of bytes, each as soon as it is complete.
+) -> FrameIterator:
+    """The frames of a source of pieces of bytes, each as soon as it is complete.
 
-    However the iteration ends (at the end, by an exception, early with `close()`), it closes its source, once, if that
-    can be closed; `close_source=False` leaves it open.
+    Args:
+        chunks: pieces of the body, such as `response.iter_bytes()` of httpx.
+        limits: how much to take; `max_event_bytes` and `max_field_bytes` hold here.
+        last_event_id: that of the connection this one goes on from.
+        close_source: whether to call `chunks.close()`, if it has one, exactly once: at the end, on an error, and when
+            the loop is left early.
 
     Raises:
-        LimitExceeded: while iterating, after the frames before it.
+        LimitExceeded: after the frames before it were delivered. What the source raises comes through as it is.
+
+    >>> [frame.data for frame in iter_frames([b"data: a\\ndata: b\\n\\nda", b"ta: c\\n\\n"])]
+    ['a\\nb', 'c']
     """
-    frames = _frames(FrameReader(limits=limits, last_event_id=last_event_id), chunks, close_source)
-    next(frames)  # now its end closes the source, even if it comes before the first frame
-    return frames
+    source = Source.sync(chunks, close=close_source, other="aiter_frames()")
+    return FrameIterator(FrameReader(limits=limits, last_event_id=last_event_id), source)
 
 
 def aiter_frames(
     chunks: AsyncIterable[Buffer], *, limits: Limits | None = None, last_event_id: str = "", close_source: bool = True
-) -> AsyncFrames:
-    """`iter_frames` for an asynchronous iterable. To leave the loop early, close it: `contextlib.aclosing` does."""
-    return AsyncFrames(FrameReader(limits=limits, last_event_id=last_event_id), chunks, close_source)
+) -> AsyncFrameIterator:
+    """`iter_frames` for `async for`: `chunks` may be `response.aiter_bytes()` of httpx.
+
+    A loop that is left early closes the source when the iterator is dropped; `async with aiter_frames(...) as frames`
+    does it at once.
+    """
+    source = Source.asynchronous(chunks, close=close_source, other="iter_frames()")
+    return AsyncFrameIterator(FrameReader(limits=limits, last_event_id=last_event_id), source)
 
 
-def _frames(reader: FrameReader, chunks: Iterable[Buffer], close_source: bool) -> Generator[Frame, None, None]:
-    source = iter(chunks)
-    try:
-        yield _STARTED
-        for chunk in source:
-            yield from _step(reader, chunk)
-    finally:
-        if close_source:
-            for open_source in _sources(chunks, source):
-                close = getattr(open_source, "close", None)
-                if close is not None:
-                    close()
+class _Iteration:
+    """What the sync and the async iterator have beside their frames: what a client needs to connect again."""
+
+    __slots__ = ("_reader", "_source")
+
+    def __init__(self, reader: FrameReader, source: Source) -> None:
+        self._reader = reader
+        self._source = source
+
+    @property
+    def last_event_id(self) -> str:
+        return self._reader.last_event_id
+
+    @property
+    def reconnection_time(self) -> int | None:
+        return self._reader.reconnection_time
 
 
-class AsyncFrames(AsyncIterator[Frame]):
-    """What `aiter_frames` gives: an asynchronous iterator of frames that can be closed before its end."""
+class FrameIterator(_Iteration):
+    """What `iter_frames` returns."""
 
-    __slots__ = ("_chunks", "_frames", "_started")
+    __slots__ = ("_frames",)
 
-    def __init__(self, reader: FrameReader, chunks: AsyncIterable[Buffer], close_source: bool) -> None:
-        self._chunks: AsyncIterable[Buffer] | None = chunks if close_source else None
-        self._frames = _aframes(reader, chunks, close_source)
-        self._started = False
+    def __init__(self, reader: FrameReader, source: Source) -> None:
+        super().__init__(reader, source)
+        self._frames = _frames(reader, source)
+
+    def __iter__(self) -> Iterator[Frame]:
+        # The generator itself: a loop that is left drops it, which closes the source at once.
+        return self._frames
+
+    def __next__(self) -> Frame:
+        return next(self._frames)
+
+    def close(self) -> None:
+        """Stop; closes the source, if that was not done before."""
+        self._frames.close()
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncFrameIterator(_Iteration):
+    """What `aiter_frames` returns."""
+
+    __slots__ = ("_frames",)
+
+    def __init__(self, reader: FrameReader, source: Source) -> None:
+        super().__init__(reader, source)
+        self._frames = _aframes(reader, source)
+
+    def __aiter__(self) -> AsyncIterator[Frame]:
+        return self._frames
 
     def __anext__(self) -> Awaitable[Frame]:
-        self._started = True
         return anext(self._frames)
 
     async def aclose(self) -> None:
-        """Ends the iteration and closes the source, if that did not happen."""
+        """Stop; closes the source, if that was not done before."""
         await self._frames.aclose()
-        if not self._started and self._chunks is not None:  # what never ran has no end that would do it
-            self._started = True
-            await _aclose(self._chunks)
+        await self._source.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
-async def _aframes(
-    reader: FrameReader, chunks: AsyncIterable[Buffer], close_source: bool
-) -> AsyncGenerator[Frame, None]:
-    source = aiter(chunks)
-    try:
-        async for chunk in source:
-            for frame in _step(reader, chunk):
-                yield frame
-    finally:
-        if close_source:
-            for open_source in _sources(chunks, source):
-                await _aclose(open_source)
-
-
-async def _aclose(source: object) -> None:
-    close = getattr(source, "aclose", None) or getattr(source, "close", None)
-    if close is not None:
-        closing = close()
-        if isawaitable(closing):
-            await closing
-
-
-def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame, None, None]:
+def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame]:
     """The frames of one read; then what it raises."""
     try:
         frames = reader.feed(chunk)
@@ -178,9 +205,28 @@ def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame, None, None]:
     yield from frames
 
 
-def _sources(chunks: object, source: object) -> tuple[object, ...]:
-    """An iterable and the iterator of it, where these are two."""
-    return (source,) if source is chunks else (source, chunks)
+def _frames(reader: FrameReader, source: Source) -> Generator[Frame]:
+    try:
+        for chunk in source.chunks:
+            yield from _step(reader, chunk)
+    except BaseException:
+        # What is on its way says more than a source that does not close.
+        with suppress(Exception):
+            source.close()
+        raise
+    source.close()
+
+
+async def _aframes(reader: FrameReader, source: Source) -> AsyncGenerator[Frame]:
+    try:
+        async for chunk in source.chunks:
+            for frame in _step(reader, chunk):
+                yield frame
+    except BaseException:
+        with suppress(Exception):
+            await source.aclose()
+        raise
+    await source.aclose()
 
 
 # The two backends, in one shape.
@@ -263,6 +309,3 @@ class _Pure:
                 events=cast("Any", frames),
             )
         return frames
-
-
-_STARTED: Final = Frame("", "", "", None)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Assembler", "Completeness", "Fragment", "Rest", "Usage"]
 
 Completeness = Literal["open", "complete", "assumed", "truncated"]
-Rest = Literal["empty", "mid_event", "mid_utf8"]  # what was left over when the input ended; None: nothing
+Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # what was left over when the input ended
 
 
 class Assembler:
@@ -199,23 +199,23 @@ class Assembler:
         if self._over:
             return
         self._over = True
-        self.completeness = "complete"
         self._close(ended=True)
+        self.completeness = "complete"
 
-    def end(self, rest: Rest | None) -> Completeness:
+    def end(self, rest: Rest) -> Completeness:
         """The end of the input."""
         if self._over:
             return self.completeness
         self._over = True
         if self._choices and all(choice.finish.raw is not None for choice in self._choices.values()):
-            self.completeness = "assumed"
-            if rest is not None:
+            if rest != "nothing":
                 self._out.diagnose("partial_event_dropped")
             self._out.diagnose("no_terminal_marker")
             self._close(ended=False)
+            self.completeness = "assumed"
             return self.completeness
         self.completeness = "truncated"
-        where = rest or self._cut_where()
+        where = self._cut_where() if rest == "nothing" else rest
         open_items = tuple(self._open_parts())
         self._close(ended=False)
         if self._out.action("truncated") == "raise":

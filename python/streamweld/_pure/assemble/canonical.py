@@ -42,11 +42,11 @@ def _load(text: str) -> Any:
     return json.loads(text, parse_int=_Number, parse_float=_Number)
 
 
-def _write(value: Any, out: list[str]) -> None:
+def _write(value: object, out: list[str]) -> None:
     if isinstance(value, _Number):
         out.append(value)
     elif isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
+        members = cast("dict[str, object]", value)
         out.append("{")
         for key in sorted(members):
             out.append(json.dumps(key))
@@ -55,8 +55,8 @@ def _write(value: Any, out: list[str]) -> None:
             out.append(",")
         out.append("}")
     elif isinstance(value, list):
+        items = cast("list[object]", value)
         out.append("[")
-        items: list[Any] = value
         for item in items:
             _write(item, out)
             out.append(",")

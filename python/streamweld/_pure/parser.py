@@ -22,6 +22,7 @@ from streamweld.errors import ParserBusy, StreamError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from streamweld._pure.assemble import Rest
     from streamweld.events import Diagnostic, Event
 
 BODY_HEAD = 512  # bytes of a body that is no event stream
@@ -356,22 +357,24 @@ class Parser:
 
     def _end(self, _: None) -> None:
         pending = self._framer.finish()
-        rest = "nothing" if pending is None else self._last(pending)
-        if self._ordinal == 0 and rest != "mid_event" and _is_foreign(self._head):
+        rest: Rest = "nothing" if pending is None else self._last(pending)
+        if self._ordinal == 0 and rest == "nothing" and _is_foreign(self._head):
             raise self._no_stream(self._head)
         self._place(self._framer.total, self._ordinal)
         if self._decoder is not None:
             self._decoder.flush()
         self._assembler.end("empty" if self._ordinal == 0 and rest == "nothing" else rest)
 
-    def _last(self, pending: Pending) -> str:
+    def _last(self, pending: Pending) -> Rest:
         """What the input ends inside of. An unfinished event that is whole is used, and leaves nothing."""
-        rest = "nothing" if pending.data or pending.stray or not pending.open else "mid_event"
+        cut = pending.open and not pending.data and not pending.stray
         if pending.data and not self._used(pending.data, pending.event, pending.offset, stray=False):
-            rest = "mid_event"
+            cut = True
         if pending.stray and not self._used(pending.stray, "message", pending.stray_offset, stray=True):
-            rest = "mid_event"
-        return "mid_utf8" if rest == "mid_event" and pending.mid_utf8 else rest
+            cut = True
+        if not cut:
+            return "nothing"
+        return "mid_utf8" if pending.mid_utf8 else "mid_event"
 
     def _used(self, data: bytes, event: str, offset: int, *, stray: bool) -> bool:
         """Whether an unfinished event says something whole, or nothing at all."""

@@ -170,7 +170,7 @@ class ChoiceReader:
             self._spoke = True
             if self._think is not None:
                 self._think.field(thought.text)
-            carry.carried(self._assembler.reasoning(self.index, "raw", thought.text, carry.text()))
+            self._assembler.reasoning(self.index, "raw", thought.text, carry.take())
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
         if thought.repeated and not self._said_repeated:
@@ -194,15 +194,18 @@ class ChoiceReader:
         fragments = self._fragments(payload, message, path, notes)
         notes.tell()
         self._spoke = True
-        self._assembler.message(self.index, text or None, reasoning or None, refusal or None, fragments)
+        # What belongs to a part is said before it: the message opens and closes its parts.
         details = thought.details
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
-        for piece in pieces:
-            if not isinstance(piece, Text) and not (self._attached and isinstance(piece, File)):
-                self._piece(piece, NOTHING)
-        if not self._attached:
+        attached = self._attached
+        if not attached:
             self._annotations(payload, message, path, notes)
+        self._assembler.message(self.index, text or None, reasoning or None, refusal or None, fragments)
+        for piece in pieces:
+            if not isinstance(piece, Text) and not (attached and isinstance(piece, File)):
+                self._piece(piece, NOTHING)
+        if not attached:
             self._images(payload, message, path, notes)
         self._hear(payload, message, path)
         notes.tell()
@@ -225,13 +228,13 @@ class ChoiceReader:
             self._attached = True
             self._assembler.file(self.index, piece.media_type, piece.data, piece.url, piece.metadata)
         elif piece.kind == "reasoning":
-            carry.carried(self._assembler.reasoning(self.index, "raw", piece.text, carry.text()))
+            self._assembler.reasoning(self.index, "raw", piece.text, carry.take())
         elif piece.kind == "refusal":
-            carry.carried(self._assembler.refusal(self.index, piece.text, carry.text()))
+            self._assembler.refusal(self.index, piece.text, carry.take())
         elif self._think is not None:
             self._think.feed(piece.text, carry)
         else:
-            carry.carried(self._assembler.text(self.index, piece.text, carry.text()))
+            self._assembler.text(self.index, piece.text, carry.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
         """AM9: the closing chunk says all of the text again."""

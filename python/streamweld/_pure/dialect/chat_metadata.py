@@ -70,22 +70,17 @@ class ChunkMembers:
 class Carry:
     """The unmodelled members of one choice's entry: its first event takes them, with those of the chunk."""
 
-    __slots__ = ("_chunk", "_text", "members")
+    __slots__ = ("_chunk", "members")
 
     def __init__(self, chunk: Raw, members: Raw) -> None:
         self._chunk = chunk  # shared by the choices of a chunk: the first event of all of them takes it
         self.members = members  # of the choice, then of the delta: the inner level wins
-        self._text: str | None = None
 
-    def text(self) -> str | None:
-        """What the next event has to carry."""
-        if self._text is None and (self._chunk or self.members):
-            self._text = as_object({**self._chunk, **self.members})
-        return self._text
-
-    def carried(self, left: str | None) -> None:
-        """The assembler took the piece; it gave the metadata back if no event came of it."""
-        if left is None and self._text is not None:
-            self._text = None
-            self._chunk.clear()
-            self.members.clear()
+    def take(self) -> str | None:
+        """What the event at hand carries; nothing is left for the next."""
+        if not self._chunk and not self.members:
+            return None
+        taken = as_object({**self._chunk, **self.members})
+        self._chunk.clear()
+        self.members.clear()
+        return taken

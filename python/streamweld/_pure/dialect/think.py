@@ -21,16 +21,12 @@ __all__ = ["Carrier", "ThinkSplitter", "split_whole"]
 class Carrier(Protocol):
     """Metadata for the first event that comes of a delta."""
 
-    def text(self) -> str | None: ...
-    def carried(self, left: str | None, /) -> None: ...
+    def take(self) -> str | None: ...
 
 
 class _Nothing:
-    def text(self) -> str | None:
+    def take(self) -> str | None:
         return None
-
-    def carried(self, left: str | None, /) -> None:
-        pass
 
 
 NOTHING = _Nothing()
@@ -119,9 +115,9 @@ class ThinkSplitter:
         if self._inside:
             text = self._twin.novel(text)
             if text:
-                carry.carried(self._assembler.reasoning(self._choice, "raw", text, carry.text()))
+                self._assembler.reasoning(self._choice, "raw", text, carry.take())
         else:
-            carry.carried(self._assembler.text(self._choice, text, carry.text()))
+            self._assembler.text(self._choice, text, carry.take())
 
     def _orphan(self, before: str, carry: Carrier) -> None:
         self._say(before, carry)

@@ -3,76 +3,22 @@
 //! Knows no JSON and no dialect; data stays bytes. A frame is a slice of the input unless it came in several reads or
 //! on several lines. Linear: a byte is looked at once, however it is cut. Comments and unknown lines are dropped as
 //! they arrive; caps are checked before bytes are kept. Layer 2.
-//!
-//! Opt-in are stray payloads, which gateways send outside of any field: a line that is no field and no comment and
-//! whose first byte after blanks is `{`, `[` or `<`, with the lines after it up to the blank line. They come after the
-//! frame of their block, and in its place where its data is empty. A stray line that ends in `}` or `]` and has no data
-//! line or stray line before it in its block comes at once, alone, and nothing collects after it.
 
-use std::borrow::Cow;
-
-use memchr::memchr2;
+mod field;
+mod item;
+mod partial;
+mod stray;
 
 use crate::fault::Fault;
 use crate::limits::{LimitName, Limits, as_len};
+use field::{
+    Digits, ends_document, ends_inside_a_sequence, give_back, is_blank, split_line, value_of,
+};
+
+pub use field::decode_utf8;
+pub use item::{Frame, Item, Pending, Stray};
 
 const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
-
-/// A buffer that grew beyond this is given back after its event.
-const KEEP_CAPACITY: usize = 64 * 1024;
-
-/// One dispatched event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
-    /// The event type as sent; empty means `message`.
-    pub event: &'a [u8],
-    /// The data lines joined by LF.
-    pub data: &'a [u8],
-    /// The last event id, which outlives its event.
-    pub id: &'a [u8],
-    /// The last valid `retry` of this event.
-    pub retry: Option<u64>,
-    /// Absolute offset of the first byte of the first data line.
-    pub offset: u64,
-    /// 0-based number among all payloads, frames and stray ones.
-    pub ordinal: u64,
-}
-
-/// A payload that stood outside of any field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stray<'a> {
-    pub data: &'a [u8],
-    /// Absolute offset of the first byte of its first line.
-    pub offset: u64,
-    pub ordinal: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item<'a> {
-    Frame(Frame<'a>),
-    Stray(Stray<'a>),
-}
-
-/// What was unfinished when the input ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending<'a> {
-    /// Whether an event or a line of one was open; comments and unknown lines are none.
-    pub open: bool,
-    /// The event type, of whole lines only.
-    pub event: &'a [u8],
-    /// The data lines so far with the partial line; `None` where no data line was begun.
-    pub data: Option<&'a [u8]>,
-    pub data_offset: u64,
-    /// The stray lines so far with the partial line.
-    pub stray: Option<&'a [u8]>,
-    pub stray_offset: u64,
-    /// The input ends inside of a UTF-8 sequence.
-    pub mid_utf8: bool,
-    /// How many payloads were handed out.
-    pub ordinal: u64,
-    /// How many bytes were fed.
-    pub offset: u64,
-}
 
 /// The line that the last read ended in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -394,47 +340,6 @@ impl Framer {
         }
     }
 
-    /// Begins a stray line, if the line that begins like this is one.
-    fn begin_stray(&mut self, line: &[u8], at: u64) -> Result<bool, Fault> {
-        if self.has_stray {
-            self.alone = false;
-            self.stray.push(b'\n');
-            return Ok(true);
-        }
-        let blanks = line.iter().take_while(|byte| is_blank(Some(byte))).count();
-        self.check_event(blanks, at)?;
-        let begins = matches!(line.get(blanks), Some(b'{' | b'[' | b'<'));
-        if begins {
-            self.open_block(at);
-            self.has_stray = true;
-            self.alone = !self.has_data;
-            self.stray_offset = at;
-        }
-        Ok(begins)
-    }
-
-    /// Hands out the only stray line of its block: the line, or where it came in pieces the buffer.
-    fn stray_at_once<F>(&mut self, line: Option<&[u8]>, on: &mut F) -> Result<(), Fault>
-    where
-        F: FnMut(Item<'_>) -> Result<(), Fault>,
-    {
-        let stray = Stray {
-            data: line.unwrap_or(&self.stray),
-            offset: self.stray_offset,
-            ordinal: self.ordinal,
-        };
-        self.ordinal += 1;
-        let result = on(Item::Stray(stray));
-        give_back(&mut self.stray);
-        self.has_stray = false;
-        self.size = 0;
-        // An `event` or `id` before it still waits for its data.
-        if self.block_offset == Some(self.stray_offset) {
-            self.block_offset = None;
-        }
-        result
-    }
-
     /// A blank line: the event so far goes out, if there is one.
     #[inline]
     fn dispatch<F>(&mut self, held: &mut Held<'_>, on: &mut F) -> Result<(), Fault>
@@ -501,130 +406,6 @@ impl Framer {
         }
     }
 
-    /// Takes a piece of a line that began in this or in an earlier read.
-    fn extend(&mut self, piece: &[u8]) -> Result<(), Fault> {
-        let mut rest = piece;
-        if matches!(self.line, Line::None | Line::Undecided) {
-            rest = self.decide(piece)?;
-        }
-        if self.value_fresh && !rest.is_empty() {
-            self.value_fresh = false;
-            rest = rest.strip_prefix(b" ").unwrap_or(rest);
-        }
-        match self.line {
-            Line::None | Line::Undecided | Line::Skip => return Ok(()),
-            Line::Retry => {
-                self.digits.extend(rest);
-                return Ok(());
-            }
-            Line::Data | Line::Stray => {
-                self.check_event(self.value_len.saturating_add(rest.len()), self.line_offset)?
-            }
-            Line::Event | Line::Id => {
-                self.check_field(self.value_len.saturating_add(rest.len()))?
-            }
-        }
-        self.value_len += rest.len();
-        match self.line {
-            Line::Data => self.data.extend_from_slice(rest),
-            Line::Stray => self.stray.extend_from_slice(rest),
-            _ => self.head.extend_from_slice(rest),
-        }
-        Ok(())
-    }
-
-    /// Finds out what line it is, byte by byte, and gives what follows. What decided stays in `head` only where it
-    /// belongs to the value.
-    fn decide<'i>(&mut self, piece: &'i [u8]) -> Result<&'i [u8], Fault> {
-        if self.line == Line::None {
-            self.head.clear();
-            self.value_len = 0;
-        }
-        let mut rest = piece;
-        while let Some((&byte, tail)) = rest.split_first() {
-            rest = tail;
-            let blank = is_blank(self.head.first());
-            self.head.push(byte);
-            self.line = match (byte, self.head.as_slice()) {
-                (b':', b"data:") => self.begin_value(Line::Data),
-                (b':', b"event:") => self.begin_value(Line::Event),
-                (b':', b"id:") => self.begin_value(Line::Id),
-                (b':', b"retry:") => self.begin_value(Line::Retry),
-                (b':', [_]) => Line::Skip,
-                (_, head) if !blank && begins_name(head) => Line::Undecided,
-                (b' ' | b'\t', [first, ..])
-                    if self.keep_stray && !self.has_stray && is_blank(Some(first)) =>
-                {
-                    self.check_event(self.head.len(), self.line_offset)?;
-                    Line::Undecided
-                }
-                _ if self.keep_stray => self.decide_stray()?,
-                _ => Line::Skip,
-            };
-            if self.line != Line::Undecided {
-                break;
-            }
-        }
-        Ok(rest)
-    }
-
-    fn begin_value(&mut self, line: Line) -> Line {
-        self.open_block(self.line_offset);
-        self.head.clear();
-        self.value_fresh = true;
-        match line {
-            Line::Data if self.has_data => self.data.push(b'\n'),
-            Line::Data => {
-                self.has_data = true;
-                self.data_offset = self.line_offset;
-            }
-            Line::Retry => self.digits = Digits::default(),
-            _ => {}
-        }
-        line
-    }
-
-    fn decide_stray(&mut self) -> Result<Line, Fault> {
-        let head = std::mem::take(&mut self.head);
-        if !self.begin_stray(&head, self.line_offset)? {
-            return Ok(Line::Skip);
-        }
-        self.value_len = head.len();
-        self.stray.extend_from_slice(&head);
-        Ok(Line::Stray)
-    }
-
-    /// The line that came in pieces ends here.
-    fn end_line<F>(&mut self, on: &mut F) -> Result<(), Fault>
-    where
-        F: FnMut(Item<'_>) -> Result<(), Fault>,
-    {
-        self.value_fresh = false;
-        match std::mem::replace(&mut self.line, Line::None) {
-            Line::None | Line::Skip => {}
-            Line::Undecided => {
-                let line = std::mem::take(&mut self.head);
-                let mut held = Held::default();
-                self.whole_line(&line, self.line_offset, &mut held, on)?;
-                self.keep(held);
-            }
-            Line::Data => self.grow(self.value_len)?,
-            Line::Event => std::mem::swap(&mut self.event, &mut self.head),
-            Line::Id => {
-                let value = std::mem::take(&mut self.head);
-                self.id_line(&value);
-            }
-            Line::Retry => self.retry_line(),
-            Line::Stray => {
-                self.grow(self.value_len)?;
-                if self.alone && ends_document(&self.stray) {
-                    return self.stray_at_once(None, on);
-                }
-            }
-        }
-        Ok(())
-    }
-
     #[inline]
     fn open_block(&mut self, at: u64) {
         if self.block_offset.is_none() {
@@ -659,95 +440,5 @@ impl Framer {
     #[cold]
     fn too_long(&self, name: LimitName, limit: usize, at: u64) -> Fault {
         Fault::limit(name, limit as u64).at(self.block_offset.unwrap_or(at), self.ordinal)
-    }
-}
-
-/// The digits of a `retry` value, of any number.
-#[derive(Clone, Copy, Debug, Default)]
-struct Digits {
-    value: u64,
-    any: bool,
-    bad: bool,
-}
-
-impl Digits {
-    fn extend(&mut self, piece: &[u8]) {
-        for &byte in piece {
-            let next = self
-                .value
-                .saturating_mul(10)
-                .saturating_add(u64::from(byte & 15));
-            // More than a signed 64-bit number holds is no time that anyone waits.
-            self.bad |= !byte.is_ascii_digit() || next > i64::MAX as u64;
-            self.any = true;
-            if self.bad {
-                return;
-            }
-            self.value = next;
-        }
-    }
-
-    fn value(&self) -> Option<u64> {
-        (self.any && !self.bad).then_some(self.value)
-    }
-}
-
-/// The line up to the next line end, and what begins with that line end.
-#[inline]
-fn split_line(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    rest.split_at_checked(memchr2(b'\n', b'\r', rest)?)
-}
-
-/// The value of a line that has this field name, without one leading space.
-#[inline]
-fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
-    match line.strip_prefix(name)? {
-        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
-        [] => Some(&[]),
-        _ => None,
-    }
-}
-
-fn begins_name(head: &[u8]) -> bool {
-    [&b"data"[..], b"event", b"id", b"retry"]
-        .iter()
-        .any(|name| name.starts_with(head))
-}
-
-fn is_blank(byte: Option<&u8>) -> bool {
-    matches!(byte, Some(b' ' | b'\t'))
-}
-
-/// The line may be the last one of a JSON document.
-fn ends_document(line: &[u8]) -> bool {
-    matches!(
-        line.iter().rev().find(|byte| !is_blank(Some(byte))),
-        Some(b'}' | b']')
-    )
-}
-
-#[inline]
-fn give_back(buffer: &mut Vec<u8>) {
-    if buffer.capacity() > KEEP_CAPACITY {
-        *buffer = Vec::new();
-    }
-    buffer.clear();
-}
-
-/// The input stops before the last byte of a character.
-fn ends_inside_a_sequence(tail: &[u8]) -> bool {
-    (0..tail.len())
-        .filter_map(|start| tail.get(start..))
-        .any(|end| {
-            std::str::from_utf8(end)
-                .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-        })
-}
-
-/// The text of bytes, with U+FFFD for each maximal broken part; true where there was one.
-pub fn decode_utf8(bytes: &[u8]) -> (Cow<'_, str>, bool) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => (Cow::Borrowed(text), false),
-        Err(_) => (String::from_utf8_lossy(bytes), true),
     }
 }

@@ -5,37 +5,10 @@
 //! verdict on validity: `scan` takes its error positions from here. Layer 1.
 
 use super::MAX_DEPTH;
+use super::escape::Escapes;
 use super::number::Magnitude;
-
-/// What kind of value the text holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Root {
-    Object,
-    Array,
-    String,
-    Number,
-    Literal,
-}
-
-/// Why the text can never be JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    Syntax,
-    TooDeep,
-    NumberTooBig,
-}
-
-/// The verdict so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Valid so far and no whole value yet: nothing at all, too. A number at the root is whole only at the end.
-    Prefix,
-    /// One whole value, maybe with white space after it.
-    Complete,
-    /// No JSON text begins like this. `pos` is the first byte that cannot be; for a number that is too big, the byte
-    /// after it.
-    Broken { pos: u64, problem: Problem },
-}
+use super::token::plain_run;
+use super::verdict::{Problem, Root, Status};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -76,18 +49,14 @@ pub struct Automaton {
     pos: u64,
     /// What is left of `true`, `false` or `null`, the next letter lowest.
     literal: u32,
-    hex: u16,
-    hex_digits: u8,
+    escapes: Escapes,
     /// The string that is being read is a key.
     key: bool,
-    /// The escape just before was a high surrogate.
-    high: bool,
     depth: u32,
     max_depth: u32,
     state: State,
     root: Option<Root>,
     wide_integer: bool,
-    lone_surrogate: bool,
 }
 
 impl Automaton {
@@ -102,21 +71,52 @@ impl Automaton {
             number: Magnitude::ZERO,
             pos: 0,
             literal: 0,
-            hex: 0,
-            hex_digits: 0,
+            escapes: Escapes::default(),
             key: false,
-            high: false,
             depth: 0,
             max_depth: max_depth.min(MAX_DEPTH),
             state: State::Value,
             root: None,
             wide_integer: false,
-            lone_surrogate: false,
         }
     }
 
     /// Takes the next piece. Once broken, nothing changes any more.
+    #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Status {
+        if self.goes_on(bytes) {
+            return Status::Prefix;
+        }
+        self.run(bytes)
+    }
+
+    /// Takes the next piece, unless it breaks the text: then nothing changes, and the verdict is that of the attempt.
+    #[inline]
+    pub fn offer(&mut self, bytes: &[u8]) -> Status {
+        if self.goes_on(bytes) {
+            return Status::Prefix;
+        }
+        let mut attempt = *self;
+        let status = attempt.run(bytes);
+        if !attempt.is_broken() {
+            *self = attempt;
+        }
+        status
+    }
+
+    /// The quick way for the usual piece of arguments: it lies inside of a string.
+    #[inline(always)]
+    fn goes_on(&mut self, bytes: &[u8]) -> bool {
+        let plain =
+            self.state == State::String && !self.escapes.half() && plain_run(bytes) == bytes.len();
+        if plain {
+            self.pos += bytes.len() as u64;
+        }
+        plain
+    }
+
+    #[inline(never)]
+    fn run(&mut self, bytes: &[u8]) -> Status {
         if self.is_broken() {
             return self.status();
         }
@@ -128,7 +128,7 @@ impl Automaton {
                 let run = plain_run(rest);
                 rest = rest.get(run..).unwrap_or_default();
                 if run > 0 {
-                    self.break_pair();
+                    self.escapes.other_text();
                 }
             }
             let Some((&byte, tail)) = rest.split_first() else {
@@ -218,7 +218,7 @@ impl Automaton {
 
     /// An escaped surrogate without its other half was seen.
     pub fn lone_surrogate(&self) -> bool {
-        self.lone_surrogate
+        self.escapes.lone_surrogate()
     }
 
     fn in_number(&self) -> bool {
@@ -227,13 +227,6 @@ impl Automaton {
 
     fn in_object(&self) -> bool {
         self.stack & 1 == 1
-    }
-
-    /// A high surrogate was not followed by its low one.
-    #[inline]
-    fn break_pair(&mut self) {
-        self.lone_surrogate |= self.high;
-        self.high = false;
     }
 
     /// The state after this byte.
@@ -313,7 +306,7 @@ impl Automaton {
     fn string(&mut self, byte: u8) -> State {
         match byte {
             b'"' => {
-                self.break_pair();
+                self.escapes.other_text();
                 if self.key { State::Colon } else { State::After }
             }
             b'\\' => State::Escape,
@@ -325,39 +318,20 @@ impl Automaton {
     fn escape(&mut self, byte: u8) -> State {
         match byte {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
-                self.break_pair();
+                self.escapes.other_text();
                 State::String
             }
-            b'u' => {
-                self.hex = 0;
-                self.hex_digits = 0;
-                State::Hex
-            }
+            b'u' => State::Hex,
             _ => SYNTAX,
         }
     }
 
     fn hex(&mut self, byte: u8) -> State {
-        let Some(digit) = char::from(byte).to_digit(16) else {
-            return SYNTAX;
-        };
-        self.hex = (self.hex << 4) | (digit as u16);
-        self.hex_digits += 1;
-        if self.hex_digits < 4 {
-            return State::Hex;
+        match self.escapes.digit(byte) {
+            Some(true) => State::String,
+            Some(false) => State::Hex,
+            None => SYNTAX,
         }
-        match self.hex {
-            0xD800..=0xDBFF => {
-                self.break_pair();
-                self.high = true;
-            }
-            0xDC00..=0xDFFF => {
-                self.lone_surrogate |= !self.high;
-                self.high = false;
-            }
-            _ => self.break_pair(),
-        }
-        State::String
     }
 
     fn first_letter(&mut self, rest: &[u8; 4]) -> State {
@@ -449,51 +423,6 @@ fn white(state: State, byte: u8) -> State {
         b' ' | b'\n' | b'\r' | b'\t' => state,
         _ => SYNTAX,
     }
-}
-
-/// How many bytes at the start are plain string text: no quote, backslash or control character.
-#[inline]
-pub(super) fn plain_run(bytes: &[u8]) -> usize {
-    let mut rest = bytes;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
-        let found = special(u64::from_le_bytes(*chunk));
-        if found != 0 {
-            return bytes.len() - rest.len() + (found.trailing_zeros() / 8) as usize;
-        }
-        rest = tail;
-    }
-    bytes.len() - rest.len() + short_run(rest)
-}
-
-/// The same of less than eight bytes: most argument fragments are no longer.
-#[inline]
-fn short_run(rest: &[u8]) -> usize {
-    if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
-        let found = special(u64::from(u32::from_le_bytes(*head)) | PLAIN_TOP);
-        if found != 0 {
-            return (found.trailing_zeros() / 8) as usize;
-        }
-        // The zero above is special, so there is always a lowest one.
-        let found = special(u64::from(u32::from_le_bytes(*tail)));
-        return rest.len() - 4 + (found.trailing_zeros() / 8) as usize;
-    }
-    let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
-    rest.iter().take_while(plain).count()
-}
-
-const ONES: u64 = u64::MAX / 255;
-/// Plain text above four bytes that are looked at.
-const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
-
-/// The top bit of each byte that is a quote, a backslash or a control character. Exact for the lowest one: a borrow
-/// out of it can only raise false alarms above.
-#[inline]
-fn special(word: u64) -> u64 {
-    let quote = word ^ (ONES * b'"' as u64);
-    let slash = word ^ (ONES * b'\\' as u64);
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    let found = (quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash) | control;
-    found & (ONES << 7)
 }
 
 /// The verdict on a whole text; `Prefix` is one that ends too early.

@@ -2,13 +2,19 @@
 //! (`automaton`), a validating pull scanner (`scan`), and string text (`text`).
 
 pub mod automaton;
+mod escape;
 mod number;
 pub mod scan;
 pub mod text;
+mod token;
+pub mod value;
+pub mod verdict;
 
-pub use automaton::{Automaton, Problem, Root, Status};
-pub use scan::{Key, Kind, Number, Raw, Scan, ScanError, Scanner, Value};
+pub use automaton::Automaton;
+pub use scan::Scanner;
 pub use text::{Surrogates, Text, compact, write_string};
+pub use value::{Key, Kind, Number, Raw, Scan, ScanError, Value};
+pub use verdict::{Problem, Root, Status};
 
 /// The deepest nesting of any JSON text.
 pub const MAX_DEPTH: u32 = 128;

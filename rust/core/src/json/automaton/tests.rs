@@ -218,15 +218,25 @@ fn what_it_tells_besides() {
 }
 
 #[test]
-fn the_run_stops_where_a_byte_loop_does() {
-    let plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
-    for stop in 0..=255u8 {
-        for at in 0..20 {
-            let mut bytes = vec![b'a'; 40];
-            bytes[at] = stop;
-            bytes[at + 3] = 0x80;
-            let expected = bytes.iter().take_while(|byte| plain(byte)).count();
-            assert_eq!(plain_run(&bytes), expected, "{stop} at {at}");
+fn a_piece_that_breaks_is_not_taken_on_offer() {
+    let mut automaton = Automaton::new();
+    assert_eq!(automaton.offer(b"{\"a\":\"x"), Status::Prefix);
+    assert_eq!(automaton.offer(b"yz"), Status::Prefix);
+    assert_eq!(
+        automaton.offer(b"\"x"),
+        Status::Broken {
+            pos: 10,
+            problem: Problem::Syntax
         }
-    }
+    );
+    assert_eq!(automaton.pos(), 9);
+    assert_eq!(automaton.offer(b"\"}"), Status::Complete);
+    assert_eq!(
+        automaton.offer(b"{"),
+        Status::Broken {
+            pos: 11,
+            problem: Problem::Syntax
+        }
+    );
+    assert!(automaton.is_complete_object());
 }

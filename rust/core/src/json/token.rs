@@ -1,0 +1,162 @@
+//! Where one string or number token ends, if it is one. Bytes and positions in, positions out.
+//!
+//! Free functions on values, so that a cursor that uses them can stay in registers. Layer 1.
+
+/// The end of what stands between the quotes of a string whose content begins at `start`, and whether it holds escapes.
+#[inline(always)]
+pub(super) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
+    let end = start + plain_run(bytes.get(start..)?);
+    if bytes.get(end) == Some(&b'"') {
+        return Some((end, false));
+    }
+    Some((end_behind_escapes(bytes, end)?, true))
+}
+
+#[inline(never)]
+fn end_behind_escapes(bytes: &[u8], first: usize) -> Option<usize> {
+    let mut at = first;
+    while bytes.get(at) == Some(&b'\\') {
+        at += match bytes.get(at + 1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+            b'u' if bytes.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
+            _ => return None,
+        };
+        at += plain_run(bytes.get(at..)?);
+    }
+    (bytes.get(at) == Some(&b'"')).then_some(at)
+}
+
+/// The end of a number, and whether its size must be measured: it may be infinite, or an integer beyond 64 bits.
+#[inline(always)]
+pub(super) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
+    let mut at = start;
+    if byte(bytes, at) == b'-' {
+        at += 1;
+    }
+    at = if byte(bytes, at) == b'0' {
+        at + 1
+    } else {
+        digits_end(bytes, at)?
+    };
+    if !matches!(byte(bytes, at), b'.' | b'e' | b'E') {
+        // 18 digits fit 64 bits.
+        return Some((at, at - start > 18));
+    }
+    float_end(bytes, start, at)
+}
+
+#[inline(never)]
+fn float_end(bytes: &[u8], start: usize, point: usize) -> Option<(usize, bool)> {
+    let mut at = point;
+    // Without an exponent 300 digits are finite.
+    let mut measure = point - start > 300;
+    if byte(bytes, at) == b'.' {
+        at = digits_end(bytes, at + 1)?;
+    }
+    if matches!(byte(bytes, at), b'e' | b'E') {
+        measure = true;
+        at += 1;
+        if matches!(byte(bytes, at), b'+' | b'-') {
+            at += 1;
+        }
+        at = digits_end(bytes, at)?;
+    }
+    Some((at, measure))
+}
+
+#[inline(always)]
+fn digits_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    while byte(bytes, at).is_ascii_digit() {
+        at += 1;
+    }
+    (at > start).then_some(at)
+}
+
+/// 0 at the end, which is no byte of JSON either.
+#[inline(always)]
+pub(super) fn byte(bytes: &[u8], at: usize) -> u8 {
+    bytes.get(at).copied().unwrap_or(0)
+}
+
+/// How many bytes at the start are plain string text: no quote, backslash or control character.
+#[inline]
+pub(super) fn plain_run(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
+        let found = special(u64::from_le_bytes(*chunk));
+        if found != 0 {
+            return bytes.len() - rest.len() + (found.trailing_zeros() / 8) as usize;
+        }
+        rest = tail;
+    }
+    bytes.len() - rest.len() + short_run(rest)
+}
+
+/// The same of less than eight bytes: most argument fragments are no longer.
+#[inline]
+fn short_run(rest: &[u8]) -> usize {
+    if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+        let found = special(u64::from(u32::from_le_bytes(*head)) | PLAIN_TOP);
+        if found != 0 {
+            return (found.trailing_zeros() / 8) as usize;
+        }
+        // The zero above is special, so there is always a lowest one.
+        let found = special(u64::from(u32::from_le_bytes(*tail)));
+        return rest.len() - 4 + (found.trailing_zeros() / 8) as usize;
+    }
+    let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+    rest.iter().take_while(plain).count()
+}
+
+const ONES: u64 = u64::MAX / 255;
+/// Plain text above four bytes that are looked at.
+const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
+
+/// The top bit of each byte that is a quote, a backslash or a control character. Exact for the lowest one: a borrow
+/// out of it can only raise false alarms above.
+#[inline]
+fn special(word: u64) -> u64 {
+    let quote = word ^ (ONES * b'"' as u64);
+    let slash = word ^ (ONES * b'\\' as u64);
+    let control = word.wrapping_sub(ONES * 0x20);
+    (quote.wrapping_sub(ONES) | slash.wrapping_sub(ONES) | control) & !word & (ONES << 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_stops_where_a_byte_loop_does() {
+        let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+        for stop in 0..=255u8 {
+            for length in 1..24 {
+                for at in 0..length {
+                    let mut bytes = vec![0xFF; length];
+                    bytes[length - 1] = b'!';
+                    bytes[at] = stop;
+                    let expected = bytes.iter().take_while(plain).count();
+                    assert_eq!(plain_run(&bytes), expected, "{stop} at {at} of {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ends() {
+        assert_eq!(string_end(br#""abc" "#, 1), Some((4, false)));
+        assert_eq!(string_end(br#""a\"\u00e9" "#, 1), Some((10, true)));
+        assert_eq!(string_end(br#""a\"#, 1), None);
+        assert_eq!(string_end(br#""a\u12"#, 1), None);
+        assert_eq!(string_end(b"\"a\n\"", 1), None);
+        assert_eq!(string_end(b"\"", 1), None);
+        assert_eq!(number_end(b"-12,", 0), Some((3, false)));
+        assert_eq!(number_end(b"1234567890123456789", 0), Some((19, true)));
+        assert_eq!(number_end(b"1.5e+3", 0), Some((6, true)));
+        assert_eq!(number_end(b"01", 0), Some((1, false)));
+        for broken in [&b"-"[..], b"", b"1.", b"1e", b"1e+", b"-.5"] {
+            assert_eq!(number_end(broken, 0), None);
+        }
+    }
+}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from inspect import isawaitable
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from streamweld._source import Source
 from streamweld.errors import StreamError, TruncatedStream, UsageError
 from streamweld.stream import StreamParser
 
@@ -84,38 +84,12 @@ class _Reader:
             del fault
 
 
-class _Source:
-    """A source of chunks that is closed exactly once, if it is ours to close."""
-
-    __slots__ = ("_open", "chunks")
-
-    def __init__(self, chunks: Any, close: bool) -> None:
-        self.chunks = chunks
-        self._open = close
-
-    def close(self) -> None:
-        if self._open:
-            self._open = False
-            close = getattr(self.chunks, "close", None)
-            if close is not None:
-                close()
-
-    async def aclose(self) -> None:
-        if self._open:
-            self._open = False
-            close = getattr(self.chunks, "aclose", None) or getattr(self.chunks, "close", None)
-            if close is not None:
-                closing = close()
-                if isawaitable(closing):
-                    await closing
-
-
 class _Iteration:
     """What the sync and the async iterators have beside their items."""
 
     __slots__ = ("_parser", "_source")
 
-    def __init__(self, parser: StreamParser, source: _Source) -> None:
+    def __init__(self, parser: StreamParser, source: Source) -> None:
         self._parser = parser
         self._source = source
 
@@ -135,7 +109,7 @@ class _Iteration:
         return self._parser.dialect
 
 
-def _batches(reader: _Reader, source: _Source) -> Generator[list[Event]]:
+def _batches(reader: _Reader, source: Source) -> Generator[list[Event]]:
     try:
         chunks = iter(source.chunks)
         ended = False
@@ -169,7 +143,7 @@ def _flat(batches: Generator[list[Event]]) -> Generator[Event]:
         batches.close()
 
 
-async def _abatches(reader: _Reader, source: _Source, patience: _Patience | None) -> AsyncGenerator[list[Event]]:
+async def _abatches(reader: _Reader, source: Source, patience: _Patience | None) -> AsyncGenerator[list[Event]]:
     try:
         chunks = aiter(source.chunks)
         following = chunks.__anext__ if patience is None else partial(patience.following, chunks)
@@ -255,7 +229,7 @@ class EventIterator(_Iteration, Generic[_T]):
 
     __slots__ = ("_items",)
 
-    def __init__(self, parser: StreamParser, source: _Source, items: Generator[_T]) -> None:
+    def __init__(self, parser: StreamParser, source: Source, items: Generator[_T]) -> None:
         super().__init__(parser, source)
         self._items = items
 
@@ -283,7 +257,7 @@ class AsyncEventIterator(_Iteration, Generic[_T]):
 
     __slots__ = ("_items",)
 
-    def __init__(self, parser: StreamParser, source: _Source, items: AsyncGenerator[_T]) -> None:
+    def __init__(self, parser: StreamParser, source: Source, items: AsyncGenerator[_T]) -> None:
         super().__init__(parser, source)
         self._items = items
 
@@ -305,13 +279,6 @@ class AsyncEventIterator(_Iteration, Generic[_T]):
         await self.aclose()
 
 
-def _opened(chunks: object, method: str, other: str) -> None:
-    if isinstance(chunks, bytes | bytearray | memoryview | str):
-        raise TypeError("the source must give pieces of bytes; a whole body is for parse()")
-    if not hasattr(chunks, method):
-        raise TypeError(f"the source has no {method}(): {type(chunks).__name__!r} is for {other}, if for any")
-
-
 def iter_events(
     chunks: Iterable[bytes | bytearray | memoryview], *, close_source: bool = True, **options: Unpack[StreamOptions]
 ) -> EventIterator[Event]:
@@ -327,13 +294,13 @@ def iter_events(
         StreamError: after the events before the fault were delivered. What the source raises comes through as it is,
             after the events of a cut stream.
 
-    >>> pieces = [b'data: {"choices":[{"delta":{"content":"H', b'i"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n']
+    >>> pieces = [b'data: {"choices":[{"delta":{"con', b'tent":"Hi"},"finish_reason":"stop"}]}', b"\\n\\n"]
+    >>> pieces.append(b"data: [DONE]\\n\\n")
     >>> [event.type for event in iter_events(pieces)]
     ['response_started', 'text_started', 'text_delta', 'text_done', 'finished']
     """
-    _opened(chunks, "__iter__", "aiter_events()")
+    source = Source.sync(chunks, close=close_source, other="aiter_events()")
     parser = StreamParser(**options)
-    source = _Source(chunks, close_source)
     return EventIterator(parser, source, _flat(_batches(_Reader(parser), source)))
 
 
@@ -341,9 +308,8 @@ def iter_batches(
     chunks: Iterable[bytes | bytearray | memoryview], *, close_source: bool = True, **options: Unpack[StreamOptions]
 ) -> EventIterator[list[Event]]:
     """As `iter_events`, but one list of events for each piece that brought any: cheaper where events are many."""
-    _opened(chunks, "__iter__", "aiter_batches()")
+    source = Source.sync(chunks, close=close_source, other="aiter_batches()")
     parser = StreamParser(**options)
-    source = _Source(chunks, close_source)
     return EventIterator(parser, source, _batches(_Reader(parser), source))
 
 
@@ -371,10 +337,9 @@ def aiter_events(
         StreamError: after the events before the fault were delivered. What the source raises comes through as it is,
             after the events of a cut stream; a cancellation at once.
     """
-    _opened(chunks, "__aiter__", "iter_events()")
+    source = Source.asynchronous(chunks, close=close_source, other="iter_events()")
     patience = _patience(idle_timeout, event_timeout)
     parser = StreamParser(**options)
-    source = _Source(chunks, close_source)
     return AsyncEventIterator(parser, source, _aflat(_abatches(_Reader(parser), source, patience)))
 
 
@@ -387,8 +352,7 @@ def aiter_batches(
     **options: Unpack[StreamOptions],
 ) -> AsyncEventIterator[list[Event]]:
     """As `aiter_events`, but one list of events for each piece that brought any: cheaper where events are many."""
-    _opened(chunks, "__aiter__", "iter_batches()")
+    source = Source.asynchronous(chunks, close=close_source, other="iter_batches()")
     patience = _patience(idle_timeout, event_timeout)
     parser = StreamParser(**options)
-    source = _Source(chunks, close_source)
     return AsyncEventIterator(parser, source, _abatches(_Reader(parser), source, patience))

@@ -131,7 +131,7 @@ class Policy(_Checked):
     over choices; all is choice 0's."""
 
     unstable_id: Literal["first", "last"] = "first"
-    """AM12, a call's id changes under way. `first`: the first one is its own. `last`: the last one is. The others are its
+    """AM12, a call's id changes under way. `first`: the first one is its own. `last`: the last one is. Others are its
     `aliases`."""
 
     def __post_init__(self) -> None:

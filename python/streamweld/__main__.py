@@ -1,0 +1,26 @@
+"""The entry point: `streamweld` and `python -m streamweld`. Says what to install where the cli extra is missing."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; it ends the process with an exit code of `streamweld.cli.console`."""
+    missing = [name for name in ("click", "rich") if find_spec(name) is None]
+    if missing:
+        print(
+            f"streamweld: the command line needs {' and '.join(missing)}: pip install 'streamweld[cli]'",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    from streamweld.cli import run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

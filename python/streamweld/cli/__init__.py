@@ -1,0 +1,50 @@
+"""The command line, behind the extra `cli`. Layer 7: it uses the public surface; nothing but the entry imports it."""
+
+from __future__ import annotations
+
+import sys
+from io import TextIOWrapper
+
+import click
+
+import streamweld
+from streamweld._extension import extension
+from streamweld.cli.bench import bench
+from streamweld.cli.console import USAGE
+from streamweld.cli.demo import demo
+from streamweld.cli.inspect import inspect
+from streamweld.errors import UsageError
+
+__all__ = ["main", "run"]
+
+
+def _version() -> str:
+    module = extension()
+    built = "pure Python" if module is None else module.BUILD_INFO
+    return f"streamweld {streamweld.__version__} ({built}, backend {streamweld.backend})"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(message=_version())
+def main() -> None:
+    """Read LLM streams right: whole tool calls, and a list of what had to be repaired.
+
+    Exit codes: 0 fine, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file could not be read.
+    """
+
+
+main.add_command(demo)
+main.add_command(inspect)
+main.add_command(bench)
+
+
+def run() -> None:
+    """`main`, with an exit code for each way out."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 is no reason to fail
+    try:
+        main(prog_name="streamweld")
+    except UsageError as error:
+        click.echo(f"streamweld: {error}", err=True)
+        sys.exit(USAGE)

@@ -1,0 +1,219 @@
+"""`streamweld inspect`: what recorded streams say, and what had to be repaired in them."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from streamweld._show import printable
+from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, diagnostic_table, emit, lines, table
+from streamweld.errors import StreamError
+from streamweld.options import DIALECTS, Base
+from streamweld.stream import StreamParser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import BinaryIO
+
+    from rich.console import Console
+
+    from streamweld.events import ToolCall
+    from streamweld.response import Response
+
+__all__ = ["inspect"]
+
+_READ = 65_536
+_TEXT = 2_000  # characters of a text that the view for people shows
+_ARGUMENTS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One stream."""
+
+    file: str
+    size: int
+    dialect: str | None
+    response: Response
+    raised: StreamError | None
+
+    @property
+    def findings(self) -> list[str]:
+        """The codes of severity warning or error, and the rule that ended the stream, each once."""
+        codes = [d.code for d in self.response.diagnostics if d.severity != "info"]
+        if self.raised is not None:
+            codes.append(self.raised.rule)
+        return list(dict.fromkeys(codes))
+
+    def to_dict(self) -> dict[str, Any]:
+        response = self.response
+        return {
+            "file": self.file,
+            "bytes": self.size,
+            "dialect": self.dialect,
+            "id": response.id,
+            "model": response.model,
+            "completeness": response.completeness,
+            "finish_reason": response.finish_reason,
+            "raw_finish_reason": response.raw_finish_reason,
+            "text": response.text,
+            "reasoning": response.reasoning,
+            "refusal": response.refusal,
+            "tool_calls": [
+                call.to_dict() | {"dispatchable": call.dispatchable}
+                for choice in response.choices
+                for call in (*choice.tool_calls, *choice.server_tool_calls)
+            ],
+            "usage": None if response.usage is None else response.usage.to_dict(),
+            "choices": len(response.choices),
+            "findings": self.findings,
+            "diagnostics": [diagnostic.to_dict() for diagnostic in response.diagnostics],
+            "diagnostics_dropped": response.diagnostics_dropped,
+            "error": None if self.raised is None else self.raised.to_dict(),
+        }
+
+
+def _report(file: str, source: BinaryIO, options: dict[str, Any]) -> Report:
+    parser = StreamParser(**options)
+    size = 0
+    raised: StreamError | None = None
+    try:
+        while piece := source.read(_READ):
+            size += len(piece)
+            parser.feed(piece)
+        parser.close()
+    except StreamError as error:
+        raised = error
+    return Report(file, size, parser.dialect, parser.response, raised)
+
+
+def _reports(files: Iterable[str], options: dict[str, Any], unreadable: list[str]) -> Iterator[Report]:
+    for file in files:
+        try:
+            with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as source:
+                yield _report(file, source, options)
+        except OSError as error:
+            unreadable.append(file)
+            click.echo(f"streamweld: {printable(file)}: {error.strerror or error}", err=True)
+
+
+@click.command(short_help="What recorded streams say, and what had to be repaired.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…|-")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a stream (JSON Lines).")
+@click.option("--policy", type=click.Choice(get_args(Base)), default="standard", show_default=True)
+@click.option("--dialect", type=click.Choice(DIALECTS), default="auto", show_default=True)
+@click.option("-v", "--verbose", is_flag=True, help="The whole view of each stream, also where there are many.")
+def inspect(files: tuple[str, ...], as_json: bool, policy: str, dialect: str, verbose: bool) -> None:
+    """What recorded streams say, and what had to be repaired: one stream a FILE, - is standard input.
+
+    Exit codes: 0 all clean, 1 findings (a diagnostic of severity warning or error), 3 a file could not be read.
+    """
+    unreadable: list[str] = []
+    found = False
+    reports = _reports(_progress(files), {"policy": policy, "dialect": dialect}, unreadable)
+    if as_json:
+        for report in reports:
+            found = found or bool(report.findings)
+            emit(report.to_dict())
+    elif len(files) == 1 or verbose:
+        out = console()
+        for report in reports:
+            found = found or bool(report.findings)
+            _show(out, report)
+    else:
+        kept = list(reports)
+        found = any(report.findings for report in kept)
+        _show_many(console(), kept)
+    sys.exit(UNREADABLE if unreadable else FINDINGS if found else FINE)
+
+
+def _progress(files: tuple[str, ...]) -> Iterable[str]:
+    """The files; with a bar on standard error where there are many and a person looks at it."""
+    if len(files) < 2 or not sys.stderr.isatty():
+        return files
+    from rich.progress import track
+
+    return track(files, description="inspect", console=console(stderr=True), transient=True)
+
+
+def _show(out: Console, report: Report) -> None:
+    response = report.response
+    facts = table("", "", title=printable(report.file))
+    facts.show_header = False
+    rows = {
+        "dialect": report.dialect or "unknown",
+        "model": response.model,
+        "completeness": response.completeness,
+        "finish": _finish(response),
+        "usage": _usage(response),
+        "reasoning": lines(response.reasoning, _TEXT),
+        "text": lines(response.text, _TEXT),
+        "refusal": lines(response.refusal, _TEXT),
+        "error": None if report.raised is None else str(report.raised),
+    }
+    for name, value in rows.items():
+        if value:
+            facts.add_row(name, value if name in ("reasoning", "text", "refusal") else printable(value))
+    out.print(facts)
+    calls = [call for choice in response.choices for call in (*choice.tool_calls, *choice.server_tool_calls)]
+    if calls:
+        shown = table("name", "id", "state", "arguments", title="tool calls")
+        for call in calls:
+            arguments = printable(call.arguments, _ARGUMENTS)
+            shown.add_row(printable(call.name), printable(call.call_id), _state(call), arguments)
+        out.print(shown)
+    if response.diagnostics:
+        out.print(diagnostic_table(response.diagnostics))
+    if response.diagnostics_dropped:
+        out.print(f"and {response.diagnostics_dropped} more diagnostics")
+    if not report.findings:
+        out.print("clean: no finding")
+
+
+def _finish(response: Response) -> str:
+    reason = response.finish_reason
+    if reason is None:
+        return "none"
+    return reason if response.raw_finish_reason == reason else f"{reason} (sent: {response.raw_finish_reason})"
+
+
+def _usage(response: Response) -> str | None:
+    usage = response.usage
+    if usage is None:
+        return None
+    counts = {name: value for name, value in usage.to_dict().items() if isinstance(value, int)}
+    return ", ".join([f"{name.removesuffix('_tokens').replace('_', ' ')} {value}" for name, value in counts.items()])
+
+
+def _state(call: ToolCall) -> str:
+    state = call.state if call.reason is None else f"{call.state} ({call.reason})"
+    return f"{state}, run by the provider" if call.provider_executed else state
+
+
+def _show_many(out: Console, reports: list[Report]) -> None:
+    shown = table("file", "dialect", "text", "calls", "finish", "completeness", "findings", right=("text", "calls"))
+    codes: Counter[str] = Counter()
+    for report in reports:
+        response = report.response
+        codes.update(report.findings)
+        calls = sum(len(choice.tool_calls) + len(choice.server_tool_calls) for choice in response.choices)
+        shown.add_row(
+            printable(report.file),
+            report.dialect or "unknown",
+            str(len(response.text)),
+            str(calls),
+            printable(_finish(response)),
+            response.completeness,
+            ", ".join(report.findings),
+        )
+    out.print(shown)
+    clean = sum(not report.findings for report in reports)
+    out.print(f"{len(reports)} streams, {clean} without a finding")
+    for code, count in codes.most_common():
+        out.print(f"{count:6}  {code}")

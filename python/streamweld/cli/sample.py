@@ -1,0 +1,81 @@
+"""A stream of our own in the shape of DeepSeek behind a router, for `streamweld demo`.
+
+What is odd about it was seen in the wild: the call's id comes in every chunk, its name in the first one only and as
+`""` in the rest, the last of these chunks sends the whole arguments again, keep-alive comments stand between chunks,
+and the finish reason says `stop` where a call was made. A reader that opens a call at each id counts 231 of them.
+It knows nothing of the rest of the package.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+__all__ = ["ARGUMENTS", "CALL_ID", "DELTAS", "NAME", "REASONING", "TEXT", "sample"]
+
+CALL_ID = "functions.run-sandbox:2"
+NAME = "run-sandbox"
+DELTAS = 231
+REASONING = "The user wants the largest gap between primes below 10,000. A sieve is enough; I will run it."
+TEXT = "Let me compute that."
+CODE = """\
+def primes(limit):
+    sieve = bytearray([1]) * limit
+    sieve[:2] = b"\\0\\0"
+    for n in range(2, int(limit ** 0.5) + 1):
+        if sieve[n]:
+            sieve[n * n::n] = bytes(len(range(n * n, limit, n)))
+    return [n for n, prime in enumerate(sieve) if prime]
+
+found = primes(10_000)
+gap, after = max((b - a, a) for a, b in zip(found, found[1:]))
+print(f"largest gap: {gap}, after {after} to {after + gap}")
+"""
+ARGUMENTS = json.dumps({"language": "python", "code": CODE, "timeout_s": 30})
+
+
+def _event(choice: dict[str, Any] | None, usage: dict[str, int] | None = None) -> bytes:
+    chunk: dict[str, Any] = {
+        "id": "gen-1763712000-Zk3VtQ9sYw2LrB5nXcPd",
+        "provider": "DeepSeek",
+        "model": "deepseek/deepseek-chat-v3.1",
+        "object": "chat.completion.chunk",
+        "created": 1763712000,
+        "choices": [] if choice is None else [{"index": 0, "logprobs": None} | choice],
+    }
+    if usage is not None:
+        chunk["usage"] = usage
+    return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
+
+
+def _delta(finish: str | None = None, **delta: Any) -> bytes:
+    return _event({"delta": {"role": "assistant", "content": ""} | delta, "finish_reason": finish})
+
+
+def _call(arguments: str, name: str) -> bytes:
+    function = {"name": name, "arguments": arguments}
+    return _delta(tool_calls=[{"index": 0, "id": CALL_ID, "type": "function", "function": function}])
+
+
+def _pieces(text: str, count: int) -> list[str]:
+    cuts = [at * len(text) // count for at in range(count + 1)]
+    return [text[start:end] for start, end in pairwise(cuts)]
+
+
+def sample() -> bytes:
+    """The body, as it comes from the network."""
+    keep_alive = b": ROUTER PROCESSING\n\n"
+    out = [keep_alive * 3]
+    out += [_delta(reasoning=piece) for piece in _pieces(REASONING, 18)]
+    out += [_delta(content=piece) for piece in _pieces(TEXT, 5)]
+    out.append(_call("", NAME))
+    for number, piece in enumerate(_pieces(ARGUMENTS, DELTAS - 2)):
+        out.append(_call(piece, ""))
+        if number % 60 == 59:
+            out.append(keep_alive)
+    out.append(_call(ARGUMENTS, ""))
+    out.append(_delta("stop"))
+    out.append(_event(None, {"prompt_tokens": 412, "completion_tokens": 268, "total_tokens": 680}))
+    out.append(b"data: [DONE]\n\n")
+    return b"".join(out)

@@ -2,7 +2,13 @@
 //!
 //! No rule of any stream lives here. Of the package it may import `errors`, `_arguments` and `_json`, at the first use.
 
+mod config;
+mod errors;
 mod events;
+mod input;
+mod parser;
+mod sink;
+mod sse;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
@@ -13,6 +19,12 @@ mod _native {
         ToolCall, ToolCallDelta, ToolCallReset, ToolCallRetracted, ToolCallStarted, ToolResult,
         Unknown, UpstreamErrorEvent, Usage,
     };
+
+    #[pymodule_export]
+    use crate::parser::Parser;
+
+    #[pymodule_export]
+    use crate::sse::Framer;
 
     /// What was built, for bug reports and `streamweld bench`.
     #[pymodule_export]

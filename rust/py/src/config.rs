@@ -1,0 +1,129 @@
+//! The plain data of `options.to_config` as the core's `Config`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString};
+use streamweld_core::Config;
+use streamweld_core::config::Tool;
+use streamweld_core::limits::Limits;
+use streamweld_core::policy::{Action, Base, CloseCallsAt, Policy, SwitchValue};
+use streamweld_core::spec::Code;
+
+use crate::errors;
+
+/// Reads the whole table. A name or value that the core does not know is the caller's error.
+pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Config> {
+    Ok(Config {
+        policy: policy(config)?,
+        limits: match member(config, "limits")? {
+            Some(limits) => read_limits(limits.cast::<PyDict>()?)?,
+            None => Limits::default(),
+        },
+        tools: member(config, "tools")?
+            .map(|tools| read_tools(tools.cast::<PyDict>()?))
+            .transpose()?,
+        known_call_ids: strings(config, "known_call_ids")?,
+        content_type: word(config, "content_type")?,
+        seed: word(config, "seed")?,
+    })
+}
+
+/// A member, unless it is None.
+fn member<'py>(config: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(config.get_item(name)?.filter(|value| !value.is_none()))
+}
+
+fn word(config: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<String>> {
+    member(config, name)?
+        .map(|value| value.extract())
+        .transpose()
+}
+
+fn strings(config: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<String>> {
+    Ok(member(config, name)?
+        .map(|value| value.extract())
+        .transpose()?
+        .unwrap_or_default())
+}
+
+fn refuse(config: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    errors::usage(
+        config.py(),
+        &format!("config: {name} is not known here, or its value is not"),
+    )
+}
+
+fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
+    let known = |found: Option<Base>| found.ok_or_else(|| refuse(config, "base"));
+    let mut policy = match word(config, "base")? {
+        Some(base) => Policy::new(known(Base::from_name(&base))?),
+        None => Policy::default(),
+    };
+    if let Some(value) = member(config, "inline_reasoning")? {
+        policy.inline_reasoning = value.extract()?;
+    }
+    if let Some(at) = word(config, "close_calls_at")? {
+        policy.close_calls_at =
+            CloseCallsAt::from_name(&at).ok_or_else(|| refuse(config, "close_calls_at"))?;
+    }
+    if let Some(actions) = member(config, "actions")? {
+        for (code, action) in actions.cast::<PyDict>()? {
+            let (code, action) = (code.extract::<String>()?, action.extract::<String>()?);
+            let set = match (Code::from_name(&code), Action::from_name(&action)) {
+                (Some(code), Some(action)) => policy.set_action(code, action),
+                _ => false,
+            };
+            if !set {
+                return Err(refuse(config, &code));
+            }
+        }
+    }
+    if let Some(switches) = member(config, "switches")? {
+        for (name, value) in switches.cast::<PyDict>()? {
+            let name = name.extract::<String>()?;
+            let set = if let Ok(flag) = value.cast::<PyBool>() {
+                policy
+                    .switches
+                    .set(&name, SwitchValue::Flag(flag.is_true()))
+            } else {
+                policy.switches.set(
+                    &name,
+                    SwitchValue::Word(value.cast::<PyString>()?.to_str()?),
+                )
+            };
+            if !set {
+                return Err(refuse(config, &name));
+            }
+        }
+    }
+    Ok(policy)
+}
+
+/// Caps that are not named stay as they are by default.
+pub(crate) fn read_limits(table: &Bound<'_, PyDict>) -> PyResult<Limits> {
+    let mut limits = Limits::default();
+    for (name, value) in table {
+        let name = name.extract::<String>()?;
+        // Beyond 64 bits nothing can ever be counted: as good as off.
+        let value = match value.extract::<Option<u64>>() {
+            Ok(value) => value,
+            Err(_) if value.gt(0)? => None,
+            Err(error) => return Err(error),
+        };
+        if !limits.set(&name, value) {
+            return Err(refuse(table, &name));
+        }
+    }
+    Ok(limits)
+}
+
+fn read_tools(table: &Bound<'_, PyDict>) -> PyResult<Vec<Tool>> {
+    table
+        .iter()
+        .map(|(name, required)| {
+            Ok(Tool {
+                name: name.extract()?,
+                required: required.extract()?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! Core faults as exceptions of `streamweld.errors`: class and fields; the sentences are made there.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use streamweld_core::fault::{Extra, Fault};
+
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module =
+        MODULE.get_or_try_init(py, || py.import("streamweld.errors").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}
+
+/// The exception of that class, with a sentence of its own.
+pub(crate) fn misuse(py: Python<'_>, class: &str, sentence: &str) -> PyErr {
+    let made = module(py).and_then(|errors| errors.getattr(class)?.call1((sentence,)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The caller did what a parser does not allow.
+pub(crate) fn usage(py: Python<'_>, sentence: &str) -> PyErr {
+    misuse(py, "UsageError", sentence)
+}
+
+/// Two calls at a time.
+pub(crate) fn busy(py: Python<'_>) -> PyErr {
+    misuse(
+        py,
+        "ParserBusy",
+        "another call into this parser is running: one stream, one call at a time",
+    )
+}
+
+/// A panic of the core.
+fn internal(py: Python<'_>, detail: &str) -> PyErr {
+    let made = module(py).and_then(|errors| {
+        let fields = PyDict::new(py);
+        fields.set_item("detail", detail)?;
+        errors.getattr("InternalError")?.call((), Some(&fields))
+    });
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// Runs a call into the core; its panic becomes an exception.
+pub(crate) fn guarded<T>(py: Python<'_>, call: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
+        let detail = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        internal(py, detail.unwrap_or("a panic"))
+    })
+}
+
+/// The exception of a fault; `events` are those of the call that failed.
+pub(crate) fn raise(py: Python<'_>, fault: &Fault, events: Vec<Py<PyAny>>) -> PyErr {
+    exception(py, fault, events).map_or_else(|error| error, PyErr::from_value)
+}
+
+fn exception<'py>(
+    py: Python<'py>,
+    fault: &Fault,
+    events: Vec<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let fields = PyDict::new(py);
+    fields.set_item("rule", fault.rule)?;
+    fields.set_item("detail", &fault.detail)?;
+    fields.set_item("byte_offset", fault.byte_offset)?;
+    fields.set_item("event_ordinal", fault.event_ordinal)?;
+    fields.set_item("event_type", &fault.event_type)?;
+    fields.set_item("raw", PyBytes::new(py, &fault.raw))?;
+    fields.set_item("events", PyList::new(py, events)?)?;
+    match &fault.extra {
+        Extra::None => {}
+        Extra::Limit {
+            name,
+            limit,
+            observed,
+        } => {
+            fields.set_item("limit_name", name)?;
+            fields.set_item("limit", limit)?;
+            fields.set_item("observed", observed)?;
+        }
+        Extra::Upstream {
+            code,
+            kind,
+            message,
+            raw,
+        } => {
+            fields.set_item("code", code)?;
+            fields.set_item("kind", kind)?;
+            fields.set_item("message", message)?;
+            fields.set_item("raw", PyBytes::new(py, raw))?;
+        }
+        Extra::Truncated { place, open_items } => {
+            fields.set_item("where", place.name())?;
+            fields.set_item("open_items", PyTuple::new(py, open_items)?)?;
+        }
+        Extra::Chunk { pos } => fields.set_item("pos", pos)?,
+        Extra::UnknownDialect { seen } => fields.set_item("seen", PyTuple::new(py, seen)?)?,
+        Extra::NotAnEventStream {
+            body_head,
+            content_type,
+        } => {
+            fields.set_item("body_head", PyBytes::new(py, body_head))?;
+            fields.set_item("content_type", content_type)?;
+        }
+    }
+    module(py)?
+        .getattr(fault.class.name())?
+        .call((), Some(&fields))
+}

@@ -1,0 +1,135 @@
+//! `_native.Parser`: one stream, from bytes to event objects.
+//!
+//! The class is frozen and its state lies behind a lock that is only ever tried: two calls at a time are an error of
+//! the caller, never a race and never a wait. No panic crosses into Python.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use streamweld_core::event::{Silent, Sink};
+use streamweld_core::fault::Fault;
+use streamweld_core::{Dialect, Parser as Core};
+
+use crate::sink::Collector;
+use crate::{config, errors, input};
+
+/// Reads one stream. `dialect` is `auto` or the name of one; `config` is what `options.to_config` returns.
+#[pyclass(frozen, module = "streamweld._native")]
+#[derive(Debug)]
+pub(crate) struct Parser(Mutex<Core>);
+
+#[pymethods]
+impl Parser {
+    #[new]
+    fn new(dialect: &str, config: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = config.py();
+        let known = match dialect {
+            "auto" => None,
+            name => Some(Dialect::from_name(name).ok_or_else(|| {
+                errors::usage(
+                    py,
+                    &format!("dialect={name:?}: this backend cannot read it"),
+                )
+            })?),
+        };
+        Ok(Parser(Mutex::new(Core::new(known, config::read(config)?))))
+    }
+
+    /// Takes the next bytes; the events that they complete.
+    #[pyo3(signature = (data, /))]
+    fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = data.py();
+        let data = input::bytes(data)?;
+        let mut core = self.open(py)?;
+        collect(py, |sink| core.feed(data.as_bytes(), sink))
+    }
+
+    /// `feed` for those who want the result only: no events are built.
+    #[pyo3(signature = (data, /))]
+    fn feed_silent(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = data.py();
+        let data = input::bytes(data)?;
+        let mut core = self.open(py)?;
+        errors::guarded(py, || core.feed(data.as_bytes(), &mut Silent))?
+            .map_err(|fault| errors::raise(py, &fault, Vec::new()))
+    }
+
+    /// The body has ended: the last events; `[]` the second time, and after an exception.
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut core = self.lock(py)?;
+        collect(py, |sink| core.close(sink))
+    }
+
+    /// `close` without building events.
+    fn close_silent(&self, py: Python<'_>) -> PyResult<()> {
+        let mut core = self.lock(py)?;
+        errors::guarded(py, || core.close(&mut Silent))?
+            .map_err(|fault| errors::raise(py, &fault, Vec::new()))
+    }
+
+    /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
+    fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
+        let core = self.lock(py)?;
+        let mut sink = Collector::new(py);
+        errors::guarded(py, || core.snapshot(&mut sink))?;
+        Ok((
+            PyList::new(py, sink.finish()?)?,
+            core.completeness().name(),
+            core.diagnostics_dropped(),
+        ))
+    }
+
+    #[getter]
+    fn dialect(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(self.lock(py)?.dialect().map(Dialect::name))
+    }
+
+    /// The diagnostics that were kept.
+    #[getter]
+    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let core = self.lock(py)?;
+        let mut sink = Collector::new(py);
+        for diagnostic in core.diagnostics() {
+            sink.event(&diagnostic.event());
+        }
+        PyList::new(py, sink.finish()?)
+    }
+}
+
+impl Parser {
+    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Core>> {
+        match self.0.try_lock() {
+            Ok(core) => Ok(core),
+            Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
+            // A panic inside of a call is caught before it could poison the lock.
+            Err(TryLockError::Poisoned(core)) => Ok(core.into_inner()),
+        }
+    }
+
+    /// For a call that takes bytes.
+    fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Core>> {
+        let core = self.lock(py)?;
+        if core.is_over() {
+            return Err(errors::usage(
+                py,
+                "the stream is over: nothing can be fed after close() or after an exception",
+            ));
+        }
+        Ok(core)
+    }
+}
+
+/// The events of a call, or its exception with the events before it.
+fn collect<'py>(
+    py: Python<'py>,
+    call: impl FnOnce(&mut dyn Sink) -> Result<(), Fault>,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut sink = Collector::new(py);
+    let result = errors::guarded(py, || call(&mut sink))?;
+    let events = sink.finish()?;
+    match result {
+        Ok(()) => PyList::new(py, events),
+        Err(fault) => Err(errors::raise(py, &fault, events)),
+    }
+}

@@ -12,9 +12,6 @@ use crate::spec::Code;
 
 type Step = Result<(), Fault>;
 
-/// Whether an event left that carried the metadata given along.
-type Carried = Result<bool, Fault>;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Channel {
     Text,
@@ -119,7 +116,7 @@ impl Assembler {
         choice: i32,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Carried {
+    ) -> Step {
         self.textual(out, choice, Channel::Text, text, metadata)
     }
 
@@ -131,7 +128,7 @@ impl Assembler {
         _kind: &'static str,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Carried {
+    ) -> Step {
         self.textual(out, choice, Channel::Reasoning, text, metadata)
     }
 
@@ -142,7 +139,7 @@ impl Assembler {
         choice: i32,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Carried {
+    ) -> Step {
         self.textual(out, choice, Channel::Refusal, text, metadata)
     }
 
@@ -153,9 +150,9 @@ impl Assembler {
         channel: Channel,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Carried {
+    ) -> Step {
         if text.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         let next_part = self.next_part;
         let choice = self.choice(index);
@@ -215,7 +212,7 @@ impl Assembler {
             }
         }
         self.next_part += u32::from(opened);
-        Ok(true)
+        Ok(())
     }
 
     /// Whether the text is the whole of what the choice said in two pieces or more (AM9).
@@ -256,7 +253,7 @@ impl Assembler {
         data: Option<&str>,
         url: Option<&str>,
         metadata: Option<&str>,
-    ) -> Carried {
+    ) -> Step {
         let part = self.next_part;
         self.next_part += 1;
         out.emit(&Event::File {
@@ -267,17 +264,11 @@ impl Assembler {
             choice,
             metadata,
         });
-        Ok(true)
+        Ok(())
     }
 
     /// One entry of a list of tool-call deltas.
-    pub fn call(
-        &mut self,
-        out: &mut Out<'_>,
-        index: i32,
-        fragment: &Fragment<'_>,
-        metadata: Option<&str>,
-    ) -> Carried {
+    pub fn call(&mut self, out: &mut Out<'_>, index: i32, fragment: &Fragment<'_>) -> Step {
         let next_part = self.next_part;
         let choice = self.choice(index);
         close_text(choice, out);
@@ -285,7 +276,7 @@ impl Assembler {
             .calls
             .iter()
             .position(|call| call.index == fragment.index);
-        let (mut created, mut carried) = (false, false);
+        let mut created = false;
         if known.is_none() {
             created = true;
             choice.calls.push(Call {
@@ -316,14 +307,13 @@ impl Assembler {
                     part: call.part,
                     text: piece,
                     choice: index,
-                    metadata,
+                    metadata: None,
                 };
-                carried = true;
                 out.emit(&Event::ToolCallDelta(delta));
             }
         }
         self.next_part += u32::from(created);
-        Ok(carried)
+        Ok(())
     }
 
     /// A whole message: reconciles with what was streamed, never appends.
@@ -344,7 +334,7 @@ impl Assembler {
         if calls {
             for (position, mut fragment) in message.fragments.into_iter().enumerate() {
                 fragment.index = fragment.index.or(u32::try_from(position).ok());
-                self.call(out, index, &fragment, None)?;
+                self.call(out, index, &fragment)?;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! One choice of a chunk, said to the assembler in the order of the wire.
 
 use std::borrow::Cow;
+use std::mem;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
@@ -41,8 +42,9 @@ impl Carry<'_, '_> {
         self.text.as_deref()
     }
 
-    fn carried(&mut self, done: bool) {
-        if done && self.text.take().is_some() {
+    /// It was given along.
+    fn given(&mut self) {
+        if self.text.take().is_some() {
             *self.chunk = Leftovers::default();
             self.own = Leftovers::default();
         }
@@ -176,7 +178,7 @@ impl ChoiceState {
         let mut lessons = Vec::new();
         if !tail {
             let thought = reasoning::read(delta, &mut notes, at);
-            std::mem::take(&mut notes).tell(wire)?;
+            mem::take(&mut notes).tell(wire)?;
             lessons.extend(self.thought(wire, thought, carry)?);
         }
         let calls = match &delta.tool_calls {
@@ -197,7 +199,7 @@ impl ChoiceState {
             return Ok(None);
         }
         let mut odd = self.attachments(wire, delta, carry, &mut notes, at)?;
-        std::mem::take(&mut notes).tell(wire)?;
+        mem::take(&mut notes).tell(wire)?;
         if let Some(Walk::Other(raw)) = &delta.tool_calls {
             notes.unless_null(*raw, at.member("tool_calls"));
         }
@@ -220,10 +222,7 @@ impl ChoiceState {
             self.flush(wire)?;
         }
         for fragment in &fragments {
-            let done = wire
-                .assembler
-                .call(wire.out, self.index, fragment, carry.text())?;
-            carry.carried(done);
+            wire.assembler.call(wire.out, self.index, fragment)?;
         }
         if let [Walk::Read(call)] = calls {
             lessons.push(lesson(call));
@@ -265,10 +264,9 @@ impl ChoiceState {
             repeated |= details
                 .as_ref()
                 .is_some_and(|details| !details.text.is_empty());
-            let done = wire
-                .assembler
+            wire.assembler
                 .reasoning(wire.out, self.index, "raw", text, carry.text())?;
-            carry.carried(done);
+            carry.given();
             lesson = Some(field.map(|raw| (What::Reasoning, vec![(Hole::Text, raw)])));
         } else if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
             let (new, again) = self.details.next(&details.text);
@@ -276,14 +274,14 @@ impl ChoiceState {
             if let Some(think) = &mut self.think {
                 think.field(new);
             }
-            let done = wire.assembler.reasoning(
+            wire.assembler.reasoning(
                 wire.out,
                 self.index,
                 "raw",
                 Text::plain(new),
                 carry.text(),
             )?;
-            carry.carried(done);
+            carry.given();
         }
         if let Some(details) = details {
             let (signature, encrypted) =
@@ -349,16 +347,14 @@ impl ChoiceState {
         let member = |name: &str| present(find(&part, name));
         if let Some(thinking) = member("thinking") {
             for text in texts(thinking) {
-                let done =
-                    wire.assembler
-                        .reasoning(wire.out, self.index, "raw", text, carry.text())?;
-                carry.carried(done);
+                wire.assembler
+                    .reasoning(wire.out, self.index, "raw", text, carry.text())?;
+                carry.given();
             }
         } else if let Some(text) = member("refusal").and_then(text) {
-            let done = wire
-                .assembler
+            wire.assembler
                 .refusal(wire.out, self.index, text, carry.text())?;
-            carry.carried(done);
+            carry.given();
         } else if let Some(text) = member("text").and_then(text) {
             self.said(wire, text, carry)?;
         } else if member("image_url").is_some() && files::image(wire, self.index, item)? {
@@ -375,16 +371,19 @@ impl ChoiceState {
     /// Text of the answer; with tags in it, if they are to be read.
     fn said(&mut self, wire: &mut Wire<'_, '_>, text: Text<'_>, carry: &mut Carry<'_, '_>) -> Step {
         let Some(think) = &mut self.think else {
-            let done = wire
-                .assembler
+            wire.assembler
                 .text(wire.out, self.index, text, carry.text())?;
-            carry.carried(done);
+            carry.given();
             return Ok(());
         };
         let mut lone = text.lone;
         for piece in think.feed(&text) {
-            let done = say(wire, self.index, piece, &mut lone, carry.text())?;
-            carry.carried(done);
+            let carries = matches!(piece, Piece::Text(_) | Piece::Reasoning(_));
+            let metadata = if carries { carry.text() } else { None };
+            say(wire, self.index, piece, &mut lone, metadata)?;
+            if carries {
+                carry.given();
+            }
         }
         Ok(())
     }
@@ -418,10 +417,9 @@ impl ChoiceState {
             match text(raw) {
                 Some(text) => {
                     any |= !text.is_empty();
-                    let done = wire
-                        .assembler
+                    wire.assembler
                         .refusal(wire.out, self.index, text, carry.text())?;
-                    carry.carried(done);
+                    carry.given();
                 }
                 None => notes.shape(raw, at.member("refusal")),
             }
@@ -507,7 +505,7 @@ impl ChoiceState {
             Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
             None => {}
         }
-        std::mem::take(&mut notes).tell(wire)?;
+        mem::take(&mut notes).tell(wire)?;
         wire.assembler.message(wire.out, self.index, whole)?;
         if let Some(details) = thought.details {
             let (signature, encrypted) =
@@ -629,27 +627,22 @@ fn say(
     piece: Piece,
     lone: &mut bool,
     metadata: Option<&str>,
-) -> Result<bool, Fault> {
+) -> Step {
     match piece {
         Piece::Text(mut text) => {
-            text.lone |= std::mem::take(lone);
+            text.lone |= mem::take(lone);
             wire.assembler.text(wire.out, index, text, metadata)
         }
         Piece::Reasoning(mut text) => {
-            text.lone |= std::mem::take(lone);
+            text.lone |= mem::take(lone);
             wire.assembler
                 .reasoning(wire.out, index, "raw", text, metadata)
         }
         Piece::Orphan => {
             wire.assembler.retype_text(wire.out, index)?;
-            wire.out
-                .diagnose(Code::ORPHAN_THINK_CLOSE, None, "")
-                .map(|()| false)
+            wire.out.diagnose(Code::ORPHAN_THINK_CLOSE, None, "")
         }
-        Piece::Repeated => wire
-            .out
-            .diagnose(Code::REASONING_REPEATED, None, "")
-            .map(|()| false),
+        Piece::Repeated => wire.out.diagnose(Code::REASONING_REPEATED, None, ""),
     }
 }
 
@@ -698,7 +691,7 @@ fn split(whole: &mut Message<'_>) {
         match piece {
             Piece::Text(text) => said.push_str(&text.into_whole().0),
             Piece::Reasoning(text) => thought.push_str(&text.into_whole().0),
-            Piece::Orphan => thought.push_str(&std::mem::take(&mut said)),
+            Piece::Orphan => thought.push_str(&mem::take(&mut said)),
             Piece::Repeated => {}
         }
     }

@@ -94,19 +94,17 @@ impl Chat {
             Text::plain(found.text)
         };
         let (choice, metadata) = (template.choice, template.metadata.as_deref());
-        let carried = match template.what {
-            What::Text if !wire.out.config.policy.inline_reasoning => {
-                wire.assembler.text(wire.out, choice, text, metadata)?
-            }
-            What::Reasoning if !wire.out.config.policy.inline_reasoning => wire
-                .assembler
-                .reasoning(wire.out, choice, "raw", text, metadata)?,
-            // Tags in the text: the splitter of the choice decides.
-            What::Text | What::Reasoning => return Ok(false),
+        // With tags to be found the splitter of the choice reads the text.
+        let tags = wire.out.config.policy.inline_reasoning;
+        match template.what {
             What::Call {
                 has_index_key,
                 custom,
             } => {
+                let max = wire.out.config.limits.max_tool_index;
+                if max.is_some_and(|max| found.index.is_some_and(|index| u64::from(index) > max)) {
+                    return Ok(false);
+                }
                 let fragment = Fragment {
                     index: found.index,
                     has_index_key,
@@ -119,11 +117,16 @@ impl Chat {
                     custom,
                     ..Fragment::default()
                 };
-                wire.assembler.call(wire.out, choice, &fragment, metadata)?
+                wire.assembler.call(wire.out, choice, &fragment)?;
+                if let Some(metadata) = metadata {
+                    wire.assembler.choice_metadata(wire.out, choice, metadata)?;
+                }
             }
-        };
-        if let Some(metadata) = metadata.filter(|_| !carried) {
-            wire.assembler.choice_metadata(wire.out, choice, metadata)?;
+            _ if tags => return Ok(false),
+            What::Text => wire.assembler.text(wire.out, choice, text, metadata)?,
+            What::Reasoning => wire
+                .assembler
+                .reasoning(wire.out, choice, "raw", text, metadata)?,
         }
         Ok(true)
     }

@@ -311,7 +311,10 @@ impl Automaton {
             }
             b'\\' => State::Escape,
             // The run before ended here, so this is a control character.
-            _ => SYNTAX,
+            _ => {
+                self.escapes.other_text();
+                SYNTAX
+            }
         }
     }
 

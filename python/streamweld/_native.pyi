@@ -1,0 +1,81 @@
+# The extension module, `rust/py`. Its event classes are the twins of those in `_events`, which stand for them here.
+
+from typing import Any, Final, final
+
+from streamweld._events import Diagnostic as Diagnostic
+from streamweld._events import Event as _Event
+from streamweld._events import File as File
+from streamweld._events import Finished as Finished
+from streamweld._events import ReasoningDelta as ReasoningDelta
+from streamweld._events import ReasoningDone as ReasoningDone
+from streamweld._events import ReasoningStarted as ReasoningStarted
+from streamweld._events import RefusalDelta as RefusalDelta
+from streamweld._events import RefusalDone as RefusalDone
+from streamweld._events import RefusalStarted as RefusalStarted
+from streamweld._events import ResponseStarted as ResponseStarted
+from streamweld._events import Source as Source
+from streamweld._events import TextDelta as TextDelta
+from streamweld._events import TextDone as TextDone
+from streamweld._events import TextStarted as TextStarted
+from streamweld._events import ToolCall as ToolCall
+from streamweld._events import ToolCallDelta as ToolCallDelta
+from streamweld._events import ToolCallReset as ToolCallReset
+from streamweld._events import ToolCallRetracted as ToolCallRetracted
+from streamweld._events import ToolCallStarted as ToolCallStarted
+from streamweld._events import ToolResult as ToolResult
+from streamweld._events import Unknown as Unknown
+from streamweld._events import UpstreamErrorEvent as UpstreamErrorEvent
+from streamweld._events import Usage as Usage
+
+__all__ = [
+    "BUILD_INFO",
+    "Diagnostic",
+    "File",
+    "Finished",
+    "Framer",
+    "Parser",
+    "ReasoningDelta",
+    "ReasoningDone",
+    "ReasoningStarted",
+    "RefusalDelta",
+    "RefusalDone",
+    "RefusalStarted",
+    "ResponseStarted",
+    "Source",
+    "TextDelta",
+    "TextDone",
+    "TextStarted",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolCallReset",
+    "ToolCallRetracted",
+    "ToolCallStarted",
+    "ToolResult",
+    "Unknown",
+    "UpstreamErrorEvent",
+    "Usage",
+]
+
+BUILD_INFO: Final[str]
+
+@final
+class Parser:
+    def __new__(cls, dialect: str, config: dict[str, Any]) -> Parser: ...
+    @property
+    def dialect(self) -> str | None: ...
+    @property
+    def diagnostics(self) -> list[Diagnostic]: ...
+    def feed(self, data: bytes | bytearray | memoryview, /) -> list[_Event]: ...
+    def feed_silent(self, data: bytes | bytearray | memoryview, /) -> None: ...
+    def close(self) -> list[_Event]: ...
+    def close_silent(self) -> None: ...
+    def snapshot(self) -> tuple[list[_Event], str, int]: ...
+
+@final
+class Framer:
+    def __new__(cls, limits: dict[str, int | None], last_event_id: str = "") -> Framer: ...
+    @property
+    def last_event_id(self) -> str: ...
+    @property
+    def reconnection_time(self) -> int | None: ...
+    def feed(self, data: bytes | bytearray | memoryview, /) -> list[tuple[str, str, str, int | None]]: ...

@@ -51,12 +51,14 @@ PYTHON_LAYERS = (
 )
 RUST_CORE_LAYERS = (
     "spec",
-    "limits policy json.number json.token",
+    "limits policy json.number json.token json.escape json.verdict",
     "json.text json.automaton",
+    "json.value",
     "json.scan",
     "json",
     "config fault delta event",
     "diag",
+    "sse.*",
     "sse out",
     "assemble.*",
     "assemble",
@@ -80,6 +82,7 @@ FAMILIES = (
     "assemble.*",
     "dialect.chat*",
     "json.*",
+    "sse.*",
 )
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {

@@ -177,6 +177,8 @@ class Response:
         folded: list[Event] = []
         for event in events:
             if isinstance(event, _ITEMS):
+                if _withdrawn(event):
+                    continue
                 items.setdefault(event.choice, []).append(event)
             elif isinstance(event, Finished):
                 finished[event.choice] = event
@@ -356,3 +358,12 @@ class Response:
 
 def _part(item: Item) -> int:
     return item.part
+
+
+def _withdrawn(item: Item) -> bool:
+    """A text that was taken back closes with nothing: it never was."""
+    if not isinstance(item, TextDone | ReasoningDone | RefusalDone) or item.text or item.provider_metadata:
+        return False
+    if isinstance(item, TextDone):
+        return not item.annotations
+    return not isinstance(item, ReasoningDone) or not (item.signature or item.encrypted_content)

@@ -191,7 +191,7 @@ class Assembler:
             return
         state = self._choice(choice)
         take_reason(state, raw_reason, self._finish_reasons)
-        if state.message_seen or self._shared.settings.close_at_finish:
+        if self._shared.settings.close_at_finish or (state.message_seen and shown_calls(state)):
             self._close_choice(state, ended=True)
 
     def done(self) -> None:
@@ -231,10 +231,12 @@ class Assembler:
         self.completeness = "truncated"
         self._error = UpstreamErrorEvent(code, kind, message, raw)
         self._close(ended=False)
+        raises = self._out.action("upstream_error") == "raise"
+        if not raises:
+            self._out.diagnose("upstream_error")
         self._out.emit(self._error)
-        if self._out.action("upstream_error") == "raise":
+        if raises:
             raise self._out.fault("UpstreamError", "upstream_error", code=code, kind=kind, message=message, raw=raw)
-        self._out.diagnose("upstream_error")
 
     def snapshot(self) -> list[Event]:
         """The close events that rebuild the answer as it stands."""
@@ -253,7 +255,7 @@ class Assembler:
     def _choice(self, index: int) -> Choice:
         state = self._choices.get(index)
         if state is None:
-            self._shared.count_choice(index)
+            self._shared.count_choice()
             state = self._choices[index] = Choice(index, self._shared)
         return state
 

@@ -44,8 +44,8 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None) -> None:
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Show what the call's text has beyond what was sent."""
-    if call.whole_sent or call.tentative or not call.name or len(call.text.data) == call.sent:
+    """Show what the call's text has beyond what was sent; white space alone may yet be no arguments."""
+    if call.whole_sent or call.tentative or not call.name or len(call.text.data) == call.sent or call.text.is_blank():
         return
     flush_unstarted(choice, call)
     _start(choice, call)

@@ -14,6 +14,7 @@ value, which is made once. It knows one call's text and nothing of ids, names, i
     A6   the text begins with the fragment                       hold: a replay or a restart, the next fragments tell
     A7   the text is broken, the fragment is a whole object      replace
     A8   the text is whole, and none of the above                overflow: the caller decides
+         (also of the rest of a fragment in which the text became whole)
 """
 
 from __future__ import annotations
@@ -250,6 +251,9 @@ class ArgumentText:
         if self.automaton.verdict == "broken":
             return self._broken(piece)
         if self.is_blank():
+            head = self._whole_with(after)
+            if head:
+                return self._split(piece, head)
             # Not JSON from the first byte on: nothing to repair, ever.
             self.data += piece
             self.automaton = after
@@ -290,10 +294,27 @@ class ArgumentText:
         if starts and verdict == "complete":
             self._become(bytearray(piece))
             return Push(Change.REPLACED, "args_restart")
+        head = self._whole_with(after)
+        if head:
+            return self._split(piece, head)
         self._last = len(self.data)
         self.data += piece
         self.automaton = after
         return _GREW
+
+    def _whole_with(self, after: Automaton) -> int:
+        """How many bytes of the fragment end the object or array, if it broke only behind that."""
+        closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
+        return after.pos - len(self.data) if closed else 0
+
+    def _split(self, piece: bytes, head: int) -> Push:
+        """The fragment ends the value and goes on: never is the first of two values just taken."""
+        self._last = len(self.data)
+        self.automaton.feed(piece[:head])
+        self.data += piece[:head]
+        self._cumulative = self._doubles = False
+        self._doubled = None
+        return Push(Change.OVERFLOW, None, piece[head:])
 
     def _broken(self, piece: bytes) -> Push:
         """A7: only a whole object helps a text that is broken."""

@@ -57,8 +57,10 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool) -> None:
     for call in calls:
         if call.suspect and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
-        _judge(choice, call, ids[call.slot], ended=ended, cut=cut)
-    for call in in_order(choice):
+    # All are judged before one is shown: a policy that raises at one of them leaves none to be run.
+    verdicts = [(call, _judge(choice, call, ids[call.slot], ended=ended, cut=cut)) for call in in_order(choice)]
+    for call, verdict in verdicts:
+        call.verdict = verdict
         announce.show_final(choice, call)
 
 
@@ -156,8 +158,12 @@ def _absorb(choice: Choice, call: Call, other: Call) -> None:
 
 
 def _unwrap(choice: Choice, call: Call) -> None:
-    """A text that stands for another one: null and "" for none, a JSON string for the JSON in it."""
+    """A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it."""
     text = call.text
+    if not text.empty and text.is_blank():
+        call.raw = text.text()
+        text.replace(b"")
+        return
     if not call.complete or text.overflow or text.automaton.root not in ("string", "literal"):
         return
     raw = text.text()
@@ -210,7 +216,7 @@ def _identify(choice: Choice, call: Call) -> str:
     return given
 
 
-def _judge(choice: Choice, call: Call, given: str, *, ended: bool, cut: bool) -> None:
+def _judge(choice: Choice, call: Call, given: str, *, ended: bool, cut: bool) -> Verdict:
     text = call.text
     reason: str | None = None
     state: ToolCallState = "incomplete"
@@ -232,7 +238,7 @@ def _judge(choice: Choice, call: Call, given: str, *, ended: bool, cut: bool) ->
     known = [call.id, *call.aliases] if call.id is not None else list(call.aliases)
     wire = call.last_id if choice.shared.settings.switches.unstable_id == "last" else call.id
     aliases = tuple([alias for alias in known if alias not in (given, wire)])
-    call.verdict = Verdict(given, text.text(), state, reason, raw, aliases)
+    return Verdict(given, text.text(), state, reason, raw, aliases)
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:

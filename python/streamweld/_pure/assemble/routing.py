@@ -134,10 +134,12 @@ def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header:
     size = text.size
     shared.check_piece(len(piece))
     push = text.push(piece, header=header)
-    if push.change is Change.OVERFLOW:
-        _overflow(choice, call, push.spill, index, identified=identified)
-        return
     _count(choice, call, size)
+    if push.change is Change.OVERFLOW:
+        announce.publish(choice, call)
+        choice.track(call)
+        _overflow(choice, call, push.spill, index, identified=identified or header)
+        return
     if push.code is not None:
         shared.out.diagnose(push.code, call.part)
     if push.change is Change.REPLACED:

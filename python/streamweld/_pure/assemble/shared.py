@@ -47,9 +47,9 @@ class Shared:
         self._next_part = part + 1
         return part
 
-    def count_choice(self, index: int) -> None:
+    def count_choice(self) -> None:
         limit = self.settings.limits.max_choices
-        if limit is not None and (self._choices >= limit or index >= limit):
+        if limit is not None and self._choices >= limit:
             raise self.out.limit("max_choices", limit)
         self._choices += 1
 

@@ -242,7 +242,7 @@ class _Framer(Protocol):
 
 def _open(limits: dict[str, int | None], last_event_id: str) -> _Framer:
     module = extension() if _backend.backend == "native" else None
-    if module is None or not hasattr(module, "Framer"):
+    if module is None:
         return _Pure(limits, last_event_id)
     return _Native(module.Framer(limits, last_event_id))
 

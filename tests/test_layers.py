@@ -24,7 +24,7 @@ MAX_LINES = 450
 PYTHON_LAYERS = (
     "_spec",
     "_words _show _source _extension _native _pure",
-    "errors _pure.numeral _pure.frame",
+    "errors _pure.numeral",
     "_pure.automaton",
     "_pure.json_door",
     "_json",
@@ -71,6 +71,7 @@ RUST_CORE_LAYERS = (
 )
 RUST_BINDINGS_LAYERS = (
     "events errors",
+    "config input sink",
     "parser sse",
     "lib",
 )
@@ -91,7 +92,7 @@ IO_PYTHON = {
 }
 IO_RUST = re.compile(r"\bstd::(net|time|thread|env|fs|io|process)\b|\bprintln!|\beprintln!|\bpyo3\b")
 # The Python that the bindings reach for by name; more would be a second way into the package.
-BINDINGS_MAY_NAME = {"streamweld.events", "streamweld.errors", "streamweld._native", "streamweld._arguments"}
+BINDINGS_MAY_NAME = {f"streamweld.{name}" for name in ("events", "errors", "_native", "_arguments", "_json")}
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,8 @@ def inner_name(dotted: str, modules: dict[str, Path]) -> str | None:
 
 def python_arrows(module: str, path: Path, modules: dict[str, Path]) -> list[Arrow]:
     arrows = []
-    for node, types_only in nodes(ast.parse(path.read_text("utf-8"))):
+    stub = path.suffix == ".pyi"
+    for node, types_only in nodes(ast.parse(path.read_text("utf-8")), types_only=stub):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}:{node.lineno}: a relative import hides its arrow"
             names = [f"{node.module}.{alias.name}" for alias in node.names]

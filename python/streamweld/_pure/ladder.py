@@ -7,12 +7,15 @@ of a payload; knows no dialect, no events and no policy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from streamweld._pure.json_door import JsonFault, Payload, parse
 
-WHITE = " \t\n\r\x0c"
-MARKER = "[DONE]"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WHITE = b" \t\n\r\x0c"
+MARKER = b"[DONE]"
 
 # A broken line can hold many beginnings of a tail; at most one of them reaches the end as one document.
 _TAIL_TRIES = 16
@@ -23,37 +26,40 @@ class Climb:
     """What the ladder found: documents, or plain text, or nothing."""
 
     rung: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
-    lines: tuple[str, ...] = ()  # json_lines: what each line holds, trimmed, comments and blanks left out
+    lines: tuple[bytes, ...] = ()  # json_lines: what each line holds, trimmed, comments and blanks left out
     documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole ones behind the broken one
 
 
-def climb(text: str, max_depth: int | None, *, finished: bool = True) -> Climb:
-    """Try the rungs in order on a trimmed text that is not JSON. An unfinished event is never plain text or a tail."""
-    lines = text.split("\n")
+def climb(text: bytes, max_depth: int | None, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Climb:
+    """Try the rungs in order on a trimmed text that is not JSON. An unfinished event is never plain text.
+
+    `is_of_use` says of a document behind a broken one whether it brings anything that may be taken from there.
+    """
+    lines = text.split(b"\n")
     if len(lines) > 1:
         documents = _each_line(lines, max_depth)
         if documents:
             return Climb("json_lines", lines=documents)
-        joined = _whole("".join(lines), max_depth)
+        joined = _whole(b"".join(lines), max_depth)
         if joined is not None:
             return Climb("lines_joined", documents=(joined,))
-    tails = _tails(lines, max_depth)
+    tails = tuple([tail for tail in _tails(lines, max_depth) if is_of_use(tail.value)])
     if tails:
         return Climb("recovered_tail", documents=tails)
-    if finished and text[0] not in "{[":
+    if finished and text[:1] not in (b"{", b"["):
         return Climb("text")
     return Climb("none")
 
 
-def _each_line(lines: list[str], max_depth: int | None) -> tuple[str, ...]:
+def _each_line(lines: list[bytes], max_depth: int | None) -> tuple[bytes, ...]:
     """The lines, if every one is a whole document, the marker, null or a comment, and there is a document."""
-    kept: list[str] = []
+    kept: list[bytes] = []
     documents = 0
     for line in lines:
         line = line.strip(WHITE)
-        if not line or line.startswith(":"):
+        if not line or line[:1] == b":":
             continue
-        if line != MARKER and line != "null":
+        if line not in (MARKER, b"null"):
             if _whole(line, max_depth) is None:
                 return ()
             documents += 1
@@ -61,7 +67,7 @@ def _each_line(lines: list[str], max_depth: int | None) -> tuple[str, ...]:
     return tuple(kept) if documents else ()
 
 
-def _tails(lines: list[str], max_depth: int | None) -> tuple[Payload, ...]:
+def _tails(lines: list[bytes], max_depth: int | None) -> tuple[Payload, ...]:
     """Whole documents behind a broken one: later lines, and what follows a `data:` inside a line."""
     found: list[Payload] = []
     broken = False
@@ -75,22 +81,22 @@ def _tails(lines: list[str], max_depth: int | None) -> tuple[Payload, ...]:
     return tuple(found)
 
 
-def _glued(line: str, max_depth: int | None) -> Payload | None:
+def _glued(line: bytes, max_depth: int | None) -> Payload | None:
     end = len(line)
     for _ in range(_TAIL_TRIES):
-        at = line.rfind("data:", 0, end)
+        at = line.rfind(b"data:", 0, end)
         if at <= 0:
             return None
-        document = _whole(line[at + len("data:") :].lstrip(" "), max_depth)
+        document = _whole(line[at + len(b"data:") :].lstrip(b" "), max_depth)
         if document is not None:
             return document
         end = at
     return None
 
 
-def _whole(text: str, max_depth: int | None) -> Payload | None:
+def _whole(text: bytes, max_depth: int | None) -> Payload | None:
     """The document that a text is, if it is an object or an array."""
-    if not text.startswith(("{", "[")):
+    if text[:1] not in (b"{", b"["):
         return None
     try:
         return parse(text, max_depth)

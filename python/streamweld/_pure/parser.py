@@ -226,22 +226,16 @@ class Parser:
         self._ordinal = ordinal + 1
         if event in _KEEP_ALIVE:
             return
-        try:
-            text, broken = data.decode(), False
-        except UnicodeDecodeError:
-            text, broken = data.decode("utf-8", "replace"), True
-        text = text.strip(WHITE)
+        text = data.strip(WHITE)
         if not text:
             return
         if self._done:
-            self._after_done(text)
+            self._after_done(text, event)
             return
-        if broken:
-            out.diagnose("invalid_utf8")
-        if stray and ordinal == 0 and text[0] == "<":
+        if stray and ordinal == 0 and text[:1] == b"<":
             raise self._no_stream(self._head[: offset + len(data)])
-        if self._drops_duplicates:
-            if data == self._previous and text != MARKER:
+        if self._drops_duplicates and text != MARKER:
+            if data == self._previous:
                 out.diagnose("duplicate_payload")
                 return
             self._previous = data
@@ -250,50 +244,60 @@ class Parser:
         try:
             payload = parse(text, self._max_depth)
         except JsonFault as fault:
-            self._climb(text, data, event, fault, stray=stray)
+            self._climb(text, fault, event, stray=stray)
             return
+        if "\ufffd" in payload.text:
+            self._check_utf8(text)
         self._document(payload, event, stray=stray, first=ordinal == 0)
 
-    def _word(self, text: str, *, stray: bool = False) -> bool:
+    def _check_utf8(self, text: bytes) -> None:
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            self._out.diagnose("invalid_utf8")
+
+    def _word(self, text: bytes, *, stray: bool = False) -> bool:
         """A payload that is no document: the marker, null, or a comment."""
         if text == MARKER:
             if stray:
                 self._out.diagnose("stray_payload")
             self._finish()
             return True
-        if text == "null":
+        if text == b"null":
             self._out.diagnose("null_payload")
             return True
-        if text[0] == ":":
+        if text[:1] == b":":
+            self._check_utf8(text)
             self._out.diagnose("comment_as_data")
             return True
         return False
 
-    def _climb(self, text: str, data: bytes, event: str, fault: JsonFault, *, stray: bool) -> None:
+    def _climb(self, text: bytes, fault: JsonFault, event: str, *, stray: bool) -> None:
         """The payload is not JSON as it stands."""
         out = self._out
+        self._check_utf8(text)
         if fault.reason == "too_deep" and self._max_depth is not None:
             raise out.limit("max_json_depth", self._max_depth)
-        found = climb(text, self._max_depth) if self._ladder else None
+        found = climb(text, self._max_depth, ChatDecoder.is_of_use) if self._ladder else None
         if found is None or found.rung == "none":
             if out.action("malformed_json") == "raise":
-                raise out.fault("ChunkDecodeError", "malformed_json", pos=fault.pos + _leading(data))
+                raise out.fault("ChunkDecodeError", "malformed_json", pos=fault.pos + _leading(out.payload))
             out.diagnose("malformed_json")
             return
         if stray:
             out.diagnose("stray_payload")
         if found.rung == "text":
-            (self._decoder or self._speak_of_errors()).text(text)
+            (self._decoder or self._speak_of_errors()).text(text.decode("utf-8", "replace"))
             return
         self._climbed(found, event)
 
     def _climbed(self, found: Climb, event: str) -> None:
         if found.rung == "json_lines":
-            documents = sum(line != MARKER and line[0] in "{[" for line in found.lines)
+            documents = sum(line != MARKER and line[:1] in (b"{", b"[") for line in found.lines)
             self._out.diagnose("json_lines", detail=str(documents))
             for line in found.lines:
                 if self._done:
-                    self._after_done(line)
+                    self._after_done(line, event)
                 elif not self._word(line):
                     self._document(parse(line, self._max_depth), event)
             return
@@ -322,11 +326,15 @@ class Parser:
         if whole and not self._done:
             self._finish()
 
-    def _after_done(self, text: str) -> None:
-        if text == MARKER or text[0] == ":" or self._said_after_done:
+    def _after_done(self, text: bytes, event: str) -> None:
+        """What comes behind the terminal marker is not processed. A note without any choice is no anomaly."""
+        if text == MARKER or text[:1] == b":":
             return
-        self._said_after_done = True
-        self._out.diagnose("data_after_done")
+        if _is_note(text, self._max_depth):
+            self._assembler.unknown(None if event == "message" else event, text)
+        elif not self._said_after_done:
+            self._said_after_done = True
+            self._out.diagnose("data_after_done")
 
     def _finish(self) -> None:
         """The terminal marker, or what stands for it."""
@@ -378,29 +386,30 @@ class Parser:
 
     def _used(self, data: bytes, event: str, offset: int, *, stray: bool) -> bool:
         """Whether an unfinished event says something whole, or nothing at all."""
-        text = data.decode("utf-8", "replace").strip(WHITE)
-        if not text or text[0] == ":" or event in _KEEP_ALIVE:
+        text = data.strip(WHITE)
+        if not text or text[:1] == b":" or event in _KEEP_ALIVE:
             return True
-        if stray and text[0] == "<":
-            # Markup has no end of its own.
-            self._payload(data, event, offset, stray=True)
-            return True
-        found: Climb | None = None
-        if text != MARKER and not self._done:
-            if text[0] not in "{[":
-                return False
-            try:
-                parse(text, self._max_depth)
-            except JsonFault as fault:
-                # Too deep is too deep, whole or not; else a broken last event is a cut one.
-                if fault.reason != "too_deep":
-                    found = climb(text, self._max_depth, finished=False) if self._ladder else None
-                    if found is None or found.rung == "none":
-                        return False
+        if stray and text[:1] == b"<" and self._ordinal == 0:
+            raise self._no_stream(self._head)
+        if text != MARKER and not self._done and not self._is_whole(text):
+            return False
         if not stray and not self._done:
             self._place(offset, self._ordinal, event, data)
             self._out.diagnose("unterminated_event")
         self._payload(data, event, offset, stray=stray)
+        return True
+
+    def _is_whole(self, text: bytes) -> bool:
+        """Whether an unfinished event can be read as it is; a broken one is a cut one."""
+        if text[:1] not in (b"{", b"["):
+            return False
+        try:
+            parse(text, self._max_depth)
+        except JsonFault as fault:
+            # Too deep is too deep, whole or not.
+            if fault.reason == "too_deep":
+                return True
+            return self._ladder and climb(text, self._max_depth, ChatDecoder.is_of_use, finished=False).rung != "none"
         return True
 
     def _no_stream(self, head: bytes) -> StreamError:
@@ -425,6 +434,16 @@ def _is_foreign(head: bytes) -> bool:
     return False
 
 
+def _is_note(text: bytes, max_depth: int | None) -> bool:
+    """A document that says nothing of any choice: some gateways send the price behind the terminal marker."""
+    if text[:1] != b"{":
+        return False
+    try:
+        return ChatDecoder.is_note(parse(text, max_depth).value)
+    except JsonFault:
+        return False
+
+
 def _leading(data: bytes) -> int:
     """How many bytes of white space stand before a payload."""
-    return len(data) - len(data.lstrip(WHITE.encode()))
+    return len(data) - len(data.lstrip(WHITE))

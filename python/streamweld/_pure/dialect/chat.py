@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json_door import Path, Payload
     from streamweld._pure.out import Out
 
+_USED = frozenset({"choices", "usage", "error"})
 _ENVELOPE_FIELDS = CHUNK_FIELDS | {"data"}
 _CHOICE_CAP = 2**31 - 1  # where the limit is off: what a choice index can be at all
 
@@ -63,6 +64,16 @@ class ChatDecoder:
         if not is_array(choices):
             return value.get("error") is not None
         return any(is_object(item) and "message" in item and item.get("delta") is None for item in choices)
+
+    @staticmethod
+    def is_of_use(value: object) -> bool:
+        """Whether a document behind a broken one brings what may be taken from there: a chunk, or an error."""
+        return is_object(value) and not _USED.isdisjoint(value)
+
+    @staticmethod
+    def is_note(value: object) -> bool:
+        """A chunk that says nothing of any choice."""
+        return is_object(value) and value.get("choices") == [] and value.get("error") is None
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """One payload that is JSON."""
@@ -129,7 +140,7 @@ class ChatDecoder:
                 if is_object(item):
                     within = self._choice(item, here, place, notes).read(chunk, item, here, new_id=new_id)
                     error = error or within
-                elif item is not None:
+                else:
                     notes.shape(here)
         elif choices is not None:
             notes.shape((*path, "choices"))

@@ -276,10 +276,10 @@ def to_config(
     Raises:
         UsageError: for a value that is none of those the option may have.
     """
-    if isinstance(policy, str):
+    if isinstance(policy, str) and policy in _CHOICES["base"]:
         policy = _named(cast("Base", policy))
     if not isinstance(policy, Policy):
-        raise UsageError(f"policy={policy!r}: it must be a Policy or the name of a base")
+        raise UsageError(f"policy={policy!r}: it must be a Policy, or one of {', '.join(get_args(Base))}")
     if limits is None:
         limits = _DEFAULT_LIMITS
     if not isinstance(limits, Limits):

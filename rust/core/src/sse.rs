@@ -79,8 +79,10 @@ pub struct Framer {
     id: Vec<u8>,
     retry: Option<u64>,
     has_stray: bool,
-    /// The one stray line of its block, and no data line before it.
+    /// The open stray payload is one line so far, and nothing waits to come before it.
     alone: bool,
+    /// There was a stray payload in this block, which stands for a frame with empty data.
+    strayed: bool,
     stray: Vec<u8>,
     stray_offset: u64,
 
@@ -117,6 +119,7 @@ impl Framer {
             retry: None,
             has_stray: false,
             alone: false,
+            strayed: false,
             stray: Vec::new(),
             stray_offset: 0,
             last_id: Vec::new(),
@@ -315,7 +318,7 @@ impl Framer {
             self.digits = Digits::default();
             self.digits.extend(value);
             self.retry_line();
-        } else if self.keep_stray && line.first() != Some(&b':') && self.begin_stray(line, at)? {
+        } else if self.keep_stray && line.first() != Some(&b':') && self.begin_stray(line, at) {
             self.grow(line.len())?;
             if self.alone && ends_document(line) {
                 return self.stray_at_once(Some(line), on);
@@ -346,6 +349,7 @@ impl Framer {
     where
         F: FnMut(Item<'_>) -> Result<(), Fault>,
     {
+        let strayed = std::mem::take(&mut self.strayed);
         if self.block_offset.is_none() {
             return Ok(());
         }
@@ -355,7 +359,7 @@ impl Framer {
         }
         let data = held.data.unwrap_or(&self.data);
         let mut result = Ok(());
-        if self.has_data && !(self.has_stray && data.is_empty()) {
+        if self.has_data && !(strayed && data.is_empty()) {
             let frame = Frame {
                 event: held.event.unwrap_or(&self.event),
                 data,

@@ -202,15 +202,22 @@ fn stray_payloads() {
         strays("data:\n {\"a\":1}\n\ndata: x\n\n"),
         [stray(" {\"a\":1}"), frame("x")]
     );
+    assert_eq!(
+        strays("data:\n{\"a\":1}\n{\"b\":2}\n\n"),
+        [stray("{\"a\":1}"), stray("{\"b\":2}")]
+    );
+    assert_eq!(strays("{}\ndata:\n\ndata:\n\n"), [stray("{}"), frame("")]);
+    assert_eq!(strays("data\ndata\n{}\n\n"), [frame("\n"), stray("{}")]);
     // After data that is not empty.
     assert_eq!(strays("{\ndata: x\n}\n\n"), [frame("x"), stray("{\n}")]);
     assert_eq!(strays("data: x\n[1]\n\n"), [frame("x"), stray("[1]")]);
     // One-line documents do not wait.
     assert_eq!(
-        strays("{\"a\":1}\n{\"b\":2} \n[DONE]\n"),
-        [stray("{\"a\":1}"), stray("{\"b\":2} "), stray("[DONE]")]
+        strays("{\"a\":1}\n{\"b\":2}\n[DONE]\n"),
+        [stray("{\"a\":1}"), stray("{\"b\":2}"), stray("[DONE]")]
     );
     assert_eq!(strays("data: x\n\n[DONE]\n"), [frame("x"), stray("[DONE]")]);
+    assert_eq!(strays("{\"b\":2} \n"), []);
     // Lines of a longer one do, to the blank line; comments and fields are none of it.
     assert_eq!(
         strays("{\n \"a\": 1\n: c\nretry: 5\n}\n\n"),

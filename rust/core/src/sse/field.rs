@@ -65,10 +65,7 @@ pub(super) fn is_blank(byte: Option<&u8>) -> bool {
 
 /// The line may be the last one of a JSON document.
 pub(super) fn ends_document(line: &[u8]) -> bool {
-    matches!(
-        line.iter().rev().find(|byte| !is_blank(Some(byte))),
-        Some(b'}' | b']')
-    )
+    matches!(line.last(), Some(b'}' | b']'))
 }
 
 #[inline]

@@ -11,7 +11,7 @@ impl Framer {
     pub(super) fn extend(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let mut rest = piece;
         if matches!(self.line, Line::None | Line::Undecided) {
-            rest = self.decide(piece)?;
+            rest = self.decide(piece);
         }
         if self.value_fresh && !rest.is_empty() {
             self.value_fresh = false;
@@ -41,7 +41,7 @@ impl Framer {
 
     /// Finds out what line it is, byte by byte, and gives what follows. What decided stays in `head` only where it
     /// belongs to the value.
-    fn decide<'i>(&mut self, piece: &'i [u8]) -> Result<&'i [u8], Fault> {
+    fn decide<'i>(&mut self, piece: &'i [u8]) -> &'i [u8] {
         if self.line == Line::None {
             self.head.clear();
             self.value_len = 0;
@@ -61,17 +61,20 @@ impl Framer {
                 (b' ' | b'\t', [first, ..])
                     if self.keep_stray && !self.has_stray && is_blank(Some(first)) =>
                 {
-                    self.check_event(self.head.len(), self.line_offset)?;
+                    // More blanks than an event may hold are not kept, but for one too many.
+                    if self.check_event(self.head.len() - 1, 0).is_err() {
+                        self.head.pop();
+                    }
                     Line::Undecided
                 }
-                _ if self.keep_stray => self.decide_stray()?,
+                _ if self.keep_stray => self.decide_stray(),
                 _ => Line::Skip,
             };
             if self.line != Line::Undecided {
                 break;
             }
         }
-        Ok(rest)
+        rest
     }
 
     fn begin_value(&mut self, line: Line) -> Line {
@@ -90,14 +93,14 @@ impl Framer {
         line
     }
 
-    fn decide_stray(&mut self) -> Result<Line, Fault> {
+    fn decide_stray(&mut self) -> Line {
         let head = std::mem::take(&mut self.head);
-        if !self.begin_stray(&head, self.line_offset)? {
-            return Ok(Line::Skip);
+        if !self.begin_stray(&head, self.line_offset) {
+            return Line::Skip;
         }
         self.value_len = head.len();
         self.stray.extend_from_slice(&head);
-        Ok(Line::Stray)
+        Line::Stray
     }
 
     /// The line that came in pieces ends here.

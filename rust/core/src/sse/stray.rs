@@ -1,9 +1,9 @@
 //! Payloads that gateways send outside of any field, looked for only on request.
 //!
 //! A stray line is no field and no comment, and its first byte after blanks is `{`, `[` or `<`; the lines after it up to
-//! the blank line belong to it. They come after the frame of their block, or in its place where its data is empty.
-//! A stray line that ends in `}` or `]`, and has no stray line and no data line before it in its block, comes at once
-//! and alone: one document a line must not wait for a blank line. Layer 2.
+//! the blank line belong to it. It comes after the frame of its block, or in its place where the frame's data is empty.
+//! A stray line that ends in `}` or `]` comes at once and alone, if no stray line waits and the data before it in its
+//! block is empty: one document a line must not wait for a blank line. Layer 2.
 
 use super::field::{give_back, is_blank};
 use super::{Framer, Item, Stray};
@@ -11,22 +11,23 @@ use crate::fault::Fault;
 
 impl Framer {
     /// Begins a stray line, if the line that begins like this is one.
-    pub(super) fn begin_stray(&mut self, line: &[u8], at: u64) -> Result<bool, Fault> {
+    pub(super) fn begin_stray(&mut self, line: &[u8], at: u64) -> bool {
         if self.has_stray {
             self.alone = false;
             self.stray.push(b'\n');
-            return Ok(true);
+            return true;
         }
         let blanks = line.iter().take_while(|byte| is_blank(Some(byte))).count();
-        self.check_event(blanks, at)?;
         let begins = matches!(line.get(blanks), Some(b'{' | b'[' | b'<'));
         if begins {
             self.open_block(at);
             self.has_stray = true;
-            self.alone = !self.has_data;
+            // A size of one is a single empty data line.
+            self.alone = self.size <= 1;
+            self.strayed = true;
             self.stray_offset = at;
         }
-        Ok(begins)
+        begins
     }
 
     /// Hands out the only stray line of its block: the line, or where it came in pieces the buffer.
@@ -41,9 +42,10 @@ impl Framer {
         };
         self.ordinal += 1;
         let result = on(Item::Stray(stray));
+        let length = stray.data.len();
+        self.size = self.size.saturating_sub(length + 1);
         give_back(&mut self.stray);
         self.has_stray = false;
-        self.size = 0;
         // An `event` or `id` before it still waits for its data.
         if self.block_offset == Some(self.stray_offset) {
             self.block_offset = None;

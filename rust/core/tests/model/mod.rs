@@ -49,8 +49,10 @@ pub(crate) struct Model {
     id: Option<Vec<u8>>,
     retry: Option<u64>,
     stray: Option<(Vec<u8>, u64)>,
-    /// The stray lines so far are one, and nothing with data came before it.
+    /// The stray lines so far are one, and no data but an empty line came before it.
     alone: bool,
+    /// There was a stray line in this block.
+    strayed: bool,
 }
 
 impl Model {
@@ -70,6 +72,7 @@ impl Model {
             retry: None,
             stray: None,
             alone: false,
+            strayed: false,
         };
         match model.lines(body) {
             Ok(()) => model.seen,
@@ -179,9 +182,6 @@ impl Model {
                     .iter()
                     .take_while(|byte| matches!(byte, b' ' | b'\t'))
                     .count();
-                if self.stray.is_none() && self.size + blanks as u64 > self.max_event {
-                    return Err(self.fault("max_event_bytes", self.max_event, at));
-                }
                 let begins = matches!(line.get(blanks), Some(b'{' | b'[' | b'<'));
                 if begins || self.stray.is_some() {
                     self.block.get_or_insert(at);
@@ -194,14 +194,14 @@ impl Model {
                             stray.extend_from_slice(line);
                         }
                         none => {
-                            self.alone = self.data.is_none();
+                            self.alone = self.data.as_ref().is_none_or(|(data, _)| data.is_empty());
+                            self.strayed = true;
                             *none = Some((line.to_vec(), at));
                         }
                     }
-                    let end = line.iter().rev().find(|byte| !matches!(byte, b' ' | b'\t'));
-                    if whole && self.alone && matches!(end, Some(b'}' | b']')) {
+                    if whole && self.alone && matches!(line.last(), Some(b'}' | b']')) {
                         self.give_stray();
-                        self.size = 0;
+                        self.size -= line.len() as u64 + 1;
                         if self.block == Some(at) {
                             self.block = None;
                         }
@@ -247,7 +247,7 @@ impl Model {
             self.last_id = id;
         }
         if let Some((data, offset)) = self.data.take() {
-            if self.stray.is_none() || !data.is_empty() {
+            if !self.strayed || !data.is_empty() {
                 let event = self.event.clone();
                 let (id, retry, ordinal) = (self.last_id.clone(), self.retry, self.ordinal);
                 self.seen.push(Seen::Frame {
@@ -262,6 +262,7 @@ impl Model {
             }
         }
         self.give_stray();
+        self.strayed = false;
         self.event.clear();
         self.retry = None;
         self.size = 0;

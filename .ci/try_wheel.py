@@ -7,6 +7,7 @@ Standard library only; the environment is made with the Python that runs this.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,7 +55,7 @@ def main(wheel: Path, backend: str) -> None:
         must(*pip, "install", f"streamweld[cli] @ {wheel.as_uri()}")
         shown = must(command, "demo")
         print(shown)
-        if backend not in shown.split():
+        if not re.search(rf"\bbackend\s+{backend}\b", shown):
             fail(f"the demo does not name the {backend} backend")
 
 

@@ -198,14 +198,15 @@ impl Framer {
     pub fn finish(&self) -> Pending<'_> {
         let name_begun = self.line == Line::Undecided && !is_blank(self.head.first());
         let line_open = !matches!(self.line, Line::None | Line::Skip | Line::Undecided);
+        let open = self.block_offset.is_some() || name_begun || line_open;
         Pending {
-            open: self.block_offset.is_some() || name_begun || line_open,
+            open,
             event: &self.event,
             data: self.has_data.then_some(&self.data),
             data_offset: self.data_offset,
             stray: self.has_stray.then_some(&self.stray),
             stray_offset: self.stray_offset,
-            mid_utf8: ends_inside_a_sequence(&self.tail),
+            mid_utf8: open && ends_inside_a_sequence(&self.tail),
             ordinal: self.ordinal,
             offset: self.offset,
         }

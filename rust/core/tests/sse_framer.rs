@@ -300,14 +300,15 @@ fn caps_to_the_byte() {
 fn the_end_inside_of_a_character() {
     let mid = |body: &[u8]| {
         let mut framer = Framer::new(&Limits::default(), false);
+        framer.feed(b"data: ", &mut |_| Ok(())).unwrap();
         for byte in body {
             framer.feed(&[*byte], &mut |_| Ok(())).unwrap();
         }
         framer.finish().mid_utf8
     };
     for body in [
-        &b"data: \xE2\x82"[..],
-        b"data: \xE2",
+        &b"\xE2\x82"[..],
+        b"\xE2",
         b"\xF0\x9F\x98",
         b"x\xC3",
         b"\xE2\x82\xAC\xE2",
@@ -316,12 +317,14 @@ fn the_end_inside_of_a_character() {
     }
     for body in [
         &b""[..],
-        b"data: \xE2\x82\xAC",
+        b"\xE2\x82\xAC",
         b"\xF0\x9F\x98\x80",
         b"\xE2\x82\n",
         b"\x80\x80",
         b"\xC0",
         b"\xED\xA0",
+        b"\n\n: \xE2",
+        b"\n\nunknown\xE2",
     ] {
         assert!(!mid(body), "{body:?}");
     }

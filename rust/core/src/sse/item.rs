@@ -45,7 +45,7 @@ pub struct Pending<'a> {
     /// The stray lines so far with the partial line.
     pub stray: Option<&'a [u8]>,
     pub stray_offset: u64,
-    /// The input ends inside of a UTF-8 sequence.
+    /// An event is open, and the input ends inside of a UTF-8 sequence.
     pub mid_utf8: bool,
     /// How many payloads were handed out.
     pub ordinal: u64,

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from inspect import isawaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
 
 __all__ = ["Source"]
 
 
 class Source:
-    """`chunks` as it was given: what it gives is what is iterated, and what is closed is it."""
+    """`chunks` as it was given: what it gives is what is iterated, and what is closed is it.
 
-    __slots__ = ("_open", "chunks")
+    An iterator that it made for us (where `__iter__` is a generator) is closed too, and first: nobody else could.
+    """
+
+    __slots__ = ("_iterator", "_open", "chunks")
 
     def __init__(self, chunks: Any, *, close: bool) -> None:
         self.chunks = chunks
         self._open = close
+        self._iterator: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator: Iterator[Any] = iter(self.chunks)
+        self._iterator = None if iterator is self.chunks else iterator
+        return iterator
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        iterator: AsyncIterator[Any] = aiter(self.chunks)
+        self._iterator = None if iterator is self.chunks else iterator
+        return iterator
 
     @classmethod
     def sync(cls, chunks: object, *, close: bool, other: str) -> Source:
@@ -36,17 +53,30 @@ class Source:
         return cls(chunks, close=close)
 
     def close(self) -> None:
-        if self._open:
-            self._open = False
-            close = getattr(self.chunks, "close", None)
-            if close is not None:
-                close()
+        iterator, self._iterator = self._iterator, None
+        try:
+            _call(iterator, "close")
+        finally:
+            if self._open:
+                self._open = False
+                _call(self.chunks, "close")
 
     async def aclose(self) -> None:
-        if self._open:
-            self._open = False
-            close = getattr(self.chunks, "aclose", None) or getattr(self.chunks, "close", None)
-            if close is not None:
-                closing = close()
-                if isawaitable(closing):
-                    await closing
+        iterator, self._iterator = self._iterator, None
+        try:
+            await _acall(iterator)
+        finally:
+            if self._open:
+                self._open = False
+                await _acall(self.chunks)
+
+
+def _call(thing: Any, method: str) -> Any:
+    act = getattr(thing, method, None)
+    return None if act is None else act()
+
+
+async def _acall(thing: Any) -> None:
+    closing = _call(thing, "aclose" if hasattr(thing, "aclose") else "close")
+    if isawaitable(closing):
+        await closing

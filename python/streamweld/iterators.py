@@ -111,7 +111,7 @@ class _Iteration:
 
 def _batches(reader: _Reader, source: Source) -> Generator[list[Event]]:
     try:
-        chunks = iter(source.chunks)
+        chunks = iter(source)
         ended = False
         while not ended:
             try:
@@ -145,7 +145,7 @@ def _flat(batches: Generator[list[Event]]) -> Generator[Event]:
 
 async def _abatches(reader: _Reader, source: Source, patience: _Patience | None) -> AsyncGenerator[list[Event]]:
     try:
-        chunks = aiter(source.chunks)
+        chunks = aiter(source)
         following = chunks.__anext__ if patience is None else partial(patience.following, chunks)
         ended = False
         while not ended:

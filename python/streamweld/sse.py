@@ -207,7 +207,7 @@ def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame]:
 
 def _frames(reader: FrameReader, source: Source) -> Generator[Frame]:
     try:
-        for chunk in source.chunks:
+        for chunk in source:
             yield from _step(reader, chunk)
     except BaseException:
         # What is on its way says more than a source that does not close.
@@ -219,7 +219,7 @@ def _frames(reader: FrameReader, source: Source) -> Generator[Frame]:
 
 async def _aframes(reader: FrameReader, source: Source) -> AsyncGenerator[Frame]:
     try:
-        async for chunk in source.chunks:
+        async for chunk in source:
             for frame in _step(reader, chunk):
                 yield frame
     except BaseException:

@@ -139,6 +139,10 @@ class ArgumentText:
         """A6: the finished or unfinished text begins with the fragment, and goes on."""
         return 0 < len(piece) < len(self.data) and self.data.startswith(piece)
 
+    def is_last(self, piece: bytes) -> bool:
+        """A5: the fragment is the one before."""
+        return len(piece) == len(self.data) - self._last and self.data.endswith(piece)
+
     def canonical(self) -> str:
         """Of a complete text; made once."""
         if self._canonical is None:
@@ -155,7 +159,7 @@ class ArgumentText:
         if self.shadow:
             return self._shadowed(piece)
         if self._follows_doubling and self._count % 2 == 1:
-            if self._is_last(piece):
+            if self.is_last(piece):
                 self._count += 1
                 return _KEPT
             self._follows_doubling = False
@@ -188,18 +192,21 @@ class ArgumentText:
 
     def end(self) -> Push:
         """No more fragments: what the hypotheses still say about an unfinished text, and about one that was held."""
+        single = self._doubled
+        doubled = single is not None and self._count % 2 == 0 and single.pairs > 1 and single.is_object()
         if self.plain or self.complete or self.overflow or not self.data:
+            if doubled:
+                # As sent it is JSON too: kept, but said.
+                return Push(Change.KEPT, "args_doubled")
             if self.shadow:
                 self.shadow = 0
                 return Push(Change.KEPT, "args_replay_dropped")
             return _KEPT
         if self.automaton.copy().finish() == "complete":
             return _KEPT
-        if self._doubled is not None and self._doubles and self._count % 2 == 0 and self._doubled.pairs > 1:
-            single = self._doubled
-            if single.automaton.verdict == "complete":
-                self._become(single.data)
-                return Push(Change.REPLACED, "args_doubled")
+        if single is not None and doubled:
+            self._become(single.data)
+            return Push(Change.REPLACED, "args_doubled")
         if self._cumulative and self._grown and self._last:
             last = self.data[self._last :]
             if _is_object(last):
@@ -209,9 +216,6 @@ class ArgumentText:
             self.shadow = 0
             return Push(Change.KEPT, "args_restart")
         return _KEPT
-
-    def _is_last(self, piece: bytes) -> bool:
-        return len(piece) == len(self.data) - self._last and self.data.endswith(piece)
 
     def _observe(self, piece: bytes) -> None:
         """Keep the two hypotheses up to date. A conformant stream drops both at its second fragment."""
@@ -223,7 +227,7 @@ class ArgumentText:
                 elif len(piece) > before:
                     self._grown = True
             if self._doubles and self._count % 2 == 1:
-                if self._is_last(piece):
+                if self.is_last(piece):
                     if self._doubled is None:
                         self._doubled = _Single()
                     self._doubled.add(piece)
@@ -269,13 +273,7 @@ class ArgumentText:
         if starts and not header and self.is_placeholder():
             self._become(bytearray(piece))
             return Push(Change.REPLACED, "args_placeholder_replaced")
-        single = self._doubled
-        if single is not None and self._count % 2 == 0 and single.pairs > 1 and single.automaton.verdict != "broken":
-            self._become(bytearray(single.data))
-            self._last = len(self.data) - len(piece)
-            self._doubles = False
-            self._doubled = None
-            self._follows_doubling = True
+        if self._doubled is not None and self._take_singles(self._doubled, piece):
             return Push(Change.REPLACED, "args_doubled")
         if verdict != "broken" and len(piece) > len(self.data) and piece.startswith(self.data):
             return self._grow(piece)
@@ -284,7 +282,7 @@ class ArgumentText:
             self._become(bytearray(piece))
             self._follows_growth = True
             return Push(Change.REPLACED, None if said else "args_cumulative")
-        if self._is_last(piece):
+        if self.is_last(piece):
             return Push(Change.KEPT, "args_replay_dropped")
         if self.data.startswith(piece):
             self._hold(len(piece), has_header=False)
@@ -301,6 +299,20 @@ class ArgumentText:
         self.data += piece
         self.automaton = after
         return _GREW
+
+    def _take_singles(self, single: _Single, piece: bytes) -> bool:
+        """A5': the text holds every fragment twice, and one of each goes on where it does not."""
+        if len(single.data) == len(self.data):
+            return False  # the second of the only pair: A5 keeps it out
+        second = self._count % 2 == 0
+        if (single.automaton if second else single.automaton.after(piece)).verdict == "broken":
+            return False
+        self._become(single.data if second else single.data + piece)
+        self._last = len(self.data) - len(piece)
+        self._doubles = False
+        self._doubled = None
+        self._follows_doubling = True
+        return True
 
     def _whole_with(self, after: Automaton) -> int:
         """How many bytes of the fragment end the object or array, if it broke only behind that."""
@@ -390,6 +402,9 @@ class _Single:
         self.data += piece
         self.automaton.feed(piece)
         self.pairs += 1
+
+    def is_object(self) -> bool:
+        return self.automaton.root == "object" and self.automaton.verdict == "complete"
 
 
 def _is_object(piece: bytes | bytearray) -> bool:

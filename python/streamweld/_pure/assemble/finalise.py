@@ -1,6 +1,6 @@
 """The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
 
-    stitch     two neighbours that are JSON only together are one call
+    stitch     neighbours that are JSON only together are one call
     pair       one nameless call with arguments belongs to the only named call without
     drop       tentative calls without arguments, nameless calls without anything
     unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["close_calls", "in_order"]
 
 _NAME_LENGTH = 128
+_STITCH_COST = 8
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
 
 
@@ -109,26 +110,51 @@ def _drop_empty(choice: Choice, call: Call) -> None:
 
 
 def _stitch(choice: Choice) -> None:
+    """Pieces of one call that were taken for calls: first along an index, then along the order of arrival."""
     calls = _live(choice)
+    if not any(call.text.unfinished and not call.empty for call in calls):
+        return
+    # Every piece is tried behind few others, or the stream is made to cost more than it should.
+    budget = _STITCH_COST * sum(call.text.size for call in calls)
+    by_index: dict[int | None, list[Call]] = {}
+    for call in calls:
+        by_index.setdefault(call.index, []).append(call)
+    for group in (*by_index.values(), calls):
+        budget = _stitch_along(choice, [call for call in group if not call.dropped], budget)
+
+
+def _stitch_along(choice: Choice, calls: list[Call], budget: int) -> int:
     place = 0
     while place + 1 < len(calls):
-        left, right = calls[place], calls[place + 1]
-        if _fit(left, right):
-            left.text.replace(left.text.data + right.text.data)
+        length, cost = _pieces_of_one(calls, place, budget)
+        budget -= cost
+        left, others = calls[place], calls[place + 1 : place + length]
+        if others:
+            left.text.replace(b"".join([left.text.data, *[right.text.data + right.text.overflow for right in others]]))
+        for right in others:
             _absorb(choice, left, right)
             choice.shared.out.diagnose("args_stitched", left.part, str(right.part))
-            place += 1
-        place += 1
+        place += length
+    return budget
 
 
-def _fit(left: Call, right: Call) -> bool:
-    """Two pieces of one call: JSON only together, and no two names."""
-    if left.custom or right.custom or left.empty or right.empty or not left.text.unfinished or right.complete:
-        return False
-    if left.name and right.name and left.name != right.name:
-        return False
-    joined = left.text.automaton.after(bytes(right.text.data))
-    return joined.root == "object" and joined.verdict == "complete"
+def _pieces_of_one(calls: list[Call], place: int, budget: int) -> tuple[int, int]:
+    """How many calls from there on are JSON only together, under no two names; and how many bytes it took to see."""
+    left = calls[place]
+    cost = 0
+    if left.custom or left.empty or not left.text.unfinished:
+        return 1, cost
+    joined = left.text.automaton.copy()
+    for length, right in enumerate(calls[place + 1 :], 2):
+        if right.custom or right.empty or (left.name and right.name and left.name != right.name):
+            break
+        piece = bytes(right.text.data + right.text.overflow)
+        cost += len(piece)
+        if cost > budget or joined.feed(piece) == "broken":
+            break
+        if joined.root == "object" and joined.verdict == "complete":
+            return length, cost
+    return 1, cost
 
 
 def _pair(choice: Choice) -> None:

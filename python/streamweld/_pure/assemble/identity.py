@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.names import Relation
 
-__all__ = ["Decision", "Deed", "Incoming", "decide"]
+__all__ = ["Decision", "Deed", "Incoming", "decide", "guess"]
 
 
 class Deed(Enum):
@@ -239,10 +239,11 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
         return Decision("R3a1", bound)
     if index in bound.announced_again or bound.text.is_placeholder():
         return Decision("R3a1", bound)
+    if choice.latest is bound and bound.text.is_last(payload):
+        return Decision("R3a1", bound)  # A5: the same fragment twice in a row
     other = choice.accepting(payload, other_than=bound)
     if other is not None:
-        note = "ambiguous_orphan_index" if choice.unfinished.count > 1 else None
-        return Decision("R3a4", other, note=note)
+        return Decision("R3a4", other, note=guess(choice, other))
     return Decision("R3a1", bound)
 
 
@@ -254,13 +255,18 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
         return _latest_or_nothing(choice, "R3b2")
     latest = choice.shared.settings.switches.orphan_index == "latest"
     waiting = choice.next_waiting(latest=latest)
-    several = choice.waiting.count > 1
-    if waiting is None or not waiting.accepts(payload):
-        waiting = choice.accepting(payload)
-        several = choice.unfinished.count > 1
-    if waiting is not None:
-        return Decision("R3b2", waiting, note="ambiguous_orphan_index" if several else None)
+    if waiting is not None and waiting.accepts(payload):
+        note = "ambiguous_orphan_index" if choice.waiting.count > 1 else None
+        return Decision("R3b2", waiting, note=note)
+    other = choice.accepting(payload)
+    if other is not None:
+        return Decision("R3b2", other, note=guess(choice, other))
     return Decision("R3b3", None, Deed.NEW)
+
+
+def guess(choice: Choice, call: Call) -> str | None:
+    """AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text."""
+    return "ambiguous_orphan_index" if choice.unfinished.count > 1 or call.text.automaton.in_string else None
 
 
 def _no_index(choice: Choice, incoming: Incoming) -> Decision:

@@ -13,7 +13,7 @@ from streamweld._pure.assemble.arguments import Change
 from streamweld._pure.assemble.call import MAX_ALIASES
 from streamweld._pure.assemble.choice import LEGACY_INDEX
 from streamweld._pure.assemble.fork import Fork
-from streamweld._pure.assemble.identity import Decision, Deed, Incoming, decide
+from streamweld._pure.assemble.identity import Decision, Deed, Incoming, decide, guess
 from streamweld._pure.assemble.names import relate
 from streamweld._pure.assemble.objects import ObjectMerge, RawMembers
 from streamweld._pure.json_door import replace_lone_surrogates
@@ -357,8 +357,9 @@ def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, id
             return
         other = None if identified else choice.accepting(spill, other_than=call)
         if other is not None:
-            if choice.unfinished.count > 1:
-                choice.shared.out.diagnose("ambiguous_orphan_index", other.part)
+            note = guess(choice, other)
+            if note is not None:
+                choice.shared.out.diagnose(note, other.part)
             choice.bind(other, index)
             give(choice, other, spill, index, header=False, identified=False)
             return

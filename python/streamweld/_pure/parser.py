@@ -366,7 +366,8 @@ class Parser:
     def _end(self, _: None) -> None:
         pending = self._framer.finish()
         rest: Rest = "nothing" if pending is None else self._last(pending)
-        if self._ordinal == 0 and rest == "nothing" and _is_foreign(self._head):
+        begun = pending is not None and bool(pending.data or pending.stray)
+        if self._ordinal == 0 and not begun and _is_foreign(self._head):
             raise self._no_stream(self._head)
         self._place(self._framer.total, self._ordinal)
         if self._decoder is not None:

@@ -12,7 +12,7 @@ from streamweld._pure.dialect.chat_calls import CallReader
 from streamweld._pure.dialect.chat_choice import ChoiceReader, Chunk, Tools
 from streamweld._pure.dialect.chat_error import ErrorFields, find_error, text_error, value_error
 from streamweld._pure.dialect.chat_kinds import integer, is_array, is_object
-from streamweld._pure.dialect.chat_metadata import CHUNK_FIELDS, ChunkMembers, as_object, leftovers
+from streamweld._pure.dialect.chat_metadata import CHUNK_FIELDS, ChunkMembers, as_object
 from streamweld._pure.dialect.chat_notes import Notes
 from streamweld._pure.dialect.chat_usage import read_usage_member
 
@@ -91,10 +91,10 @@ class ChatDecoder:
         if error is None and chunk is not value:
             error = find_error(payload, chunk, chunk_path, event)
         if "choices" in chunk or "usage" in chunk:
-            rest = leftovers(payload, chunk_path, chunk, CHUNK_FIELDS)
+            news = self._members.news(payload, chunk_path, chunk, CHUNK_FIELDS)
             if chunk is not value:
-                rest = leftovers(payload, path, value, _ENVELOPE_FIELDS) | rest
-            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, self._members.news(rest), recovered))
+                news = self._members.news(payload, path, value, _ENVELOPE_FIELDS) | news
+            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, news, recovered))
             error = error or within
         elif error is None:
             self._unknown(payload, event)
@@ -194,6 +194,8 @@ class ChatDecoder:
         if limit is not None and len(self._choices) >= limit:
             raise self._out.limit("max_choices", limit)
         known = self._choices[index] = ChoiceReader(index, self._tools)
+        # Also a choice that never says anything has to end.
+        self._assembler.text(index, "", None)
         return known
 
     def _merge(self, index: int) -> ChoiceReader:

@@ -27,6 +27,7 @@ IMAGE_FIELDS = frozenset(DIALECTS["chat"]["image_fields"])
 
 # Keys are the sender's: how many are remembered must not grow with the stream.
 _REMEMBERED = 64
+_PLAIN = frozenset({str, int})
 
 
 def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
@@ -49,22 +50,40 @@ def as_object(members: Mapping[str, str]) -> str | None:
 class ChunkMembers:
     """Chunk-level members repeat in every chunk; only a first or a changed one is news."""
 
-    __slots__ = ("_seen",)
+    __slots__ = ("_plain", "_seen")
 
     def __init__(self) -> None:
         self._seen: Raw = {}
+        self._plain: dict[str, str | int] = {}  # values that only one text without a backslash can have
 
-    def news(self, members: Raw) -> Raw:
-        """Those that differ from the last one seen under their key."""
+    def news(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
+        """The unmodelled members whose text differs from the last one seen under their key."""
+        if modelled.issuperset(value) or self._is_known(payload, value, modelled):
+            return {}
         fresh: Raw = {}
         seen = self._seen
-        for key, raw in members.items():
+        for key, raw in leftovers(payload, path, value, modelled).items():
             if seen.get(key) == raw:
                 continue
             fresh[key] = raw
-            if key in seen or len(seen) < _REMEMBERED:
-                seen[key] = raw
+            if key not in seen and len(seen) >= _REMEMBERED:
+                continue
+            seen[key] = raw
+            member = value[key]
+            if (isinstance(member, str) and "\\" not in raw) or (type(member) is int and member):
+                self._plain[key] = member
+            else:
+                self._plain.pop(key, None)
         return fresh
+
+    def _is_known(self, payload: Payload, value: Mapping[str, Any], modelled: frozenset[str]) -> bool:
+        """Whether every member is one of the plain ones, unchanged: then no text has to be looked at."""
+        plain = self._plain
+        for key in value.keys() - modelled:
+            member = value[key]
+            if member is not None and (type(member) not in _PLAIN or plain.get(key) != member):
+                return False
+        return "\\" not in payload.text
 
 
 class Carry:

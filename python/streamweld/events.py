@@ -47,7 +47,7 @@ else:
     from streamweld._spec import EVENTS
 
     _home = extension()
-    if _home is None or not hasattr(_home, "TextDelta"):
+    if _home is None:
         from streamweld import _events as _home
     globals().update({name: getattr(_home, name) for name in EVENTS})
     Event = reduce(or_, [getattr(_home, name) for name in EVENTS])

@@ -144,7 +144,8 @@ def _progress(files: tuple[str, ...]) -> Iterable[str]:
 
 def _show(out: Console, report: Report) -> None:
     response = report.response
-    facts = table("", "", title=printable(report.file))
+    out.print(printable(report.file), style="bold", soft_wrap=True)
+    facts = table("", "")
     facts.show_header = False
     rows = {
         "dialect": report.dialect or "unknown",

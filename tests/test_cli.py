@@ -1,0 +1,326 @@
+"""The command line, as a process of its own: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+from streamweld._spec import CODES
+from streamweld.cli.sample import ARGUMENTS, CALL_ID, DELTAS, NAME, TEXT, sample
+
+from tests.wire import DONE, call, chunk, end, event, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLEAN = text("Hello") + end("stop")
+FINDING = text("Hello") + call(-2, "a", "f", "{}") + end()
+CUT = text("Hel") + call(0, "call_1", "f", '{"a":')
+EVIL = "\x1b]52;c;eA==\x07\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}\x9b1m[bold]\N{ZERO WIDTH JOINER}"
+
+
+def streamweld(backend: str, *args: str | os.PathLike[str], stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "streamweld", *args],
+        input=stdin,
+        capture_output=True,
+        env=os.environ | {"STREAMWELD_BACKEND": backend, "PYTHONUTF8": "1", "COLUMNS": "200"},
+        timeout=120,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def in_lines(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    made = {}
+    for name, body in {"clean": CLEAN, "finding": FINDING, "cut": CUT}.items():
+        made[name] = tmp_path / f"{name}.sse"
+        made[name].write_bytes(body)
+    made["missing"] = tmp_path / "missing.sse"
+    made["folder"] = tmp_path
+    return made
+
+
+# demo
+
+
+def test_the_bundled_stream_is_what_it_claims_to_be() -> None:
+    lines = sample().split(b"\n")
+    payloads = [json.loads(line[6:]) for line in lines if line.startswith(b"data: {")]
+    deltas = [d for p in payloads for c in p["choices"] for d in c["delta"].get("tool_calls", ())]
+    assert len(deltas) == DELTAS == 231
+    assert {delta["id"] for delta in deltas} == {CALL_ID}
+    assert [delta["function"]["name"] for delta in deltas] == [NAME, *[""] * 230]
+    assert any(line.startswith(b":") for line in lines)
+    assert lines[-3:] == [b"data: [DONE]", b"", b""]
+
+
+def test_demo(backend: str) -> None:
+    done = streamweld(backend, "demo")
+    assert done.returncode == 0
+    for said in (
+        "231 tool calls, 230 of them without a name",
+        "1 tool call, 1 to run",
+        f"{NAME}  id {CALL_ID}  complete",
+        "language: python",
+        "def primes(limit):",
+        "args_replay_dropped",
+        CODES["finish_contradicts"].text,
+        f"backend     {backend}, ",
+        "events per second",
+    ):
+        assert said in done.stdout, said
+    assert "\x1b" not in done.stdout
+
+
+def test_demo_as_json(backend: str) -> None:
+    (line,) = in_lines(streamweld(backend, "demo", "--json").stdout)
+    assert (line["backend"], line["naive_calls"], line["completeness"]) == (backend, 231, "complete")
+    (made,) = line["calls"]
+    assert (made["name"], made["call_id"], made["arguments"], made["state"]) == (NAME, CALL_ID, ARGUMENTS, "complete")
+    assert line["events_per_second"] > 0
+
+
+def test_demo_raw_can_be_inspected(backend: str) -> None:
+    raw = streamweld(backend, "demo", "--raw").stdout
+    assert raw.encode() == sample()
+    done = streamweld(backend, "inspect", "--json", "-", stdin=raw.encode())
+    (line,) = in_lines(done.stdout)
+    assert (line["file"], line["text"], line["findings"]) == ("-", TEXT, ["args_replay_dropped"])
+
+
+# inspect
+
+
+def test_inspect_as_json(backend: str, files: dict[str, Path]) -> None:
+    done = streamweld(backend, "inspect", "--json", files["clean"], files["finding"], files["cut"])
+    assert (done.returncode, done.stderr) == (1, "")
+    clean, finding, cut = in_lines(done.stdout)
+    assert clean == {
+        "file": str(files["clean"]),
+        "bytes": len(CLEAN),
+        "dialect": "chat",
+        "id": None,
+        "model": None,
+        "completeness": "complete",
+        "finish_reason": "stop",
+        "raw_finish_reason": "stop",
+        "text": "Hello",
+        "reasoning": "",
+        "refusal": "",
+        "tool_calls": [],
+        "usage": None,
+        "choices": 1,
+        "findings": [],
+        "diagnostics": [],
+        "diagnostics_dropped": 0,
+        "error": None,
+    }
+    assert finding["findings"]
+    assert {d["code"] for d in finding["diagnostics"] if d["severity"] != "info"} == set(finding["findings"])
+    assert all(
+        isinstance(d["byte_offset"], int) and isinstance(d["event_ordinal"], int) for d in finding["diagnostics"]
+    )
+    assert [c["dispatchable"] for c in finding["tool_calls"]] == [True] * len(finding["tool_calls"])
+    assert (cut["completeness"], cut["findings"]) == ("truncated", ["truncated"])
+    assert (cut["error"]["error"], cut["error"]["where"]) == ("TruncatedStream", "mid_arguments")
+    assert [(c["state"], c["dispatchable"]) for c in cut["tool_calls"]] == [("incomplete", False)]
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (["clean"], 0),
+        (["clean", "clean"], 0),
+        (["finding"], 1),
+        (["clean", "cut"], 1),
+        (["missing"], 3),
+        (["folder"], 3),
+        (["missing", "finding"], 3),
+        (["clean", "missing"], 3),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--json",), ("-v",)])
+def test_exit_codes(files: dict[str, Path], names: list[str], code: int, options: tuple[str, ...]) -> None:
+    done = streamweld("auto", "inspect", *options, *[files[name] for name in names])
+    assert done.returncode == code
+    readable = [name for name in names if name not in ("missing", "folder")]
+    for name in names:
+        assert (str(files[name]) in done.stderr) == (name not in readable)
+    if options == ("--json",):
+        assert [line["file"] for line in in_lines(done.stdout)] == [str(files[name]) for name in readable]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["inspect"],
+        ["inspect", "--policy", "lenient", "x"],
+        ["inspect", "--dialect", "klingon", "x"],
+        ["inspect", "--nonsense", "x"],
+        ["nonsense"],
+        ["demo", "more"],
+        ["bench", "--rounds", "0"],
+    ],
+)
+def test_usage(args: list[str]) -> None:
+    done = streamweld("auto", *args)
+    assert done.returncode == 2
+    assert "Usage: " in done.stderr
+
+
+def test_inspect_policies(files: dict[str, Path]) -> None:
+    (line,) = in_lines(streamweld("auto", "inspect", "--json", "--policy", "salvage", files["cut"]).stdout)
+    assert (line["error"], line["findings"]) == (None, ["truncated"])
+    done = streamweld("auto", "inspect", "--json", "--policy", "strict", files["finding"])
+    (line,) = in_lines(done.stdout)
+    assert line["error"]["policy"] == "strict"
+    assert line["findings"] == [line["error"]["rule"]]
+    assert done.returncode == 1
+
+
+def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
+    done = streamweld(backend, "inspect", files["clean"])
+    for said in (str(files["clean"]), "dialect", "chat", "Hello", "complete", "clean: no finding"):
+        assert said in done.stdout
+    cut = streamweld(backend, "inspect", files["cut"]).stdout
+    for said in ("truncated", "call_1", "incomplete", '{"a":', "the stream was cut"):
+        assert said in cut
+    assert "clean" not in cut
+    many = streamweld(backend, "inspect", files["clean"], files["finding"], files["cut"]).stdout
+    for said in ("3 streams, 1 without a finding", "truncated", "completeness"):
+        assert said in many
+    usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    told = streamweld(backend, "inspect", "-", stdin=text("a") + chunk({}, "eos", usage=usage) + DONE).stdout
+    assert "input 3, output 4, total 7" in told
+    assert "stop (sent: eos)" in told
+
+
+def test_nothing_moves_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / f"evil{EVIL.replace('/', '')}.sse"
+    body = text(f"a{EVIL}\nb") + call(0, f"id{EVIL}", f"name{EVIL}", json.dumps({"k": EVIL})) + end(f"reason{EVIL}")
+    file.write_bytes(body)
+    error = tmp_path / "error.sse"
+    error.write_bytes(text("a") + event({"error": {"message": EVIL, "code": EVIL}}))
+    for args in ((file,), (error,), (file, error), ("-v", file, error), ("--json", file, error), (f"{file}/x",)):
+        done = streamweld("auto", "inspect", *args)
+        shown = done.stdout + done.stderr
+        assert shown
+        bad = [char for char in shown if not char.isprintable() and char != "\n"]
+        assert bad == [], args
+        assert "[bold]" in shown
+
+
+def test_a_terminal_that_is_not_utf8(files: dict[str, Path]) -> None:
+    files["clean"].write_bytes(text("Größe → 日本") + end("stop"))
+    done = subprocess.run(
+        [sys.executable, "-m", "streamweld", "inspect", files["clean"]],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert b"\\u2192" in done.stdout
+
+
+def test_the_progress_bar_is_for_people(files: dict[str, Path]) -> None:
+    """On standard error, only where that is a terminal and there are many files."""
+
+    def seen(*args: str | os.PathLike[str]) -> bytes:
+        master, slave = pty.openpty()
+        done = subprocess.run(
+            [sys.executable, "-m", "streamweld", "inspect", "--json", *args],
+            stdout=subprocess.PIPE,
+            stderr=slave,
+            env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+            check=False,
+        )
+        os.close(slave)
+        out = b""
+        try:
+            while piece := os.read(master, 65536):
+                out += piece
+        except OSError:  # the end of a terminal
+            pass
+        finally:
+            os.close(master)
+        assert len(in_lines(done.stdout.decode())) == len(args)
+        return out
+
+    assert b"inspect" in seen(*[files["clean"]] * 5)
+    assert seen(files["clean"]) == b""
+
+
+def test_bench(backend: str) -> None:
+    lines = in_lines(streamweld(backend, "bench", "--json", "--rounds", "2").stdout)
+    readers = {line["reader"] for line in lines}
+    assert {"native, events", "native, response only", "pure, events", "pure, response only"} < readers
+    assert {line["shape"] for line in lines} == {"text", "tool call"}
+    for line in lines:
+        assert line["microseconds_per_chunk"] > 0
+        assert {"streamweld", "python", "machine", "processor"} <= line.keys()
+        if "floor" in line["reader"]:
+            assert line["times_the_floor"] == 1
+    shown = streamweld(backend, "bench", "--rounds", "2").stdout
+    assert "MB/s" in shown
+
+
+def test_bench_times_nothing_that_is_wrong() -> None:
+    bench = importlib.import_module("streamweld.cli.bench")
+    shape = bench.Shape("wrong", sample(), "another text", [])
+    with pytest.raises(click.ClickException, match="nothing was timed"):
+        bench._measure(shape, ["pure"], 1)
+
+
+# the entry
+
+
+def test_help_and_version(backend: str) -> None:
+    shown = streamweld(backend, "--help").stdout
+    for said in ("demo", "inspect", "bench", "Exit codes"):
+        assert said in shown
+    for command in ("demo", "inspect", "bench"):
+        done = streamweld(backend, command, "-h")
+        assert done.returncode == 0
+        assert "--json" in done.stdout
+    version = streamweld(backend, "--version").stdout
+    assert version.startswith("streamweld ")
+    assert f"backend {backend}" in version
+
+
+@pytest.mark.parametrize("missing", [["click"], ["rich"], ["click", "rich"]])
+def test_without_the_extra(missing: list[str]) -> None:
+    code = f"import sys; sys.modules.update({dict.fromkeys(missing)!r}); from streamweld.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        f"streamweld: the command line needs {' and '.join(missing)}: pip install 'streamweld[cli]'"
+    ]
+
+
+def test_a_backend_that_does_not_exist() -> None:
+    """Told at import, so as a traceback whose last line says it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "streamweld", "demo"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"STREAMWELD_BACKEND": "fast"},
+        check=False,
+    )
+    assert done.returncode != 0
+    last = done.stderr.splitlines()[-1]
+    assert last == "streamweld.errors.UsageError: STREAMWELD_BACKEND='fast': it must be auto, native or pure"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from streamweld.errors import StreamError, TruncatedStream
+from streamweld.errors import NotAnEventStream, StreamError, TruncatedStream
 from streamweld.events import TextDelta
 
 from tests.backends import make_parser
@@ -74,14 +74,17 @@ def wrong_with_cut(outcome: Outcome, whole: Outcome, step: Step | None, kept: st
         wanted = {"truncated"}
     if response.completeness not in wanted:
         return f"completeness {response.completeness}, not {wanted}"
-    if (type(error) is TruncatedStream) != (wanted == {"truncated"}):
+    reported = type(error) is TruncatedStream or (step is None and type(error) is NotAnEventStream)
+    if reported != (wanted == {"truncated"}):
         return f"raised {error!r}"
     if error is not None and error.partial != response:
         return "exc.partial is not the response"
-    for key in ("text", "reasoning", "refusal"):
-        if not getattr(whole.response, key).startswith(getattr(response, key)):
-            return f"{key} is no prefix"
-    if not response.text.startswith(kept):
+    uncut = {choice.index: choice for choice in whole.response.choices}
+    for choice in response.choices:
+        for key in ("text", "reasoning", "refusal"):
+            if not getattr(uncut[choice.index], key).startswith(getattr(choice, key)):
+                return f"{key} of choice {choice.index} is no prefix"
+    if not "".join(choice.text for choice in response.choices if choice.index == 0).startswith(kept):
         return "text before the cut is lost"
     truth = identities(whole.response)
     for choice in response.choices:
@@ -97,7 +100,7 @@ def wrong_with_cut(outcome: Outcome, whole: Outcome, step: Step | None, kept: st
 
 
 def delivered(backend: str, body: bytes) -> list[tuple[int, str]]:
-    """Of the uncut stream: (bytes fed, text of the lowest choice so far) after each line."""
+    """Of the uncut stream: (bytes fed, text of choice 0 so far) after each line."""
     parser = make_parser(backend)
     at, text, out = 0, "", [(0, "")]
     try:

@@ -57,7 +57,6 @@ RUST_CORE_LAYERS = (
     "json.scan",
     "json",
     "config fault delta event",
-    "diag",
     "sse.*",
     "sse out",
     "assemble.*",

@@ -1,4 +1,4 @@
-"""What the package promises outside its code: lock files in step, nothing from an odd place, workflows pinned."""
+"""What the package promises outside its code: lock files in step, no private mirror, workflows pinned."""
 
 import re
 import tomllib
@@ -36,9 +36,15 @@ def test_uv_lock_is_in_step_with_pyproject() -> None:
 
 
 @pytest.mark.parametrize("name", ["uv.lock", "Cargo.lock"])
-def test_locks_name_only_the_public_registries(name: str) -> None:
-    hosts = set(re.findall(r"https?://([^/\"]+)/", (ROOT / name).read_text("utf-8")))
-    assert hosts <= {"pypi.org", "files.pythonhosted.org", "github.com"}
+def test_locks_name_no_private_mirror(name: str) -> None:
+    """One registry, by a public name: no address, port, credentials or one-word host of somebody's own network."""
+    text = (ROOT / name).read_text("utf-8")
+    assert len(set(re.findall(r'registry ?[=+] ?"?(https?://[^"]+)"', text))) == 1
+    hosts = set(re.findall(r"\w+://([^/\"]+)/", text))
+    odd = [
+        host for host in hosts if not re.fullmatch(r"[a-z]+(\.[a-z]+)+", host) or host.endswith((".local", ".internal"))
+    ]
+    assert odd == []
 
 
 def test_a_plain_install_needs_orjson_and_nothing_else() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -55,6 +55,20 @@ def backend(request: pytest.FixtureRequest) -> str:
 def full() -> bool:
     """True where slow suites run their full counts (STREAMWELD_FULL=1, `make test-all`)."""
     return FULL
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist tells what it ran."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output.update(tested=sorted(_tested), ran=sorted(RAN))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    output = getattr(node, "workeroutput", {})
+    _tested.update(output.get("tested", ()))
+    RAN.update(output.get("ran", ()))
 
 
 @pytest.hookimpl(trylast=True)

@@ -6,7 +6,15 @@ import threading
 from typing import Any
 
 import pytest
-from streamweld.errors import ChunkDecodeError, LimitExceeded, NotAnEventStream, ParserBusy, TruncatedStream, UsageError
+from streamweld.errors import (
+    ChunkDecodeError,
+    LimitExceeded,
+    NotAnEventStream,
+    ParserBusy,
+    TruncatedStream,
+    UpstreamError,
+    UsageError,
+)
 
 from tests.backends import make_parser
 from tests.expect import calm, raised, said
@@ -166,6 +174,7 @@ class TestEnd:
         [
             (b"", "empty"),
             (b": c\n\nevent: x\nid: 5\n\n", "empty"),
+            (b"data:\n\nevent: ping\ndata: {}\n\ndata: null\n\n", "empty"),
             (b"da", "mid_event"),
             (b'{"choices":[{"mess', "mid_event"),
             (HE + b"data: {", "mid_event"),
@@ -193,7 +202,7 @@ class TestEnd:
     def test_other_bodies_are_told_from_their_beginning(self, backend: str) -> None:
         page = b"\xef\xbb\xbf<html>\n<p>502</p>\n\n<hr>\n" + b"x" * 600
         plain = b"Internal Server Error\n" * 40
-        for body in (page, plain, b"event: x\nGateway timeout\n"):
+        for body in (page, plain, b"event: x\nGateway timeout\n", b"data:\n\n" + page[3:]):
             outcome = read(backend, [body])
             error = raised(outcome, NotAnEventStream, "not_an_event_stream", 0, 0)
             assert body.startswith(error.body_head)
@@ -206,3 +215,9 @@ class TestEnd:
         calm(outcome := read(backend, [HE, Y, DONE, event({"choices": [], "cost": "0"}), DONE], {"policy": "strict"}))
         assert outcome.events[-1].raw == b'{"choices":[],"cost":"0"}'
         said(read(backend, [Y, DONE, HE, HE]), "data_after_done", len(Y + DONE), 2)
+
+    def test_an_error_event_need_not_be_json(self, backend: str) -> None:
+        for policy in ("strict", "standard"):
+            outcome = read(backend, [HE, b"event: error\ndata: [500] died\n\n"], {"policy": policy})
+            error = raised(outcome, UpstreamError, "upstream_error", len(HE) + len(b"event: error\n"), 1)
+            assert (error.message, error.event_type) == ("[500] died", "error")

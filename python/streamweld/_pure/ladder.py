@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 WHITE = b" \t\n\r\x0c"
 MARKER = b"[DONE]"
 
+_FIELDS = (b"data", b"event", b"id", b"retry")
+_BOM = b"\xef\xbb\xbf"
+
 # A broken line can hold many beginnings of a tail; at most one of them reaches the end as one document.
 _TAIL_TRIES = 16
 
@@ -102,3 +105,17 @@ def _whole(text: bytes, max_depth: int | None) -> Payload | None:
         return parse(text, max_depth)
     except JsonFault:
         return None
+
+
+def is_foreign(head: bytes) -> bool:
+    """Whether a body without any payload holds lines that an event stream does not have."""
+    lines = head.removeprefix(_BOM).replace(b"\r", b"\n").split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        name, colon, _ = line.partition(b":")
+        if not line.strip() or line[:1] == b":" or name in _FIELDS:
+            continue
+        # The last line may be cut inside its field name.
+        if number == len(lines) and not colon and any(field.startswith(name) for field in _FIELDS):
+            continue
+        return True
+    return False

@@ -13,7 +13,7 @@ from streamweld._pure.assemble import Assembler
 from streamweld._pure.dialect import detect, seen
 from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.json_door import JsonFault, Payload, parse, replace_lone_surrogates
-from streamweld._pure.ladder import MARKER, WHITE, Climb, climb
+from streamweld._pure.ladder import MARKER, WHITE, Climb, climb, is_foreign
 from streamweld._pure.out import Out
 from streamweld._pure.sse import Frame, Framer, FramerLimit, Pending, Stray, as_bytes
 from streamweld._spec import DIALECTS
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 BODY_HEAD = 512  # bytes of a body that is no event stream
 
 _DECODERS = {"chat": ChatDecoder}
-_FIELDS = (b"data", b"event", b"id", b"retry")
 _KEEP_ALIVE: frozenset[str] = frozenset(DIALECTS["chat"]["keepalive_events"])
-_BOM = b"\xef\xbb\xbf"
 
 _T = TypeVar("_T")
 
@@ -58,6 +56,7 @@ class Parser:
         "_out",
         "_previous",
         "_said_after_done",
+        "_seen",
         "dialect",
     )
 
@@ -79,6 +78,7 @@ class Parser:
         self._ordinal = 0
         self._head = b""
         self._previous: bytes | None = None
+        self._seen = False  # a payload that is more than a heartbeat
         self._done = False
         self._said_after_done = False
         self._closed = False
@@ -185,12 +185,14 @@ class Parser:
     # Bytes to payloads
 
     def _read(self, data: bytes) -> None:
-        if self._ordinal == 0 and len(self._head) < BODY_HEAD:
-            self._head += data[: BODY_HEAD - len(self._head)]
         room = None if self._max_stream is None else self._max_stream - self._framer.total
         over = room is not None and len(data) > room
+        if over:
+            data = data[:room]
+        if not self._seen and len(self._head) < BODY_HEAD:
+            self._head += data[: BODY_HEAD - len(self._head)]
         try:
-            items = self._framer.feed(data[:room] if over else data)
+            items = self._framer.feed(data)
         except FramerLimit as hit:
             for item in hit.items:
                 self._item(item)
@@ -232,7 +234,7 @@ class Parser:
         if self._done:
             self._after_done(text, event)
             return
-        if stray and ordinal == 0 and text[:1] == b"<":
+        if stray and not self._seen and text[:1] == b"<":
             raise self._no_stream(self._head[: offset + len(data)])
         if self._drops_duplicates and text != MARKER:
             if data == self._previous:
@@ -241,6 +243,7 @@ class Parser:
             self._previous = data
         if self._word(text, stray=stray):
             return
+        first, self._seen = not self._seen, True
         try:
             payload = parse(text, self._max_depth)
         except JsonFault as fault:
@@ -248,7 +251,7 @@ class Parser:
             return
         if "\ufffd" in payload.text:
             self._check_utf8(text)
-        self._document(payload, event, stray=stray, first=ordinal == 0)
+        self._document(payload, event, stray=stray, first=first)
 
     def _check_utf8(self, text: bytes) -> None:
         try:
@@ -279,6 +282,9 @@ class Parser:
         if fault.reason == "too_deep" and self._max_depth is not None:
             raise out.limit("max_json_depth", self._max_depth)
         found = climb(text, self._max_depth, ChatDecoder.is_of_use) if self._ladder else None
+        if event == "error" and (found is None or found.rung == "none"):
+            self._complain(text)
+            return
         if found is None or found.rung == "none":
             if out.action("malformed_json") == "raise":
                 raise out.fault("ChunkDecodeError", "malformed_json", pos=fault.pos + _leading(out.payload))
@@ -287,7 +293,7 @@ class Parser:
         if stray:
             out.diagnose("stray_payload")
         if found.rung == "text":
-            (self._decoder or self._speak_of_errors()).text(text.decode("utf-8", "replace"))
+            self._complain(text)
             return
         self._climbed(found, event)
 
@@ -338,7 +344,7 @@ class Parser:
 
     def _finish(self) -> None:
         """The terminal marker, or what stands for it."""
-        self._done = True
+        self._done = self._seen = True
         if self._decoder is not None:
             self._decoder.flush()
         self._assembler.done()
@@ -352,9 +358,10 @@ class Parser:
             raise self._out.fault("UnknownDialect", "unknown_dialect", dialect or "", seen=tuple(names))
         return self._speak(dialect)
 
-    def _speak_of_errors(self) -> ChatDecoder:
-        """For a plain-text error before any dialect was seen: that tells no dialect."""
-        return ChatDecoder(self._config, self._assembler, self._out)
+    def _complain(self, text: bytes) -> None:
+        """An error in plain words; before any dialect was seen it tells none."""
+        decoder = self._decoder or ChatDecoder(self._config, self._assembler, self._out)
+        decoder.text(text.decode("utf-8", "replace"))
 
     def _speak(self, dialect: str) -> ChatDecoder:
         self.dialect = dialect
@@ -367,12 +374,12 @@ class Parser:
         pending = self._framer.finish()
         rest: Rest = "nothing" if pending is None else self._last(pending)
         begun = pending is not None and bool(pending.data or pending.stray)
-        if self._ordinal == 0 and not begun and _is_foreign(self._head):
+        if not self._seen and not begun and is_foreign(self._head):
             raise self._no_stream(self._head)
         self._place(self._framer.total, self._ordinal)
         if self._decoder is not None:
             self._decoder.flush()
-        self._assembler.end("empty" if self._ordinal == 0 and rest == "nothing" else rest)
+        self._assembler.end("empty" if not self._seen and rest == "nothing" else rest)
 
     def _last(self, pending: Pending) -> Rest:
         """What the input ends inside of. An unfinished event that is whole is used, and leaves nothing."""
@@ -390,7 +397,7 @@ class Parser:
         text = data.strip(WHITE)
         if not text or text[:1] == b":" or event in _KEEP_ALIVE:
             return True
-        if stray and text[:1] == b"<" and self._ordinal == 0:
+        if stray and text[:1] == b"<" and not self._seen:
             raise self._no_stream(self._head)
         if text != MARKER and not self._done and not self._is_whole(text):
             return False
@@ -419,20 +426,6 @@ class Parser:
         return self._out.fault(
             "NotAnEventStream", "not_an_event_stream", body_head=head, content_type=self._content_type, raw=head
         )
-
-
-def _is_foreign(head: bytes) -> bool:
-    """Whether a body without any payload holds lines that an event stream does not have."""
-    lines = head.removeprefix(_BOM).replace(b"\r", b"\n").split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        name, colon, _ = line.partition(b":")
-        if not line.strip() or line[:1] == b":" or name in _FIELDS:
-            continue
-        # The last line may be cut inside its field name.
-        if number == len(lines) and not colon and any(field.startswith(name) for field in _FIELDS):
-            continue
-        return True
-    return False
 
 
 def _is_note(text: bytes, max_depth: int | None) -> bool:

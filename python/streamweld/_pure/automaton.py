@@ -128,10 +128,24 @@ class Automaton:
                 at = self._end_run(data[at], at)
             elif state == _KEY or state == _FIRST_KEY:  # noqa: SIM109 (a set is slower, in the hottest loop)
                 whole = _MEMBER.match(data, at)
-                at = self._key(data, at) if whole is None else self._land(data, whole.end())
+                if whole is None:
+                    at = self._key(data, at)
+                else:
+                    at = whole.end()
+                    if data[at - 1] == _COMMA:
+                        self._state = _KEY
+                        continue
+                    self._land(data[at - 1], at)
             elif state <= _FIRST and self._stack & 1 == 0 and self.depth:
                 whole = _ELEMENT.match(data, at)
-                at = self._value(data, at) if whole is None else self._land(data, whole.end())
+                if whole is None:
+                    at = self._value(data, at)
+                else:
+                    at = whole.end()
+                    if data[at - 1] == _COMMA:
+                        self._state = _VALUE
+                        continue
+                    self._land(data[at - 1], at)
             else:
                 at = self._step(state, data, at)
             if self._state == _BROKEN:
@@ -144,6 +158,8 @@ class Automaton:
     # breaks, the state says so.
 
     def _step(self, state: int, data: bytes, at: int) -> int:
+        if _COLON <= state <= _END:
+            return self._between(state, data, at)
         if state <= _FIRST:
             return self._value(data, at)
         if state >= _MINUS:
@@ -154,8 +170,9 @@ class Automaton:
             return self._after_high(data, at)
         if state == _ESCAPE:
             return self._escape(data, at)
-        if state == _HEX:
-            return self._hex_digits(data, at)
+        return self._hex_digits(data, at)
+
+    def _between(self, state: int, data: bytes, at: int) -> int:
         at = _skip(_SPACE, data, at)
         if at == len(data):
             return at
@@ -170,18 +187,14 @@ class Automaton:
             self._break("syntax", at)
         return at + 1
 
-    def _land(self, data: bytes, at: int) -> int:
-        """Behind a whole member or element, whose last byte says what comes next."""
-        byte = data[at - 1]
-        if byte == _COMMA:
-            self._state = _KEY if self._stack & 1 else _VALUE
-        elif byte == _OPEN_OBJECT:
+    def _land(self, byte: int, at: int) -> None:
+        """Behind a whole last member or element, or behind the bracket that opens one."""
+        if byte == _OPEN_OBJECT:
             self._push(True, at - 1)
         elif byte == _OPEN_ARRAY:
             self._push(False, at - 1)
         else:
             self._pop()
-        return at
 
     def _key(self, data: bytes, at: int) -> int:
         at = _skip(_SPACE, data, at)
@@ -218,7 +231,7 @@ class Automaton:
             self._literal = _WORDS[byte]
             self._state = _LITERAL
         elif kind == "number":
-            self._number = Numeral(negative=byte == _MINUS_SIGN)
+            self._number = _NEGATIVE if byte == _MINUS_SIGN else _NO_NUMBER
             self._state = _MINUS if byte == _MINUS_SIGN else _ZERO if byte == _ZERO_SIGN else _INTEGER
             if self._state == _INTEGER:
                 return at  # the digits are counted where all are
@@ -310,7 +323,7 @@ class Automaton:
                 return self._take_digits(state, data[at:stop], stop)
         byte = data[at]
         if state == _E and byte in b"+-":
-            self._number = self._number._replace(exponent_negative=byte == _MINUS_SIGN)
+            self._number = self._number.with_exponent_sign(negative=byte == _MINUS_SIGN)
             self._state = _E_SIGN
             return at + 1
         if state not in _NUMBER_CAN_END:
@@ -409,3 +422,4 @@ _MEMBER: Final = re.compile(
 _ELEMENT: Final = re.compile(rb"[ \t\n\r]*(?:[{\[]|" + _SCALAR + rb"[ \t\n\r]*[,\]])")
 
 _NO_NUMBER: Final = Numeral()
+_NEGATIVE: Final = Numeral(negative=True)

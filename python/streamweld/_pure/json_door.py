@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld._pure.automaton import MAX_DEPTH, examine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 Path = tuple[str | int, ...]
+Span = tuple[int, int]
 
 
 class JsonFault(ValueError):
@@ -55,49 +56,46 @@ class BigInteger:
 class Payload:
     """One parsed payload. In `value`, strings keep surrogates that were escaped without their pair."""
 
-    __slots__ = ("duplicates", "overflow", "text", "value")
+    __slots__ = ("_spans", "duplicates", "overflow", "text", "value")
 
     def __init__(self, text: str, value: Any, overflow: bool = False, duplicates: tuple[Path, ...] = ()) -> None:
         self.text = text
         self.value = value
         self.overflow = overflow  # there is a BigInteger in it
         self.duplicates = duplicates  # the path of each repeated key, itself last; of its members the last one won
+        self._spans: dict[Path, dict[str | int, Span]] = {}  # of the containers that were asked about
 
     def raw(self, *path: str | int) -> str | None:
         """The text of the member at `path` as sent, or None. Of a repeated key it is the last, as in `value`."""
-        at = self._find(path)
-        return None if at is None else self.text[at : value_end(self.text, at)]
+        span = self._span(path)
+        return None if span is None else self.text[span[0] : span[1]]
 
     def members(self, *path: str | int) -> dict[str, str]:
-        """key -> text as sent, of every member of the object at `path` in wire order; {} if no object is there."""
-        at = self._find(path)
-        if at is None or self.text[at] != "{":
-            return {}
-        found: dict[str, str] = {}
-        for key, start, end in _object_spans(self.text, at):
-            found.pop(key, None)  # a repeated key stands where its last value stands
-            found[key] = self.text[start:end]
-        return found
+        """key -> text as sent, of every member of the object at `path` in wire order; {} if no object is there.
+
+        A repeated key stands where its last value stands.
+        """
+        text = self.text
+        return {key: text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, str)}
 
     def elements(self, *path: str | int) -> list[str]:
         """The text as sent of every element of the array at `path`; [] if no array is there."""
-        at = self._find(path)
-        if at is None or self.text[at] != "[":
-            return []
-        return [self.text[start:end] for start, end in _array_spans(self.text, at)]
-
-    def _find(self, path: Path) -> int | None:
         text = self.text
-        at = _skip_space(text, 0)
-        for step in path:
-            if isinstance(step, str):
-                starts = [start for key, start, _ in _object_spans(text, at) if key == step] if text[at] == "{" else []
-            else:
-                starts = [start for start, _ in _array_spans(text, at)][step : step + 1] if text[at] == "[" else []
-            if not starts:
-                return None
-            at = starts[-1]
-        return at
+        return [text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, int)]
+
+    def _span(self, path: Path) -> Span | None:
+        if path:
+            return self._inside(path[:-1]).get(path[-1])
+        start = _skip_space(self.text, 0)
+        return start, value_end(self.text, start)
+
+    def _inside(self, path: Path) -> dict[str | int, Span]:
+        """The spans of the members or elements at `path`, found once."""
+        known = self._spans.get(path)
+        if known is None:
+            span = self._span(path) if path else (_skip_space(self.text, 0), 0)
+            known = self._spans[path] = {} if span is None else _spans(self.text, span[0])
+        return known
 
 
 def parse(data: bytes | str, max_depth: int | None = None) -> Payload:
@@ -278,26 +276,33 @@ def value_end(text: str, at: int) -> int:
             return at
 
 
-def _object_spans(text: str, at: int) -> Iterator[tuple[str, int, int]]:
-    """key, start and end of the value, of each member of the object at `at`."""
+def _spans(text: str, at: int) -> dict[str | int, Span]:
+    """Where the members of the object at `at`, or the elements of the array, start and end; {} for another value."""
+    found: dict[str | int, Span] = {}
+    sign = text[at]
+    if sign not in "{[":
+        return found
     at = _skip_space(text, at + 1)
-    while text[at] != "}":
-        key, start = _key(text, at)
-        end = value_end(text, start)
-        yield key, start, end
+    key: str | int
+    count = 0
+    while text[at] not in "}]":
+        member = _PLAIN_MEMBER.match(text, at) if sign == "{" else None
+        if member is not None:
+            key = member[1]
+            start, end = member.span(2)
+        else:
+            if sign == "{":
+                key, start = _key(text, at)
+            else:
+                key, start = count, at
+                count += 1
+            end = value_end(text, start)
+        found.pop(key, None)  # a repeated key stands where its last value stands
+        found[key] = start, end
         at = _skip_space(text, end)
         if text[at] == ",":
             at = _skip_space(text, at + 1)
-
-
-def _array_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
-    at = _skip_space(text, at + 1)
-    while text[at] != "]":
-        end = value_end(text, at)
-        yield at, end
-        at = _skip_space(text, end)
-        if text[at] == ",":
-            at = _skip_space(text, at + 1)
+    return found
 
 
 def _take(pattern: re.Pattern[str], text: str, at: int) -> str:
@@ -334,6 +339,7 @@ _BLANK: Final = frozenset(" \t\n\r")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
+_PLAIN_MEMBER: Final = re.compile(r'"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)')
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")

@@ -17,14 +17,17 @@ class Numeral(NamedTuple):
 
     def with_integer(self, digits: bytes) -> Numeral:
         significant = self.significant + digits[: _SIGNIFICANT - len(self.significant)]
-        return self._replace(integer_digits=self.integer_digits + len(digits), significant=significant)
+        return Numeral(self.negative, self.integer_digits + len(digits), significant)
 
     def with_fraction(self, digits: bytes) -> Numeral:
         zeros = 0
         if not self.significant:
             zeros = len(digits) - len(digits.lstrip(b"0"))
         significant = self.significant + digits[zeros : zeros + _SIGNIFICANT - len(self.significant)]
-        return self._replace(leading_zeros=self.leading_zeros + zeros, significant=significant)
+        return Numeral(self.negative, self.integer_digits, significant, self.leading_zeros + zeros)
+
+    def with_exponent_sign(self, *, negative: bool) -> Numeral:
+        return self._replace(exponent_negative=negative)
 
     def with_exponent(self, digits: bytes) -> Numeral:
         if self.exponent == 0:

@@ -3,11 +3,12 @@
 //! The rungs are tried only where the data is not JSON, and not under a strict policy. Between framing and decoding:
 //! knows lines and documents, nothing of what is in them. Linear: each byte is read a fixed number of times.
 
+use crate::dialect::chat::is_of_use;
 use crate::dialect::chat::read::{self, Document};
 use crate::json::{Problem, ScanError};
 
 /// How many places are tried at which a second document may have been glued to a broken one.
-const TAILS: usize = 8;
+const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
 
@@ -29,9 +30,17 @@ pub(crate) enum Found<'t> {
     Broken(ScanError),
 }
 
+fn is_white(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
+}
+
 /// Without the white space of ASCII around it.
 pub(crate) fn trim(text: &str) -> &str {
-    text.trim_matches(|c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}'))
+    text.trim_matches(is_white)
+}
+
+pub(crate) fn trim_start(text: &str) -> &str {
+    text.trim_start_matches(is_white)
 }
 
 /// What a trimmed payload is. `lenient` allows the rungs.
@@ -47,15 +56,15 @@ pub(crate) fn climb(text: &str, max_depth: Option<u64>, lenient: bool) -> Found<
         Ok(document) => return Found::Document(document),
         Err(fault) => fault,
     };
-    if !lenient || fault.problem == Problem::TooDeep {
+    if !lenient || (fault.problem == Problem::TooDeep && max_depth.is_some()) {
         return Found::Broken(fault);
     }
     if let Some((lines, count)) = lines(text, max_depth) {
         return Found::Lines(lines, count);
     }
     if text.contains('\n') {
-        let joined = text.replace(['\n', '\r'], "");
-        if read::document(&joined, max_depth).is_ok() {
+        let joined = text.replace('\n', "");
+        if whole(&joined, max_depth).is_some() {
             return Found::Joined(joined);
         }
     }
@@ -70,40 +79,63 @@ pub(crate) fn climb(text: &str, max_depth: Option<u64>, lenient: bool) -> Found<
     }
 }
 
-/// The lines, if each of several is whole, and how many of them are documents.
+/// The lines, if every one is a whole document, the marker, null or a comment, and how many are documents.
 fn lines(text: &str, max_depth: Option<u64>) -> Option<(Vec<&str>, usize)> {
+    if !text.contains('\n') {
+        return None;
+    }
     let mut out = Vec::new();
     let mut documents = 0;
-    for line in text.split('\n').map(trim).filter(|line| !line.is_empty()) {
-        if line != MARKER && !line.starts_with(':') {
-            read::document(line, max_depth).ok()?;
+    for line in text
+        .split('\n')
+        .map(trim)
+        .filter(|line| !line.is_empty() && !line.starts_with(':'))
+    {
+        if line != MARKER && line != "null" {
+            whole(line, max_depth)?;
             documents += 1;
         }
         out.push(line);
     }
-    (out.len() > 1 && documents > 0).then_some((out, documents))
+    (documents > 0).then_some((out, documents))
 }
 
-/// Whole documents behind a broken one: the lines after it, or what stands after `data:` within a line.
+/// Whole documents behind a broken one that are of use: later lines, and what follows a `data:` inside a line.
 fn tails(text: &str, max_depth: Option<u64>) -> Vec<&str> {
-    let whole = |text: &&str| text.starts_with('{') && read::document(text, max_depth).is_ok();
-    let lines = text.split('\n').map(trim);
-    let behind: Vec<&str> = lines
-        .skip_while(|line| whole(line) || line.is_empty())
-        .filter(whole)
-        .collect();
-    if !behind.is_empty() {
-        return behind;
+    let mut out = Vec::new();
+    let mut broken = false;
+    for line in text.split('\n').map(trim) {
+        let mut found = whole(line, max_depth).map(|document| (line, document));
+        if found.is_none() {
+            found = glued(line, max_depth);
+            broken = true;
+        }
+        out.extend(
+            found
+                .filter(|(_, document)| broken && is_of_use(document))
+                .map(|(line, _)| line),
+        );
     }
-    let glued = text.match_indices("data:").filter_map(|(at, name)| {
-        let tail = trim(text.get(at + name.len()..)?);
-        tail.starts_with('{').then_some(tail)
-    });
-    glued
+    out
+}
+
+/// The document behind the last `data:` of a line behind which there is one.
+fn glued(line: &str, max_depth: Option<u64>) -> Option<(&str, Document<'_>)> {
+    line.rmatch_indices("data:")
         .take(TAILS)
-        .find(|tail| read::document(tail, max_depth).is_ok())
-        .into_iter()
-        .collect()
+        .filter(|(at, _)| *at > 0)
+        .find_map(|(at, name)| {
+            let tail = line.get(at + name.len()..)?.trim_start_matches(' ');
+            Some((tail, whole(tail, max_depth)?))
+        })
+}
+
+/// The document that a text is, if it is an object or an array.
+fn whole(text: &str, max_depth: Option<u64>) -> Option<Document<'_>> {
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    read::document(text, max_depth).ok()
 }
 
 #[cfg(test)]
@@ -135,10 +167,10 @@ mod tests {
             rung("{\"a\":\"x\ny\"}"),
             "joined(\"{\\\"a\\\":\\\"xy\\\"}\")"
         );
-        assert_eq!(rung("{\"a\":\"x\n{\"b\":1}"), "tail {\"b\":1}");
+        assert_eq!(rung("{\"a\":\"x\n{\"usage\":1}"), "tail {\"usage\":1}");
         assert_eq!(
-            rung("{\"a\":\"x data: {\"b\":\"data: y\"}"),
-            "tail {\"b\":\"data: y\"}"
+            rung("{\"a\":\"x data: {\"error\":\"data: y\"}"),
+            "tail {\"error\":\"data: y\"}"
         );
         assert_eq!(rung("error: died"), "text");
         assert!(rung("{}{}").starts_with("broken"));

@@ -3,26 +3,46 @@
 //! Holds what the stages share (the place of the payload at hand, the policy, what was seen so far) and decides what a
 //! payload is good for. Every fault gets its place here; after a fault or the end nothing is taken any more.
 
+use std::borrow::Cow;
 use std::mem;
+use std::sync::LazyLock;
+
+use serde_json::Value;
 
 use crate::assemble::Assembler;
 use crate::config::Config;
 use crate::delta::{Completeness, Rest};
 use crate::dialect::chat::read::{self, Document};
-use crate::dialect::chat::{Chat, Payload, Wire, complain_in_text, is_body};
+use crate::dialect::chat::{Chat, Payload, Wire, is_body, is_note, unknown};
 use crate::dialect::{Dialect, detect};
 use crate::event::Sink;
-use crate::fault::Fault;
-use crate::json::{Kind, Problem, ScanError};
-use crate::ladder::{Found, MARKER, climb, trim};
+use crate::fault::{Extra, Fault};
+use crate::json::{Problem, ScanError};
+use crate::ladder::{Found, MARKER, climb, trim, trim_start};
 use crate::limits::LimitName;
 use crate::out::{Diagnostic, Ledger, Out};
-use crate::policy::{Action, Base, DuplicatePayload};
-use crate::spec::Code;
+use crate::policy::{Base, DuplicatePayload};
+use crate::spec::{self, Code};
 use crate::sse::{Framer, Item, Pending, decode_utf8};
 
 /// How much of a body is kept until its first payload.
 const HEAD: usize = 512;
+
+/// The fields of an event stream.
+const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
+/// Events that say that there is nothing to say.
+static KEEP_ALIVE: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let names = spec::dialects()
+        .get("chat")
+        .and_then(|chat| chat.get("keepalive_events"));
+    names
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+});
 
 type Step = Result<(), Fault>;
 
@@ -44,16 +64,12 @@ struct Stage {
     assembler: Assembler,
     /// The first bytes of the body, until there is a payload.
     head: Vec<u8>,
-    /// A payload that is more than a heartbeat was seen.
-    seen: bool,
     /// The terminal marker was seen.
     done: bool,
     /// Data after the marker was reported.
     late: bool,
-    /// The whole answer came as one JSON body.
-    body: bool,
     /// The payload before, where equal ones are to be dropped.
-    last: Option<Vec<u8>>,
+    last: Option<Option<Vec<u8>>>,
     /// Payloads may be matched with known envelopes.
     swift: bool,
 }
@@ -86,11 +102,9 @@ impl Parser {
                 chat: Chat::new(&config, caching),
                 assembler: Assembler::new(&config),
                 head: Vec::new(),
-                seen: false,
                 done: false,
                 late: false,
-                body: false,
-                last: drops.then(Vec::new),
+                last: drops.then_some(None),
                 swift: false,
             },
             config,
@@ -116,7 +130,7 @@ impl Parser {
             usize::try_from(limit.saturating_sub(total)).unwrap_or(usize::MAX)
         });
         let taken = input.get(..room).unwrap_or(input);
-        if !stage.seen && stage.head.len() < HEAD {
+        if framer.ordinal() == 0 && stage.head.len() < HEAD {
             stage
                 .head
                 .extend(taken.iter().take(HEAD - stage.head.len()));
@@ -167,8 +181,13 @@ impl Parser {
         self.ledger.dropped()
     }
 
+    /// How far the answer can be trusted to be all of it; open until the end or a fault.
     pub fn completeness(&self) -> Completeness {
-        self.stage.assembler.completeness()
+        match self.stage.assembler.completeness() {
+            _ if !self.over => Completeness::Open,
+            Completeness::Open => Completeness::Truncated,
+            known => known,
+        }
     }
 
     /// The close events that rebuild the answer, with what is open as far as it came.
@@ -211,7 +230,7 @@ impl Stage {
         {
             return Err(Fault::limit(LimitName::max_events, limit));
         }
-        if self.swift && arrival.event.is_empty() {
+        if self.swift && !arrival.stray && matches!(arrival.event, b"" | b"message") {
             let mut wire = Wire {
                 assembler: &mut self.assembler,
                 out,
@@ -224,65 +243,77 @@ impl Stage {
     }
 
     fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
+        let event = arrival.event_name();
+        let event = event.as_deref();
+        if event.is_some_and(is_keep_alive) {
+            return Ok(());
+        }
         let (text, replaced) = decode_utf8(arrival.data);
         let text = trim(&text);
-        let event = String::from_utf8_lossy(arrival.event);
-        if text.is_empty() || matches!(event.as_ref(), "ping" | "keepalive") {
+        if text.is_empty() {
             return Ok(());
-        }
-        if self.done {
-            if !self.late && text != MARKER && !text.starts_with(':') {
-                self.late = true;
-                out.diagnose(Code::DATA_AFTER_DONE, None, "")?;
-            }
-            return Ok(());
-        }
-        if replaced {
-            out.diagnose(Code::INVALID_UTF8, None, "")?;
-        }
-        if arrival.stray && !self.seen && text.starts_with('<') {
-            return Err(self.no_event_stream(out));
-        }
-        let event = (!event.is_empty()).then_some(event.as_ref());
-        let lenient = out.config.policy.base != Base::Strict;
-        let depth = out.config.limits.max_json_depth;
-        let found = climb(text, depth, lenient);
-        if arrival.stray {
-            self.stray(out, &found)?;
         }
         let payload = Payload {
             text,
             event,
             tail: false,
         };
+        if self.done {
+            return self.after_done(out, payload);
+        }
+        if arrival.stray && arrival.ordinal == 0 && text.starts_with('<') {
+            // Not what else the read brought.
+            let end = arrival.offset.saturating_add(arrival.data.len() as u64);
+            self.head
+                .truncate(usize::try_from(end).unwrap_or(usize::MAX));
+            return Err(self.no_event_stream(out));
+        }
+        if let Some(last) = self.last.as_mut().filter(|_| text != MARKER) {
+            if last.as_deref() == Some(arrival.data) {
+                return out.diagnose(Code::DUPLICATE_PAYLOAD, None, "");
+            }
+            *last = Some(arrival.data.to_vec());
+        }
+        let lenient = out.config.policy.base != Base::Strict;
+        let found = climb(text, out.config.limits.max_json_depth, lenient);
+        if replaced {
+            out.diagnose(Code::INVALID_UTF8, None, "")?;
+        }
         match found {
-            Found::Blank => Ok(()),
+            Found::Broken(error) => self.broken(out, error, arrival),
+            Found::Marker => {
+                if arrival.stray {
+                    out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
+                }
+                self.marker(out)
+            }
+            Found::Document(document) => self.document(out, &document, payload, Some(arrival)),
+            found => {
+                let bare = matches!(found, Found::Blank | Found::Comment | Found::Null);
+                if arrival.stray && !bare {
+                    out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
+                }
+                self.climbed(out, found, payload)
+            }
+        }
+    }
+
+    fn climbed(&mut self, out: &mut Out<'_>, found: Found<'_>, payload: Payload<'_>) -> Step {
+        let depth = out.config.limits.max_json_depth;
+        match found {
             Found::Comment => out.diagnose(Code::COMMENT_AS_DATA, None, ""),
             Found::Null => out.diagnose(Code::NULL_PAYLOAD, None, ""),
-            Found::Marker => self.marker(out),
-            Found::Document(document) => {
-                if self.repeats(out, text)? {
-                    return Ok(());
-                }
-                self.document(out, &document, payload)
-            }
             Found::Lines(lines, documents) => {
                 out.diagnose(Code::JSON_LINES, None, &documents.to_string())?;
-                for line in lines {
-                    if line == MARKER {
-                        self.marker(out)?;
-                    } else if let Ok(document) = read::document(line, depth) {
-                        self.document(
-                            out,
-                            &document,
-                            Payload {
-                                text: line,
-                                ..payload
-                            },
-                        )?;
-                    }
-                }
-                Ok(())
+                lines.into_iter().try_for_each(|line| {
+                    self.line(
+                        out,
+                        Payload {
+                            text: line,
+                            ..payload
+                        },
+                    )
+                })
             }
             Found::Joined(joined) => {
                 out.diagnose(Code::LINES_JOINED, None, "")?;
@@ -294,244 +325,315 @@ impl Stage {
                             text: &joined,
                             ..payload
                         },
+                        None,
                     ),
-                    Err(fault) => self.broken(out, fault),
+                    Err(_) => Ok(()),
                 }
             }
             Found::Tail(tails) => {
                 out.diagnose(Code::RECOVERED_TAIL, None, "")?;
-                for tail in tails {
-                    if let Ok(document) = read::document(tail, depth) {
+                for text in tails {
+                    if let Ok(document) = read::document(text, depth) {
                         self.document(
                             out,
                             &document,
                             Payload {
-                                text: tail,
+                                text,
                                 tail: true,
                                 ..payload
                             },
+                            None,
                         )?;
                     }
                 }
                 Ok(())
             }
-            Found::Text => self.text(out, payload),
-            Found::Broken(_) if event == Some("error") => self.text(out, payload),
-            Found::Broken(fault) => self.broken(out, fault),
-        }
-    }
-
-    /// What is said of a payload outside of any field.
-    fn stray(&mut self, out: &mut Out<'_>, found: &Found<'_>) -> Step {
-        if let Found::Document(document) = found {
-            if !self.seen && is_body(document) {
-                self.body = true;
-                return out.diagnose(Code::BODY_NOT_STREAMED, None, "");
+            Found::Text => {
+                let mut wire = Wire {
+                    assembler: &mut self.assembler,
+                    out,
+                };
+                self.chat.text(&mut wire, payload)
             }
+            Found::Blank | Found::Marker | Found::Document(_) | Found::Broken(_) => Ok(()),
         }
-        out.diagnose(Code::STRAY_PAYLOAD, None, "")
     }
 
-    /// Whether the payload is the one before again, and is to be dropped.
-    fn repeats(&mut self, out: &mut Out<'_>, text: &str) -> Result<bool, Fault> {
-        let Some(last) = &mut self.last else {
-            return Ok(false);
-        };
-        if last == text.as_bytes() {
-            return out
-                .diagnose(Code::DUPLICATE_PAYLOAD, None, "")
-                .map(|()| true);
+    /// One line of several that are documents of their own.
+    fn line(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
+        if self.done {
+            return self.after_done(out, payload);
         }
-        last.clear();
-        last.extend_from_slice(text.as_bytes());
-        Ok(false)
-    }
-
-    fn saw_a_payload(&mut self) {
-        if !self.seen {
-            self.seen = true;
-            self.head = Vec::new();
+        match payload.text {
+            MARKER => self.marker(out),
+            "null" => out.diagnose(Code::NULL_PAYLOAD, None, ""),
+            text => match read::document(text, out.config.limits.max_json_depth) {
+                Ok(document) => self.document(out, &document, payload, None),
+                Err(_) => Ok(()),
+            },
         }
     }
 
     fn marker(&mut self, out: &mut Out<'_>) -> Step {
-        self.saw_a_payload();
-        if mem::replace(&mut self.done, true) {
-            return Ok(());
-        }
+        self.done = true;
         self.swift = false;
         let mut wire = Wire {
             assembler: &mut self.assembler,
             out,
         };
-        self.chat.finish(&mut wire)?;
+        self.chat.flush(&mut wire)?;
         self.assembler.done(out)
     }
 
+    /// What comes behind the terminal marker is not processed. A note without any choice is no anomaly.
+    fn after_done(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
+        if payload.text == MARKER || payload.text.starts_with(':') {
+            return Ok(());
+        }
+        let note = payload.text.starts_with('{')
+            && read::document(payload.text, out.config.limits.max_json_depth)
+                .is_ok_and(|document| is_note(&document));
+        if note {
+            return unknown(
+                &mut Wire {
+                    assembler: &mut self.assembler,
+                    out,
+                },
+                payload,
+            );
+        }
+        if mem::replace(&mut self.late, true) {
+            Ok(())
+        } else {
+            out.diagnose(Code::DATA_AFTER_DONE, None, "")
+        }
+    }
+
+    /// One document, to its dialect's decoder. `arrival` is where it came, if it is a whole payload.
     fn document(
         &mut self,
         out: &mut Out<'_>,
         document: &Document<'_>,
         payload: Payload<'_>,
+        arrival: Option<Arrival<'_>>,
     ) -> Step {
-        self.saw_a_payload();
         if self.dialect.is_none() {
-            self.dialect = Some(detect(document).map_err(Fault::unknown_dialect)?);
+            self.dialect = Some(detect(document, payload.event).map_err(|strange| {
+                let mut fault = Fault::unknown_dialect(strange.seen);
+                strange.dialect.clone_into(&mut fault.detail);
+                fault
+            })?);
+        }
+        let stray = arrival.filter(|arrival| arrival.stray);
+        let body = stray.is_some_and(|arrival| arrival.ordinal == 0 && is_body(document));
+        if stray.is_some() {
+            out.diagnose(
+                if body {
+                    Code::BODY_NOT_STREAMED
+                } else {
+                    Code::STRAY_PAYLOAD
+                },
+                None,
+                "",
+            )?;
         }
         self.swift = !self.done && self.last.is_none();
         let mut wire = Wire {
             assembler: &mut self.assembler,
             out,
         };
-        self.chat.document(&mut wire, document, payload)
+        self.chat.document(&mut wire, document, payload)?;
+        if body && !self.done {
+            return self.marker(out);
+        }
+        Ok(())
     }
 
-    /// A text instead of a document.
-    fn text(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
-        self.saw_a_payload();
-        let mut wire = Wire {
-            assembler: &mut self.assembler,
-            out,
-        };
-        self.chat.finish(&mut wire)?;
-        complain_in_text(&mut wire, payload)
-    }
-
-    fn broken(&mut self, out: &mut Out<'_>, error: ScanError) -> Step {
-        self.saw_a_payload();
-        if error.problem == Problem::TooDeep {
-            let limit = out
-                .config
-                .limits
-                .max_json_depth
-                .unwrap_or(u64::from(crate::json::MAX_DEPTH));
+    fn broken(&mut self, out: &mut Out<'_>, error: ScanError, arrival: Arrival<'_>) -> Step {
+        if let Some(limit) = out
+            .config
+            .limits
+            .max_json_depth
+            .filter(|_| error.problem == Problem::TooDeep)
+        {
             return Err(Fault::limit(LimitName::max_json_depth, limit));
         }
-        match out.config.policy.action(Code::MALFORMED_JSON) {
-            Action::Raise => Err(Fault::chunk(error.pos)),
-            Action::Diagnose | Action::Skip => out.diagnose(Code::MALFORMED_JSON, None, ""),
+        if out.config.policy.raises(Code::MALFORMED_JSON) {
+            let (text, _) = decode_utf8(arrival.data);
+            let leading = text.len() - trim_start(&text).len();
+            return Err(Fault::chunk(leading + error.pos));
         }
+        out.diagnose(Code::MALFORMED_JSON, None, "")
     }
 
+    /// There is a body, but it is something else; it is told from its beginning.
     fn no_event_stream(&mut self, out: &Out<'_>) -> Fault {
-        Fault::not_an_event_stream(mem::take(&mut self.head), out.config.content_type.clone())
+        let head = mem::take(&mut self.head);
+        let fault = Fault::not_an_event_stream(Vec::new(), None)
+            .at(0, 0)
+            .with_raw(&head);
+        let mut placed = fault;
+        placed.extra = Extra::NotAnEventStream {
+            body_head: head,
+            content_type: out.config.content_type.clone(),
+        };
+        placed
     }
 
     fn close(&mut self, out: &mut Out<'_>, pending: &Pending<'_>) -> Step {
-        let mut ordinal = pending.ordinal;
-        let mut rest = Rest::Nothing;
-        if !self.done {
-            let data = pending.data.map(|data| Arrival {
+        let data = pending
+            .data
+            .filter(|data| !data.is_empty())
+            .map(|data| Arrival {
                 event: pending.event,
                 data,
                 offset: pending.data_offset,
-                ordinal,
+                ordinal: pending.ordinal,
                 stray: false,
             });
-            let stray = pending.stray.map(|data| Arrival {
+        let stray = pending
+            .stray
+            .filter(|data| !data.is_empty())
+            .map(|data| Arrival {
                 event: b"",
                 data,
                 offset: pending.stray_offset,
-                ordinal,
+                ordinal: pending.ordinal,
                 stray: true,
             });
-            let mut used = false;
-            for arrival in [data, stray].into_iter().flatten() {
-                let arrival = Arrival { ordinal, ..arrival };
-                if self
-                    .last_one(out, arrival)
-                    .map_err(|fault| arrival.place(fault))?
-                {
-                    used = true;
-                    ordinal += 1;
-                }
-            }
-            if pending.open && !used {
-                rest = if pending.mid_utf8 {
-                    Rest::MidUtf8
-                } else {
-                    Rest::MidEvent
-                };
+        let begun = data.is_some() || stray.is_some();
+        let mut cut = pending.open && !begun;
+        let mut ordinal = pending.ordinal;
+        for arrival in [data, stray].into_iter().flatten() {
+            let arrival = Arrival { ordinal, ..arrival };
+            match self
+                .last_one(out, arrival)
+                .map_err(|fault| arrival.place(fault))?
+            {
+                Last::Used => ordinal += 1,
+                Last::Nothing => {}
+                Last::Cut => cut = true,
             }
         }
         out.at(pending.offset, ordinal);
-        let result = self.end(out, pending, rest);
-        result.map_err(|fault| fault.at(pending.offset, ordinal))
+        self.end(out, pending, ordinal, begun, cut)
+            .map_err(|fault| match fault.extra {
+                Extra::NotAnEventStream { .. } => fault,
+                _ => fault.at(pending.offset, ordinal),
+            })
     }
 
     /// Uses an event that the input did not finish, if it is whole all the same.
-    fn last_one(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Result<bool, Fault> {
+    fn last_one(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Result<Last, Fault> {
         let (text, _) = decode_utf8(arrival.data);
         let text = trim(&text);
-        if arrival.event == b"ping" || arrival.event == b"keepalive" {
-            return Ok(false);
+        let event = arrival.event_name();
+        let heartbeat = event.as_deref().is_some_and(is_keep_alive);
+        if text.is_empty() || text.starts_with(':') || heartbeat {
+            return Ok(Last::Nothing);
         }
-        let lenient = out.config.policy.base != Base::Strict;
-        let whole = match climb(text, out.config.limits.max_json_depth, lenient) {
-            Found::Marker | Found::Lines(..) => true,
-            Found::Document(Document::Object(_)) => true,
-            Found::Document(Document::Other(raw)) => raw.kind == Kind::Array,
-            _ => false,
-        };
-        if whole {
+        if arrival.stray && text.starts_with('<') && arrival.ordinal == 0 {
+            return Err(self.no_event_stream(out));
+        }
+        if text != MARKER && !self.done && !is_whole(out, text) {
+            return Ok(Last::Cut);
+        }
+        if !arrival.stray && !self.done {
             out.at(arrival.offset, arrival.ordinal);
-            if !arrival.stray {
-                out.diagnose(Code::UNTERMINATED_EVENT, None, "")?;
-            }
-            self.arrival(out, arrival)?;
+            out.diagnose(Code::UNTERMINATED_EVENT, None, "")?;
         }
-        Ok(whole)
+        self.arrival(out, arrival)?;
+        Ok(Last::Used)
     }
 
-    fn end(&mut self, out: &mut Out<'_>, pending: &Pending<'_>, mut rest: Rest) -> Step {
-        if !self.seen {
-            let cut = rest != Rest::Nothing && pending.stray.is_none_or(may_be_json);
-            if !cut {
-                if is_foreign(&self.head) {
-                    return Err(self.no_event_stream(out));
-                }
-                rest = Rest::Empty;
-            }
+    fn end(
+        &mut self,
+        out: &mut Out<'_>,
+        pending: &Pending<'_>,
+        ordinal: u64,
+        begun: bool,
+        cut: bool,
+    ) -> Step {
+        if ordinal == 0 && !begun && is_foreign(&self.head) {
+            return Err(self.no_event_stream(out));
         }
+        let rest = match (cut, pending.mid_utf8) {
+            (true, true) => Rest::MidUtf8,
+            (true, false) => Rest::MidEvent,
+            (false, _) if ordinal == 0 => Rest::Empty,
+            (false, _) => Rest::Nothing,
+        };
         let mut wire = Wire {
             assembler: &mut self.assembler,
             out,
         };
-        self.chat.finish(&mut wire)?;
-        if self.body && rest == Rest::Nothing && !self.done {
-            self.assembler.done(out)?;
-        }
+        self.chat.flush(&mut wire)?;
         self.assembler.end(out, rest)
     }
 }
 
-impl Arrival<'_> {
+/// What an unfinished event came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Used,
+    /// It says nothing.
+    Nothing,
+    Cut,
+}
+
+impl<'a> Arrival<'a> {
     fn place(&self, fault: Fault) -> Fault {
+        if matches!(fault.extra, Extra::NotAnEventStream { .. }) {
+            return fault;
+        }
         let mut fault = fault.at(self.offset, self.ordinal).with_raw(self.data);
-        fault.event_type =
-            (!self.event.is_empty()).then(|| String::from_utf8_lossy(self.event).into_owned());
+        fault.event_type = self.event_name().map(Cow::into_owned);
         fault
+    }
+
+    /// The name of the event, unless it is the usual one.
+    fn event_name(&self) -> Option<Cow<'a, str>> {
+        match self.event {
+            b"" | b"message" => None,
+            name => Some(decode_utf8(name).0),
+        }
     }
 }
 
-/// Whether the text may still become a JSON document.
-fn may_be_json(text: &[u8]) -> bool {
-    let mut automaton = crate::json::Automaton::new();
-    automaton.feed(text) == crate::json::Status::Prefix
+fn is_keep_alive(event: &str) -> bool {
+    KEEP_ALIVE.contains(&event)
+}
+
+/// Whether an unfinished event can be read as it is; a broken one is a cut one.
+fn is_whole(out: &Out<'_>, text: &str) -> bool {
+    let lenient = out.config.policy.base != Base::Strict;
+    let depth = out.config.limits.max_json_depth;
+    text.starts_with(['{', '['])
+        && match climb(text, depth, lenient) {
+            // Too deep is too deep, whole or not.
+            Found::Broken(error) => error.problem == Problem::TooDeep,
+            Found::Text => false,
+            _ => true,
+        }
 }
 
 /// Whether the beginning of a body has a line that no event stream has.
 fn is_foreign(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
-    let mut lines = head.split(|byte| matches!(byte, b'\n' | b'\r'));
-    let last = lines.next_back().unwrap_or_default();
-    let fields: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
-    let is_field = |line: &[u8]| {
+    let mut lines = head.split(|byte| matches!(byte, b'\n' | b'\r')).peekable();
+    while let Some(line) = lines.next() {
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        line.is_empty() || line.first() == Some(&b':') || fields.contains(&name)
-    };
-    lines.any(|line| !is_field(line) && !line.trim_ascii().is_empty())
-        || !(is_field(last)
-            || fields.iter().any(|name| name.starts_with(last))
-            || last.trim_ascii().is_empty())
+        let blank = line
+            .iter()
+            .all(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
+        if blank || line.first() == Some(&b':') || FIELDS.contains(&name) {
+            continue;
+        }
+        // The last line may be cut inside its field name.
+        let cut = lines.peek().is_none() && name.len() == line.len();
+        if !(cut && FIELDS.iter().any(|field| field.starts_with(name))) {
+            return true;
+        }
+    }
+    false
 }

@@ -32,31 +32,60 @@ impl Dialect {
     }
 }
 
-/// How much of a payload that is no object names it.
+/// How many names of a payload are told, and how many characters of each.
+const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
-/// The dialect of a stream by its first payload, or the members that were seen.
-pub(crate) fn detect(document: &Document<'_>) -> Result<Dialect, Vec<String>> {
+/// A first payload that no decoder reads.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Strange {
+    /// The dialect it is, if that is known.
+    pub(crate) dialect: &'static str,
+    /// Its members, or its beginning.
+    pub(crate) seen: Vec<String>,
+}
+
+/// The dialect of a stream by its first payload and the name of its event.
+pub(crate) fn detect(document: &Document<'_>, event: Option<&str>) -> Result<Dialect, Strange> {
+    let inner = chat::lone(document);
     let chunk = match document {
-        Document::Object(chunk) => chunk,
-        Document::Other(raw) => return Err(vec![raw.text.chars().take(SEEN_CHARS).collect()]),
+        Document::Object(chunk) => Some(chunk),
+        Document::Other(_) => inner.as_ref(),
     };
     let rows = spec::dialects()
         .get("detect")
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
-    let found = rows.filter_map(|row| {
-        let mut any = row.get("any")?.as_array()?.iter();
-        let fits = any.any(|all| {
-            all.as_array()
-                .is_some_and(|all| all.iter().all(|sign| has(chunk, sign)))
-        });
-        fits.then(|| row.get("dialect")?.as_str()).flatten()
+    let found = chunk.and_then(|chunk| {
+        let fits = |row: &&Value| {
+            let mut any = row
+                .get("any")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            any.any(|all| {
+                all.as_array()
+                    .is_some_and(|all| all.iter().all(|sign| has(chunk, sign)))
+            })
+        };
+        rows.into_iter().find(fits)?.get("dialect")?.as_str()
     });
-    let name = found.into_iter().next();
-    name.and_then(Dialect::from_name)
-        .ok_or_else(|| chunk.names())
+    // An error in a shape of its own still is one.
+    let found = found.or_else(|| (event == Some("error")).then_some("chat"));
+    let cut = |name: &str| name.chars().take(SEEN_CHARS).collect();
+    found.and_then(Dialect::from_name).ok_or_else(|| Strange {
+        dialect: found.unwrap_or_default(),
+        seen: match document {
+            Document::Object(chunk) => chunk
+                .names()
+                .iter()
+                .take(SEEN)
+                .map(|name| cut(name))
+                .collect(),
+            Document::Other(raw) => vec![cut(raw.text)],
+        },
+    })
 }
 
 /// Whether a sign of the table is there: `member`, `member:word`, `member:begin*`, or `member:inner member`.

@@ -1,7 +1,11 @@
 //! Inline `<think>` tags: splits a text, as it arrives, into what was thought and what was said.
 //!
-//! Opt-in. Knows tags and nothing of chunks; a tag may be cut anywhere. Only `</think>` before any opening tag counts as
-//! an orphan (a template had opened it): then everything before it was thought.
+//! Opt-in. Knows tags and nothing of chunks; a tag may be cut anywhere. Only a `</think>` before any tag is an orphan (a
+//! template had opened it): then everything before it was thought. A block that repeats the reasoning of a field of its
+//! own, white space at both ends aside, is left out.
+
+use std::collections::VecDeque;
+use std::mem;
 
 use crate::json::Text;
 
@@ -22,127 +26,107 @@ pub(crate) enum Piece {
 #[derive(Debug, Default)]
 pub(crate) struct Think {
     inside: bool,
-    /// An opening tag, or an orphan closing one, was seen.
-    opened: bool,
+    seen_tag: bool,
     /// The beginning of what may become a tag.
     held: String,
-    /// What the reasoning fields of this choice said.
-    fields: String,
-    /// How much of `fields` the block at hand has repeated, as long as it does.
-    repeats: Option<usize>,
+    twin: Twin,
 }
 
 impl Think {
     /// A reasoning field said so.
     pub(crate) fn field(&mut self, text: &str) {
-        self.fields.push_str(text);
+        self.twin.expected.push_back(text.to_owned());
     }
 
+    /// Splits one piece of text.
     pub(crate) fn feed(&mut self, text: &Text<'_>) -> Vec<Piece> {
         let mut out = Vec::new();
-        let joined;
-        let mut rest: &str = if self.held.is_empty() {
-            &text.body
-        } else {
-            joined = std::mem::take(&mut self.held) + &text.body;
-            &joined
-        };
         let mut lead_low = text.lead_low;
+        let joined = (!self.held.is_empty()).then(|| mem::take(&mut self.held) + &text.body);
+        let mut rest = joined.as_deref().unwrap_or(&text.body);
         loop {
-            let (before, tag, after) = self.next_tag(rest);
-            let last = tag.is_none();
-            if last && text.tail_high.is_none() {
-                // What may be the beginning of a tag waits.
-                let (shown, held) = before
-                    .split_at_checked(before.len() - partial(before))
-                    .unwrap_or((before, ""));
-                self.plain(&mut out, piece(shown, lead_low, None));
+            let Some((before, tag, after)) = self.next_tag(rest) else {
+                // What may be the beginning of a tag waits; half a character behind it says that it is none.
+                let keep = if text.tail_high.is_none() {
+                    partial(rest)
+                } else {
+                    0
+                };
+                let (shown, held) = rest
+                    .split_at_checked(rest.len() - keep)
+                    .unwrap_or((rest, ""));
+                self.say(&mut out, whole(shown, lead_low.take(), text.tail_high));
                 held.clone_into(&mut self.held);
+                break;
+            };
+            self.say(&mut out, whole(before, lead_low.take(), None));
+            if tag == CLOSE && !self.inside {
+                out.push(Piece::Orphan);
             } else {
-                self.plain(
-                    &mut out,
-                    piece(before, lead_low, text.tail_high.filter(|_| last)),
-                );
+                if tag == CLOSE && self.twin.close() {
+                    out.push(Piece::Repeated);
+                }
+                self.inside = tag == OPEN;
             }
-            lead_low = None;
-            match tag {
-                None => return out,
-                Some(OPEN) => {
-                    self.inside = true;
-                    self.opened = true;
-                    self.repeats = (!self.fields.is_empty()).then_some(0);
-                }
-                Some(_) if self.inside => {
-                    self.inside = false;
-                    if self.repeats.take().is_some_and(|length| length > 0) {
-                        out.push(Piece::Repeated);
-                    }
-                }
-                Some(_) => {
-                    self.opened = true;
-                    out.push(Piece::Orphan);
-                }
-            }
+            self.seen_tag = true;
             rest = after;
+            if rest.is_empty() && text.tail_high.is_none() {
+                break;
+            }
         }
+        if let Some(Piece::Text(first) | Piece::Reasoning(first)) = out.first_mut() {
+            first.lone |= text.lone;
+        }
+        out
     }
 
-    /// The text ends, or something else comes in between: what was held is text after all.
+    /// The choice says something else: what looked like the beginning of a tag is text after all.
     pub(crate) fn flush(&mut self) -> Vec<Piece> {
         let mut out = Vec::new();
-        let held = std::mem::take(&mut self.held);
-        self.plain(&mut out, piece(&held, None, None));
+        let held = mem::take(&mut self.held);
+        self.say(&mut out, whole(&held, None, None));
+        out
+    }
+
+    /// The choice ends: an unclosed block that repeated a field so far is left out like a closed one.
+    pub(crate) fn end(&mut self) -> Vec<Piece> {
+        let mut out = self.flush();
+        if self.inside && self.twin.close() {
+            out.push(Piece::Repeated);
+        }
         out
     }
 
     /// What stands before the next tag that counts, the tag, and what stands behind it.
-    fn next_tag<'t>(&self, text: &'t str) -> (&'t str, Option<&'static str>, &'t str) {
-        let tag = match (self.inside, self.opened) {
-            (true, _) => text.find(CLOSE).map(|at| (at, CLOSE)),
-            (false, true) => text.find(OPEN).map(|at| (at, OPEN)),
-            (false, false) => {
-                let (open, close) = (text.find(OPEN), text.find(CLOSE));
-                match (open, close) {
-                    (Some(open), Some(close)) if close < open => Some((close, CLOSE)),
-                    (Some(open), _) => Some((open, OPEN)),
-                    (None, close) => close.map(|close| (close, CLOSE)),
-                }
-            }
+    fn next_tag<'t>(&self, text: &'t str) -> Option<(&'t str, &'static str, &'t str)> {
+        let cut = |tag: &'static str| {
+            text.split_once(tag)
+                .map(|(before, after)| (before, tag, after))
         };
-        let split = tag.and_then(|(at, tag)| {
-            let (before, behind) = text.split_at_checked(at)?;
-            Some((before, Some(tag), behind.strip_prefix(tag)?))
-        });
-        split.unwrap_or((text, None, ""))
+        if self.inside {
+            return cut(CLOSE);
+        }
+        let open = cut(OPEN);
+        match (&open, cut(CLOSE).filter(|_| !self.seen_tag)) {
+            (None, close) => close,
+            (Some((before, ..)), Some(close)) if close.0.len() < before.len() => Some(close),
+            _ => open,
+        }
     }
 
-    fn plain(&mut self, out: &mut Vec<Piece>, text: Text<'static>) {
+    fn say(&mut self, out: &mut Vec<Piece>, text: Text<'static>) {
         if text.is_empty() {
             return;
         }
         if !self.inside {
-            return out.push(Piece::Text(text));
+            out.push(Piece::Text(text));
+        } else if let Some(text) = self.twin.novel(text) {
+            out.push(Piece::Reasoning(text));
         }
-        if let Some(done) = self.repeats {
-            let expected = self.fields.get(done..).unwrap_or_default();
-            if text.lead_low.is_none()
-                && text.tail_high.is_none()
-                && expected.starts_with(text.body.as_ref())
-            {
-                self.repeats = Some(done + text.body.len());
-                return;
-            }
-            self.repeats = None;
-            let kept = self.fields.get(..done).unwrap_or_default().to_owned();
-            if !kept.is_empty() {
-                out.push(Piece::Reasoning(piece(&kept, None, None)));
-            }
-        }
-        out.push(Piece::Reasoning(text));
     }
 }
 
-fn piece(body: &str, lead_low: Option<u16>, tail_high: Option<u16>) -> Text<'static> {
+fn whole(body: &str, lead_low: Option<u16>, tail_high: Option<u16>) -> Text<'static> {
     Text {
         lead_low,
         tail_high,
@@ -150,16 +134,134 @@ fn piece(body: &str, lead_low: Option<u16>, tail_high: Option<u16>) -> Text<'sta
     }
 }
 
-/// How many bytes at the end of the text may be the beginning of a tag.
+/// How many bytes at the end of the text could be the beginning of a tag.
 fn partial(text: &str) -> usize {
-    let longest = CLOSE.len() - 1;
-    (1..=longest.min(text.len()))
-        .rev()
-        .find(|length| {
-            let end = text.get(text.len() - length..).unwrap_or_default();
-            !end.is_empty() && (OPEN.starts_with(end) || CLOSE.starts_with(end))
-        })
-        .unwrap_or(0)
+    // Both tags hold a single `<`, so only the last one can begin a cut tag.
+    let end = text
+        .rfind('<')
+        .and_then(|at| text.get(at..))
+        .unwrap_or_default();
+    let begins = end.len() < CLOSE.len() && (OPEN.starts_with(end) || CLOSE.starts_with(end));
+    if begins { end.len() } else { 0 }
+}
+
+/// The reasoning and the rest of a whole text.
+pub(crate) fn split_whole(text: &str) -> (String, String) {
+    let (mut thought, mut said) = (String::new(), String::new());
+    let mut rest = text;
+    if let Some((before, after)) = text
+        .split_once(CLOSE)
+        .filter(|(before, _)| !before.contains(OPEN))
+    {
+        thought.push_str(before);
+        rest = after;
+    }
+    while let Some((before, block)) = rest.split_once(OPEN) {
+        said.push_str(before);
+        let (block, after) = block.split_once(CLOSE).unwrap_or((block, ""));
+        thought.push_str(block);
+        rest = after;
+    }
+    said.push_str(rest);
+    (thought, said)
+}
+
+/// White space as Python's `str.strip` has it, so that both backends compare the same texts.
+pub(crate) fn is_white(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+/// Compares the text of a block with the reasoning that came in a field.
+///
+/// Linear: each character of either side is looked at once. While a block equals the field's text so far nothing is let
+/// out; at the first difference all of it is.
+#[derive(Debug, Default)]
+struct Twin {
+    /// The field's text that no block has repeated yet.
+    expected: VecDeque<String>,
+    /// How much of the first of them was repeated.
+    offset: usize,
+    /// The block's text as long as it only repeats.
+    held: String,
+    /// Something other than white space was repeated.
+    matched: bool,
+    /// This block is its own text.
+    parted: bool,
+}
+
+impl Twin {
+    /// The text that may go out now.
+    fn novel(&mut self, mut text: Text<'static>) -> Option<Text<'static>> {
+        if self.parted {
+            return Some(text);
+        }
+        if text.lead_low.is_none() && text.tail_high.is_none() && self.repeats(&text.body) {
+            self.held.push_str(&text.body);
+            return None;
+        }
+        self.parted = true;
+        if !self.held.is_empty() {
+            let mut body = mem::take(&mut self.held);
+            if text.lead_low.take().is_some() {
+                body.push(char::REPLACEMENT_CHARACTER);
+                text.lone = true;
+            }
+            body.push_str(&text.body);
+            text.body = body.into();
+        }
+        Some(text)
+    }
+
+    /// The block is over: was it a repetition, and is left out?
+    fn close(&mut self) -> bool {
+        let dropped = !self.held.is_empty() && self.matched;
+        self.held.clear();
+        self.matched = false;
+        self.parted = false;
+        dropped
+    }
+
+    fn repeats(&mut self, text: &str) -> bool {
+        let mut rest = text;
+        if !self.matched {
+            rest = rest.trim_start_matches(is_white);
+            self.skip_white();
+        }
+        while !rest.is_empty() {
+            let Some(first) = self.expected.front() else {
+                // Only white space may follow what was repeated; what comes after it parts the two.
+                return rest.chars().all(is_white) && self.matched;
+            };
+            let left = first.get(self.offset..).unwrap_or_default();
+            if let Some(after) = rest.strip_prefix(left) {
+                rest = after;
+                self.expected.pop_front();
+                self.offset = 0;
+            } else if left.starts_with(rest) {
+                self.offset += rest.len();
+                rest = "";
+            } else {
+                return false;
+            }
+            self.matched = true;
+        }
+        !self.expected.is_empty() || self.matched
+    }
+
+    fn skip_white(&mut self) {
+        while let Some(first) = self.expected.front() {
+            let left = first
+                .get(self.offset..)
+                .unwrap_or_default()
+                .trim_start_matches(is_white);
+            if !left.is_empty() {
+                self.offset = first.len() - left.len();
+                return;
+            }
+            self.expected.pop_front();
+            self.offset = 0;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -172,13 +274,13 @@ mod tests {
             .iter()
             .flat_map(|text| think.feed(&Text::plain(text)))
             .collect();
-        pieces.extend(think.flush());
+        pieces.extend(think.end());
         let (mut said, mut thought) = (String::new(), String::new());
         for piece in pieces {
             match piece {
                 Piece::Text(text) => said.push_str(&text.body),
                 Piece::Reasoning(text) => thought.push_str(&text.body),
-                Piece::Orphan => thought.push_str(&std::mem::take(&mut said)),
+                Piece::Orphan => thought.push_str(&mem::take(&mut said)),
                 Piece::Repeated => {}
             }
         }
@@ -188,8 +290,8 @@ mod tests {
     #[test]
     fn tags_may_be_cut_anywhere() {
         let whole = "<think>hm <b</think>hi</think> < <thin";
-        for first in 0..whole.len() {
-            for second in first..whole.len() {
+        for second in 0..whole.len() {
+            for first in 0..second {
                 let (start, end) = whole.split_at(second);
                 let (start, middle) = start.split_at(first);
                 let texts = [start, middle, end];
@@ -201,32 +303,32 @@ mod tests {
 
     #[test]
     fn an_orphan_close_makes_the_text_before_it_reasoning() {
+        let pair = |said: &str, thought: &str| (said.to_owned(), thought.to_owned());
+        assert_eq!(split(&["hm</th", "ink>hi"]), pair("hi", "hm"));
+        assert_eq!(split(&["hm</think>hi</think>"]), pair("hi</think>", "hm"));
+        assert_eq!(split(&["<think>hm", "m"]), pair("", "hmm"));
         assert_eq!(
-            split(&["hm</th", "ink>hi"]),
-            ("hi".to_owned(), "hm".to_owned())
-        );
-        assert_eq!(
-            split(&["hm</think>hi</think>"]),
-            ("hi</think>".to_owned(), "hm".to_owned())
-        );
-        assert_eq!(
-            split(&["<think>hm", "m"]),
-            (String::new(), "hmm".to_owned())
+            split_whole("hm</think>hi<think>m</think>!"),
+            ("hmm".to_owned(), "hi!".to_owned())
         );
     }
 
     #[test]
     fn a_block_that_repeats_the_reasoning_field_is_left_out() {
         let mut think = Think::default();
-        think.field("hm");
-        let pieces = think.feed(&Text::plain("<think>hm</think>hi"));
+        think.field(" h");
+        think.field("m");
+        let pieces = think.feed(&Text::plain("<think>\nhm\n</think>hi"));
         assert_eq!(
             pieces,
-            [Piece::Repeated, Piece::Text(piece("hi", None, None))]
+            [Piece::Repeated, Piece::Text(whole("hi", None, None))]
         );
         let mut think = Think::default();
         think.field("hm");
-        let pieces = think.feed(&Text::plain("<think>hx</think>"));
-        assert_eq!(pieces, [Piece::Reasoning(piece("hx", None, None))]);
+        assert_eq!(think.feed(&Text::plain("<think>h")), []);
+        assert_eq!(
+            think.feed(&Text::plain("x</think>")),
+            [Piece::Reasoning(whole("hx", None, None))]
+        );
     }
 }

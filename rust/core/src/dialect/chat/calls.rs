@@ -7,12 +7,13 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::error::{is_string, string, text};
+use super::error::{string, text};
 use super::metadata::Leftovers;
 use super::notes::{Notes, Pointer};
-use super::read::{Call, Function, Slot, Walk, present};
+use super::read::{Call, Function, Member, Slot, Walk, find, present};
 use crate::delta::Fragment;
-use crate::json::{Kind, Number, Raw};
+use crate::dialect::think::is_white;
+use crate::json::{Key, Kind, Number, Raw, Text};
 use crate::spec;
 
 /// Ids that say there is none.
@@ -27,18 +28,23 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The fragments of a list of entries.
+/// Characters of an unusable index that are worth repeating.
+const INDEX_CHARS: usize = 64;
+
+/// The fragments of a list of entries, or of the one entry that stood in its place.
 pub(crate) fn fragments<'a>(
     entries: &[Walk<'a, Call<'a>>],
+    listed: bool,
     max_index: Option<u64>,
     notes: &mut Notes<'a>,
     at: Pointer<'_>,
 ) -> Vec<Fragment<'a>> {
     let mut out = Vec::with_capacity(entries.len());
     for (place, entry) in entries.iter().enumerate() {
-        let at = at.item(place);
+        let item = at.item(place);
+        let at = if listed { item } else { at };
         match entry {
-            Walk::Read(call) => out.push(fragment(call, max_index, notes, at)),
+            Walk::Read(call, _) => out.push(fragment(call, max_index, notes, at)),
             Walk::Other(raw) => notes.unless_null(*raw, at),
         }
     }
@@ -61,7 +67,9 @@ pub(crate) fn legacy<'a>(
         array_len: 1,
         ..Fragment::default()
     };
-    take(&mut out, function, notes, at, "arguments");
+    arguments(&mut out, function.arguments);
+    out.id = id(function.id, notes, at.member("id"));
+    out.name = name(function.name, notes, at.member("name"));
     let mut leftovers = Leftovers::default();
     leftovers.extend(&function.rest);
     out.metadata = leftovers.text().map(Cow::Owned);
@@ -79,73 +87,90 @@ fn fragment<'a>(
         ..Fragment::default()
     };
     (out.index, out.index_raw) = index(call.index, max_index);
-    out.id = id(call.id, notes, at.member("id"));
-    out.custom = is_string(call.kind, "custom");
+    out.custom = matches!(call.custom, Some(Walk::Read(..)));
+    let (walk, wrapper) = if out.custom {
+        (&call.custom, "custom")
+    } else {
+        (&call.function, "function")
+    };
     let mut leftovers = Leftovers::default();
     leftovers.extend(&call.rest);
-    for (walk, member, input) in [
-        (&call.function, "function", "arguments"),
-        (&call.custom, "custom", "input"),
-    ] {
-        match walk {
-            Some(Walk::Read(function)) => {
-                out.custom |= member == "custom";
-                take(&mut out, function, notes, at.member(member), input);
-                leftovers.extend(&function.rest);
-            }
-            Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(member)),
-            None => {}
+    let mut inner_id = None;
+    match walk {
+        Some(Walk::Read(inner, _)) => {
+            leftovers.extend(&inner.rest);
+            out.name = name(inner.name, notes, at.member(wrapper).member("name"));
+            arguments(&mut out, inner.arguments);
+            inner_id = inner.id;
         }
+        Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
+        None => {}
     }
+    // Without a wrapper (N4) name and arguments stand in the entry itself.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }
     if out.arguments.is_none() && out.object_arguments.is_none() {
-        arguments(&mut out, call.arguments, notes, at.member("arguments"));
+        let sent = if out.custom {
+            find(&call.rest, "input")
+        } else {
+            call.arguments
+        };
+        arguments(&mut out, sent);
+    }
+    out.id = id(call.id, notes, at.member("id"));
+    if out.id.is_none() {
+        out.id = id(inner_id, notes, at.member(wrapper).member("id"));
+    }
+    if let Some(raw) = present(call.kind) {
+        let kind = string(raw);
+        out.custom |= kind.as_deref() == Some("custom");
+        if !matches!(kind.as_deref(), Some("" | "function" | "custom")) {
+            leftovers.add(Member {
+                key: Key {
+                    raw: "type",
+                    escaped: false,
+                },
+                raw,
+            });
+        }
     }
     out.metadata = leftovers.text().map(Cow::Owned);
     out
 }
 
-fn take<'a>(
-    out: &mut Fragment<'a>,
-    function: &Function<'a>,
-    notes: &mut Notes<'a>,
-    at: Pointer<'_>,
-    input: &str,
-) {
-    if out.id.is_none() {
-        out.id = id(function.id, notes, at.member("id"));
-    }
-    if out.name.is_none() {
-        out.name = name(function.name, notes, at.member("name"));
-    }
-    arguments(out, function.arguments, notes, at.member(input));
-}
-
-/// An index that can be one, or what stands there instead.
+/// An index that can be one, or the beginning of what stands there instead.
 fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) {
     let Some(raw) = present(slot) else {
         return (None, None);
     };
-    let number = match raw.kind {
-        Kind::Number => Number { raw: raw.text }.integral(),
-        Kind::String => digits(raw),
-        _ => None,
-    };
-    let usable = number
+    let usable = integer(raw)
         .and_then(|number| u32::try_from(number).ok())
         .filter(|number| max_index.is_none_or(|max| u64::from(*number) <= max));
     match usable {
         Some(number) => (Some(number), None),
-        None => (None, Some(raw.text)),
+        None => {
+            let end = raw
+                .text
+                .char_indices()
+                .nth(INDEX_CHARS)
+                .map_or(raw.text.len(), |(at, _)| at);
+            (None, raw.text.get(..end))
+        }
     }
 }
 
-pub(crate) fn digits(raw: Raw<'_>) -> Option<i64> {
-    let text = string(raw)?;
-    let all = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    all.then(|| text.parse().ok()).flatten()
+/// An integer, also where a gateway wrote it as `1.0` or `"1"`.
+pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
+    match raw.kind {
+        Kind::Number => Number { raw: raw.text }.integral(),
+        Kind::String => {
+            let text = string(raw)?;
+            let all = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            all.then(|| text.parse().ok()).flatten()
+        }
+        _ => None,
+    }
 }
 
 /// An id as sent; a number as its text.
@@ -154,38 +179,46 @@ fn id<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<
     if raw.kind == Kind::Number {
         return Some(Cow::Borrowed(raw.text));
     }
-    word(raw, notes, at).and_then(usable_id)
-}
-
-/// An id, unless it says that there is none.
-pub(crate) fn usable_id(id: Cow<'_, str>) -> Option<Cow<'_, str>> {
-    not_blank(id).filter(|id| !ABSENT.contains(&id.as_ref()))
-}
-
-pub(crate) fn not_blank(word: Cow<'_, str>) -> Option<Cow<'_, str>> {
-    (!word.trim().is_empty()).then_some(word)
+    word(raw, notes, at, usable_id)
 }
 
 fn name<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
-    word(present(slot)?, notes, at)
+    word(present(slot)?, notes, at, not_blank)
 }
 
-/// A string that is not blank.
-fn word<'a>(raw: Raw<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
+/// An id, unless it says that there is none.
+pub(crate) fn usable_id(id: &str) -> bool {
+    let id = id.trim_matches(is_white);
+    !id.is_empty() && !ABSENT.contains(&id)
+}
+
+pub(crate) fn not_blank(word: &str) -> bool {
+    !word.trim_matches(is_white).is_empty()
+}
+
+/// A string that is good enough.
+fn word<'a>(
+    raw: Raw<'a>,
+    notes: &mut Notes<'a>,
+    at: Pointer<'_>,
+    good: fn(&str) -> bool,
+) -> Option<Cow<'a, str>> {
     let Some(text) = text(raw) else {
         notes.shape(raw, at);
         return None;
     };
     let (word, lone) = text.into_whole();
-    notes.lone |= lone;
-    not_blank(word)
+    let good = good(&word);
+    notes.lone |= lone && good;
+    good.then_some(word)
 }
 
-fn arguments<'a>(out: &mut Fragment<'a>, slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) {
+/// N5: text, or an object's text. Anything else goes on as its own text, to be judged.
+fn arguments<'a>(out: &mut Fragment<'a>, slot: Slot<'a>) {
     let Some(raw) = present(slot) else { return };
     match raw.kind {
         Kind::String => out.arguments = text(raw),
         Kind::Object => out.object_arguments = Some(raw.text),
-        _ => notes.shape(raw, at),
+        _ => out.arguments = Some(Text::plain(raw.text)),
     }
 }

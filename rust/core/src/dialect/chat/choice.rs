@@ -1,4 +1,6 @@
-//! One choice of a chunk, said to the assembler in the order of the wire.
+//! One choice of a chunk, said to the assembler in the order in which it counts.
+//!
+//! Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along.
 
 use std::borrow::Cow;
 use std::mem;
@@ -7,28 +9,29 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::cache::{Hole, Lesson, What};
-use super::calls;
-use super::error::{is_string, string, text};
-use super::metadata::{Leftovers, single};
+use super::content::{self, Piece, concat};
+use super::error::{Complaint, string, text};
+use super::metadata::Leftovers;
 use super::notes::{Notes, Pointer};
-use super::read::{Call, Choice, Delta, Slot, Walk, find, items, members, present};
+use super::read::{Call, Choice, Delta, Walk, first_item, present};
 use super::reasoning::{self, Progress, Thought};
-use super::{Step, Wire, files, usage};
-use crate::delta::Message;
-use crate::dialect::think::{Piece, Think};
+use super::{Step, Wire, calls, usage};
+use crate::delta::{Fragment, Message};
+use crate::dialect::think::{self, Think, is_white, split_whole};
 use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
+use crate::limits::LimitName;
 use crate::spec::{self, Code};
 
 /// What the finish reasons of the wire mean.
 static FINISH: LazyLock<Option<&'static Map<String, Value>>> =
     LazyLock::new(|| spec::dialects().get("chat")?.get("finish")?.as_object());
 
-/// What is carried by the first event of a choice in a chunk.
-struct Carry<'c, 'a> {
-    /// Of the chunk: the first choice that can carries it.
+/// What the first event of a choice in a chunk carries.
+pub(super) struct Carry<'c, 'a> {
+    /// Of the chunk: shared by its choices, the first event of all of them takes it.
     chunk: &'c mut Leftovers<'a>,
-    /// Of the choice and its delta.
+    /// Of the choice, its delta and its message; the inner level wins.
     own: Leftovers<'a>,
     text: Option<String>,
 }
@@ -51,27 +54,43 @@ impl Carry<'_, '_> {
     }
 }
 
-/// What a decoder keeps of a choice.
+/// How a chunk is to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// What stands behind a broken document: text, finish, usage and errors only.
+    pub(super) tail: bool,
+    /// The chunk has another id than the one before.
+    pub(super) new_id: bool,
+    /// The chunk calls itself a whole answer.
+    pub(super) body: bool,
+}
+
+/// What a choice came to: an error in it, and what can be learned from the chunk.
+#[derive(Debug, Default)]
+pub(super) struct Taken<'a> {
+    pub(super) complaint: Option<Complaint<'a>>,
+    pub(super) lesson: Option<Lesson<'a>>,
+}
+
+/// What the decoder remembers of one choice.
 #[derive(Debug)]
 pub(super) struct ChoiceState {
     pub(super) index: i32,
     think: Option<Think>,
     details: Progress,
-    /// Said once a choice.
-    repeated: bool,
-    merged: Vec<i32>,
+    /// Pieces of audio, which go to the last event.
+    audio: Vec<String>,
+    audio_size: usize,
     /// Files or annotations came in deltas: a whole message only repeats them.
     attached: bool,
+    /// A gateway that repeats reasoning does it in every chunk.
+    said_repeated: bool,
+    /// There was something to start again from.
+    spoke: bool,
 }
 
-/// How a chunk is to be read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
-    /// What stands behind a broken document: text and finish only.
-    pub(super) tail: bool,
-    /// The chunk has another id than the one before.
-    pub(super) restarts: bool,
-}
+/// What a delta does, and the members that vary; `None` where that cannot be learned.
+type Learned<'a> = Option<(What, Vec<(Hole, Raw<'a>)>)>;
 
 impl ChoiceState {
     pub(super) fn new(index: i32, inline_reasoning: bool) -> ChoiceState {
@@ -79,20 +98,12 @@ impl ChoiceState {
             index,
             think: inline_reasoning.then(Think::default),
             details: Progress::default(),
-            repeated: false,
-            merged: Vec::new(),
+            audio: Vec::new(),
+            audio_size: 0,
             attached: false,
+            said_repeated: false,
+            spoke: false,
         }
-    }
-
-    /// Another choice goes into this one (AM11).
-    pub(super) fn merge(&mut self, wire: &mut Wire<'_, '_>, index: i32) -> Step {
-        if self.merged.contains(&index) || self.merged.len() > 64 {
-            return Ok(());
-        }
-        self.merged.push(index);
-        wire.out
-            .diagnose(Code::CHOICES_MERGED, None, &index.to_string())
     }
 
     pub(super) fn take<'a>(
@@ -100,13 +111,13 @@ impl ChoiceState {
         wire: &mut Wire<'_, '_>,
         choice: &Choice<'a>,
         fresh: &mut Leftovers<'a>,
-        mut notes: Notes<'a>,
+        notes: &mut Notes<'a>,
         at: Pointer<'_>,
         reading: Reading,
-    ) -> Result<Option<Lesson<'a>>, Fault> {
-        let delta = object(choice.delta.as_ref(), &mut notes, at.member("delta"));
-        let message = object(choice.message.as_ref(), &mut notes, at.member("message"));
-        let finish = finish(choice, &mut notes, at);
+    ) -> Result<Taken<'a>, Fault> {
+        let delta = object(choice.delta.as_ref(), notes, at.member("delta"));
+        let message = object(choice.message.as_ref(), notes, at.member("message"));
+        let finish = finish(choice, notes, at);
         notes.tell(wire)?;
         let mut carry = Carry {
             chunk: fresh,
@@ -114,132 +125,155 @@ impl ChoiceState {
             text: None,
         };
         carry.own.extend(&choice.rest);
-        let mut learned = None;
-        if let Some(delta) = delta {
-            if reading.restarts && delta.role.is_some_and(|raw| raw.kind == Kind::String) {
+        let mut lesson = None;
+        if let Some((delta, _)) = delta {
+            let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
+            if reading.new_id && self.spoke && role {
                 wire.assembler.restart(wire.out, self.index)?;
+                self.think = self.think.take().map(|_| Think::default());
+                self.details = Progress::default();
+                self.spoke = false;
             }
-            carry.own.extend(&delta.rest);
-            learned = self.delta(
+            lesson = self.delta(
                 wire,
                 delta,
                 &mut carry,
+                notes,
                 at.member("delta"),
                 finish.is_some(),
                 reading.tail,
             )?;
         }
-        // Some gateways send a message with every delta; it counts at the end, or where there is no delta.
-        if let Some(message) =
-            message.filter(|_| !reading.tail && (finish.is_some() || delta.is_none()))
-        {
-            if delta.is_none() {
-                carry.own.extend(&message.rest);
+        if let Some((message, raw)) = message.filter(|_| !reading.tail) {
+            // Some gateways mirror every delta, or all deltas so far, in a message.
+            let absent = !matches!(&choice.delta, Some(Walk::Read(..)))
+                && choice
+                    .delta
+                    .as_ref()
+                    .is_none_or(|walk| matches!(walk, Walk::Other(raw) if raw.kind == Kind::Null));
+            let mirrors = choice
+                .delta
+                .as_ref()
+                .is_some_and(|delta| delta.raw().text == raw.text);
+            if absent || reading.body || (finish.is_some() && !mirrors) {
+                if delta.is_none() {
+                    carry.own.extend(&message.rest);
+                }
+                self.message(wire, message, &mut carry, notes, at.member("message"))?;
             }
-            self.message(wire, message, at.member("message"))?;
+            lesson = None;
         }
-        if !carry.own.is_empty() {
-            if let Some(text) = carry.own.text() {
-                wire.assembler
-                    .choice_metadata(wire.out, self.index, &text)?;
+        if let Some(text) = carry.own.text() {
+            wire.assembler
+                .choice_metadata(wire.out, self.index, &text)?;
+        }
+        if present(choice.usage).is_some() || present(choice.error).is_some() || finish.is_some() {
+            lesson = None;
+        }
+        usage::take(wire, choice.usage, notes, at)?;
+        if let Some((raw_reason, lone)) = finish {
+            if let Some(think) = &mut self.think {
+                say(wire, self.index, think.flush(), None)?;
             }
-        }
-        if let Some(raw) = present(choice.usage) {
-            if raw.kind == Kind::Object {
-                wire.assembler.usage(wire.out, usage::read(raw))?;
-            } else {
-                tell(wire, raw, at.member("usage"))?;
-            }
-            learned = None;
-        }
-        if let Some(raw_reason) = finish {
-            self.flush(wire)?;
+            notes.lone |= lone;
+            notes.tell(wire)?;
             let reason = FINISH
                 .and_then(|table| table.get(raw_reason.as_ref()))
                 .and_then(Value::as_str);
             wire.assembler
                 .finish(wire.out, self.index, &raw_reason, reason)?;
-            learned = None;
         }
-        Ok(learned.filter(|_| present(choice.error).is_none() && message.is_none()))
+        Ok(Taken {
+            complaint: present(choice.error).map(Complaint::of_value),
+            lesson,
+        })
     }
 
+    /// The stream is about to close: what was held back goes out.
+    pub(super) fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        if let Some(think) = &mut self.think {
+            say(wire, self.index, think.end(), None)?;
+        }
+        if !self.audio.is_empty() {
+            let text = format!("{{\"audio\":[{}]}}", mem::take(&mut self.audio).join(","));
+            wire.assembler
+                .choice_metadata(wire.out, self.index, &text)?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
     fn delta<'a>(
         &mut self,
         wire: &mut Wire<'_, '_>,
         delta: &Delta<'a>,
         carry: &mut Carry<'_, 'a>,
+        notes: &mut Notes<'a>,
         at: Pointer<'_>,
         finishes: bool,
         tail: bool,
     ) -> Result<Option<Lesson<'a>>, Fault> {
-        let mut notes = Notes::default();
-        let own = carry.own.text();
-        let mut lessons = Vec::new();
+        carry.own.extend(&delta.rest);
+        let metadata = carry.own.text();
+        let mut lessons: Vec<Learned<'a>> = Vec::new();
         if !tail {
-            let thought = reasoning::read(delta, &mut notes, at);
-            mem::take(&mut notes).tell(wire)?;
+            let thought = reasoning::read(delta, notes, at);
+            notes.tell(wire)?;
+            carry.own.extend(&thought.extra);
             lessons.extend(self.thought(wire, thought, carry)?);
         }
         let calls = match &delta.tool_calls {
-            Some(Walk::Read(entries)) if !tail => entries.as_slice(),
+            Some(Walk::Read(entries, _)) => entries.as_slice(),
             _ => &[],
         };
-        let closing = finishes || !calls.is_empty();
-        lessons.extend(self.content(
-            wire,
-            present(delta.content),
-            carry,
-            &mut notes,
-            at.member("content"),
-            closing,
-        )?);
+        let mut pieces = content::read(delta.content, notes, at.member("content"));
+        if tail {
+            pieces.retain(|piece| matches!(piece, Piece::Said(_)));
+        }
+        if !pieces.is_empty() {
+            let plain = delta.content.filter(|raw| raw.kind == Kind::String);
+            lessons.push(plain.map(|raw| (What::Text, vec![(Hole::Text, raw)])));
+        }
+        let closes = finishes
+            || says_something(delta.tool_calls.as_ref())
+            || says_something(delta.function_call.as_ref());
+        if !(closes && self.restates(wire, &pieces)?) {
+            for piece in pieces {
+                self.piece(wire, piece, Some(carry))?;
+            }
+        }
         if tail {
             notes.tell(wire)?;
             return Ok(None);
         }
-        let mut odd = self.attachments(wire, delta, carry, &mut notes, at)?;
-        mem::take(&mut notes).tell(wire)?;
-        if let Some(Walk::Other(raw)) = &delta.tool_calls {
-            notes.unless_null(*raw, at.member("tool_calls"));
-        }
-        let limit = wire.out.config.limits.max_tool_index;
-        let mut fragments = calls::fragments(calls, limit, &mut notes, at.member("tool_calls"));
-        match &delta.function_call {
-            Some(Walk::Read(function)) => {
-                fragments.push(calls::legacy(
-                    function,
-                    &mut notes,
-                    at.member("function_call"),
-                ));
-                odd = true;
-            }
-            Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
-            None => {}
-        }
+        let mut odd = self.attachments(wire, delta, carry, notes, at)?;
+        notes.tell(wire)?;
+        let fragments = fragments(wire, delta, notes, at);
         notes.tell(wire)?;
         if !fragments.is_empty() {
-            self.flush(wire)?;
+            self.spoke = true;
+            if let Some(think) = &mut self.think {
+                say(wire, self.index, think.flush(), None)?;
+            }
         }
         for fragment in &fragments {
+            odd |= fragment.legacy;
             wire.assembler.call(wire.out, self.index, fragment)?;
         }
-        if let [Walk::Read(call)] = calls {
-            lessons.push(lesson(call));
-        } else if !calls.is_empty() {
-            odd = true;
+        match calls {
+            [] => {}
+            [Walk::Read(call, _)] => lessons.push(lesson(call)),
+            _ => odd = true,
         }
-        if odd || lessons.len() != 1 {
-            return Ok(None);
-        }
-        let (what, holes) = match lessons.pop().flatten() {
-            Some(lesson) => lesson,
-            None => return Ok(None),
+        let lesson = if lessons.len() == 1 && !odd {
+            lessons.pop().flatten()
+        } else {
+            None
         };
-        Ok(Some(Lesson {
+        Ok(lesson.map(|(what, holes)| Lesson {
             what,
             holes,
-            metadata: own,
+            metadata,
         }))
     }
 
@@ -251,36 +285,34 @@ impl ChoiceState {
         carry: &mut Carry<'_, 'a>,
     ) -> Result<Option<Learned<'a>>, Fault> {
         let Thought {
-            text,
+            mut text,
             field,
             mut repeated,
+            extra,
             details,
         } = thought;
-        let mut lesson = None;
-        if let Some(text) = text {
+        let mut learned = field.map(|raw| Some((What::Reasoning, vec![(Hole::Text, raw)])));
+        if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
+            if text.is_some() {
+                repeated = true;
+            } else {
+                let (new, again) = self.details.next(&details.text.body);
+                repeated |= again;
+                let mut new = Text::plain(new).into_owned();
+                if !again {
+                    (new.lead_low, new.lone) = (details.text.lead_low, details.text.lone);
+                }
+                new.tail_high = details.text.tail_high;
+                text = Some(new);
+            }
+        }
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            self.spoke = true;
             if let Some(think) = &mut self.think {
                 think.field(&text.body);
             }
-            repeated |= details
-                .as_ref()
-                .is_some_and(|details| !details.text.is_empty());
             wire.assembler
                 .reasoning(wire.out, self.index, "raw", text, carry.text())?;
-            carry.given();
-            lesson = Some(field.map(|raw| (What::Reasoning, vec![(Hole::Text, raw)])));
-        } else if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
-            let (new, again) = self.details.next(&details.text);
-            repeated |= again;
-            if let Some(think) = &mut self.think {
-                think.field(new);
-            }
-            wire.assembler.reasoning(
-                wire.out,
-                self.index,
-                "raw",
-                Text::plain(new),
-                carry.text(),
-            )?;
             carry.given();
         }
         if let Some(details) = details {
@@ -293,106 +325,68 @@ impl ChoiceState {
                 encrypted,
                 Some(details.raw.text),
             )?;
-            lesson = Some(None);
+            learned = Some(None);
         }
-        if repeated && !self.repeated {
-            self.repeated = true;
+        if repeated && !self.said_repeated {
+            self.said_repeated = true;
             wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
         }
-        Ok(if repeated { Some(None) } else { lesson })
-    }
-
-    fn content<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        slot: Slot<'a>,
-        carry: &mut Carry<'_, 'a>,
-        notes: &mut Notes<'a>,
-        at: Pointer<'_>,
-        closing: bool,
-    ) -> Result<Option<Learned<'a>>, Fault> {
-        let Some(raw) = slot else { return Ok(None) };
-        if raw.kind == Kind::Array {
-            for (place, item) in items(raw).into_iter().enumerate() {
-                self.item(wire, item, carry, notes, at.item(place))?;
-            }
-            return Ok(Some(None));
-        }
-        let Some(text) = text(raw) else {
-            notes.shape(raw, at);
-            return Ok(Some(None));
-        };
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let restated = closing && wire.out.config.policy.switches.drop_restated_content;
-        if restated && wire.assembler.restates(self.index, &text) {
-            wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
-            return Ok(Some(None));
-        }
-        self.said(wire, text, carry)?;
-        Ok(Some(Some((What::Text, vec![(Hole::Text, raw)]))))
-    }
-
-    /// One part of a content list.
-    fn item<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        item: Raw<'a>,
-        carry: &mut Carry<'_, 'a>,
-        notes: &mut Notes<'a>,
-        at: Pointer<'_>,
-    ) -> Step {
-        let part = members(item);
-        let member = |name: &str| present(find(&part, name));
-        if let Some(thinking) = member("thinking") {
-            for text in texts(thinking) {
-                wire.assembler
-                    .reasoning(wire.out, self.index, "raw", text, carry.text())?;
-                carry.given();
-            }
-        } else if let Some(text) = member("refusal").and_then(text) {
-            wire.assembler
-                .refusal(wire.out, self.index, text, carry.text())?;
-            carry.given();
-        } else if let Some(text) = member("text").and_then(text) {
-            self.said(wire, text, carry)?;
-        } else if member("image_url").is_some() && files::image(wire, self.index, item)? {
-            self.attached = true;
-        } else if item.kind == Kind::Object {
-            wire.assembler
-                .unknown(wire.out, None, item.text.as_bytes())?;
+        Ok(if repeated || !extra.is_empty() {
+            Some(None)
         } else {
-            notes.unless_null(item, at);
-        }
-        Ok(())
+            learned
+        })
     }
 
-    /// Text of the answer; with tags in it, if they are to be read.
-    fn said(&mut self, wire: &mut Wire<'_, '_>, text: Text<'_>, carry: &mut Carry<'_, '_>) -> Step {
-        let Some(think) = &mut self.think else {
-            wire.assembler
-                .text(wire.out, self.index, text, carry.text())?;
-            carry.given();
-            return Ok(());
+    /// AM9: the closing chunk says all of the text again.
+    fn restates(&self, wire: &mut Wire<'_, '_>, pieces: &[Piece<'_>]) -> Result<bool, Fault> {
+        let [Piece::Said(text)] = pieces else {
+            return Ok(false);
         };
-        let mut lone = text.lone;
-        for piece in think.feed(&text) {
-            let carries = matches!(piece, Piece::Text(_) | Piece::Reasoning(_));
-            let metadata = if carries { carry.text() } else { None };
-            say(wire, self.index, piece, &mut lone, metadata)?;
-            if carries {
-                carry.given();
-            }
+        let dropped = wire.out.config.policy.switches.drop_restated_content;
+        if !dropped || !wire.assembler.restates(self.index, text) {
+            return Ok(false);
         }
-        Ok(())
+        wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
+        Ok(true)
     }
 
-    /// What the splitter of tags holds back goes out.
-    pub(super) fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
-        if let Some(think) = &mut self.think {
-            for piece in think.flush() {
-                say(wire, self.index, piece, &mut false, None)?;
+    fn piece(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        piece: Piece<'_>,
+        carry: Option<&mut Carry<'_, '_>>,
+    ) -> Step {
+        let index = self.index;
+        if let Piece::Unread(raw) = piece {
+            return wire.assembler.unknown(wire.out, None, raw.text.as_bytes());
+        }
+        self.spoke = true;
+        if let Piece::File(file) = piece {
+            self.attached = true;
+            let (media_type, data, url) = file.fields();
+            return wire
+                .assembler
+                .file(wire.out, index, media_type, data, url, file.metadata());
+        }
+        match (piece, &mut self.think) {
+            (Piece::Said(text), Some(think)) => return say(wire, index, think.feed(&text), carry),
+            (piece, _) => {
+                let mut carry = carry;
+                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                match piece {
+                    Piece::Said(text) => wire.assembler.text(wire.out, index, text, metadata)?,
+                    Piece::Thought(text) => wire
+                        .assembler
+                        .reasoning(wire.out, index, "raw", text, metadata)?,
+                    Piece::Refused(text) => {
+                        wire.assembler.refusal(wire.out, index, text, metadata)?
+                    }
+                    Piece::File(_) | Piece::Unread(_) => {}
+                }
+                if let Some(carry) = carry {
+                    carry.given();
+                }
             }
         }
         Ok(())
@@ -407,107 +401,118 @@ impl ChoiceState {
         notes: &mut Notes<'a>,
         at: Pointer<'_>,
     ) -> Result<bool, Fault> {
-        let mut any = false;
-        if let Some(raw) = present(delta.annotations) {
-            any = true;
-            self.attached = true;
-            annotations(wire, self.index, raw, notes, at.member("annotations"))?;
+        self.annotations(wire, delta, notes, at)?;
+        let refusal = refusal(delta, notes, at);
+        let any = refusal.is_some()
+            || [delta.annotations, delta.images, delta.audio]
+                .into_iter()
+                .any(|slot| present(slot).is_some());
+        if let Some(text) = refusal {
+            self.piece(wire, Piece::Refused(text), Some(carry))?;
         }
-        if let Some(raw) = present(delta.refusal) {
-            match text(raw) {
-                Some(text) => {
-                    any |= !text.is_empty();
-                    wire.assembler
-                        .refusal(wire.out, self.index, text, carry.text())?;
-                    carry.given();
-                }
-                None => notes.shape(raw, at.member("refusal")),
-            }
-        }
-        if let Some(raw) = present(delta.images) {
-            any = true;
-            self.attached = true;
-            files::images(wire, self.index, raw, notes, at.member("images"))?;
-        }
-        if let Some(raw) = present(delta.audio) {
-            any = true;
-            wire.assembler
-                .choice_metadata(wire.out, self.index, &single("audio", raw))?;
-        }
+        self.images(wire, delta, notes, at)?;
+        self.audio(wire, delta)?;
         Ok(any)
     }
 
-    /// A whole message: reconciled, never appended.
-    fn message(&mut self, wire: &mut Wire<'_, '_>, message: &Delta<'_>, at: Pointer<'_>) -> Step {
-        self.flush(wire)?;
-        let mut notes = Notes::default();
-        let mut whole = Message::default();
-        let thought = reasoning::read(message, &mut notes, at);
-        let details = thought
-            .details
-            .as_ref()
-            .map(|details| details.text.clone())
-            .filter(|text| !text.is_empty());
-        whole.reasoning = thought.text.or_else(|| details.map(owned));
-        let mut files_in_content = Vec::new();
-        match present(message.content) {
-            Some(raw) if raw.kind == Kind::Array => {
-                let (mut said, mut thought) = (String::new(), String::new());
-                for item in items(raw) {
-                    let part = members(item);
-                    if let Some(thinking) = present(find(&part, "thinking")) {
-                        texts(thinking)
-                            .into_iter()
-                            .for_each(|text| thought.push_str(&text.into_whole().0));
-                    } else if let Some(text) = present(find(&part, "text")).and_then(string) {
-                        said.push_str(&text);
-                    } else {
-                        files_in_content.push(item);
-                    }
-                }
-                whole.content = (!said.is_empty()).then(|| owned(said));
-                if whole.reasoning.is_none() && !thought.is_empty() {
-                    whole.reasoning = Some(owned(thought));
-                }
+    fn annotations<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        delta: &Delta<'a>,
+        notes: &mut Notes<'a>,
+        at: Pointer<'_>,
+    ) -> Step {
+        match present(delta.annotations) {
+            Some(raw) if raw.kind != Kind::Array => notes.shape(raw, at.member("annotations")),
+            Some(raw) if first_item(raw).is_some() => {
+                self.attached = true;
+                wire.assembler.annotations(wire.out, self.index, raw.text)?;
             }
-            Some(raw) => match text(raw) {
-                Some(text) => whole.content = Some(text),
-                None => notes.shape(raw, at.member("content")),
-            },
-            None => {}
+            _ => {}
         }
+        Ok(())
+    }
+
+    fn images<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        delta: &Delta<'a>,
+        notes: &mut Notes<'a>,
+        at: Pointer<'_>,
+    ) -> Step {
+        let Some(raw) = present(delta.images) else {
+            return Ok(());
+        };
+        for file in content::images(raw, notes, at.member("images")) {
+            self.piece(wire, Piece::File(file), None)?;
+        }
+        Ok(())
+    }
+
+    /// Audio comes in pieces; all of them go to the choice's last event.
+    fn audio(&mut self, wire: &Wire<'_, '_>, delta: &Delta<'_>) -> Step {
+        let Some(raw) = present(delta.audio) else {
+            return Ok(());
+        };
+        self.audio_size += raw.text.len();
+        let limit = wire.out.config.limits.max_text_bytes;
+        if let Some(limit) = limit.filter(|limit| self.audio_size as u64 > *limit) {
+            return Err(Fault::limit(LimitName::max_text_bytes, limit));
+        }
+        self.audio.push(raw.text.to_owned());
+        Ok(())
+    }
+
+    /// A whole message: reconciled with what was streamed, never appended.
+    fn message<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        message: &Delta<'a>,
+        carry: &mut Carry<'_, 'a>,
+        notes: &mut Notes<'a>,
+        at: Pointer<'_>,
+    ) -> Step {
+        if let Some(think) = &mut self.think {
+            say(wire, self.index, think.flush(), None)?;
+        }
+        let Thought {
+            text: thought,
+            extra,
+            details,
+            ..
+        } = reasoning::read(message, notes, at);
+        carry.own.extend(&extra);
+        let (mut said, mut thoughts, mut refused, mut others) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for piece in content::read(message.content, notes, at.member("content")) {
+            match piece {
+                Piece::Said(text) => said.push(text),
+                Piece::Thought(text) => thoughts.push(text),
+                Piece::Refused(text) => refused.push(text),
+                Piece::File(_) | Piece::Unread(_) => others.push(piece),
+            }
+        }
+        let some = |text: Text<'a>| Some(text).filter(|text| !text.is_empty());
+        let mut whole = Message {
+            content: some(concat(said)),
+            reasoning: thought
+                .or_else(|| {
+                    details
+                        .as_ref()
+                        .and_then(|details| some(details.text.clone()))
+                })
+                .or_else(|| some(concat(thoughts))),
+            refusal: refusal(message, notes, at).or_else(|| some(concat(refused))),
+            fragments: Vec::new(),
+        };
         if self.think.is_some() {
-            split(&mut whole);
+            unmix(&mut whole);
         }
-        if let Some(raw) = present(message.refusal) {
-            match text(raw) {
-                Some(text) => whole.refusal = Some(text),
-                None => notes.shape(raw, at.member("refusal")),
-            }
-        }
-        match &message.tool_calls {
-            Some(Walk::Read(entries)) => {
-                let limit = wire.out.config.limits.max_tool_index;
-                whole.fragments =
-                    calls::fragments(entries, limit, &mut notes, at.member("tool_calls"));
-            }
-            Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member("tool_calls")),
-            None => {}
-        }
-        match &message.function_call {
-            Some(Walk::Read(function)) => {
-                whole.fragments.push(calls::legacy(
-                    function,
-                    &mut notes,
-                    at.member("function_call"),
-                ));
-            }
-            Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
-            None => {}
-        }
-        mem::take(&mut notes).tell(wire)?;
-        wire.assembler.message(wire.out, self.index, whole)?;
-        if let Some(details) = thought.details {
+        whole.fragments = fragments(wire, message, notes, at);
+        notes.tell(wire)?;
+        self.spoke = true;
+        // What belongs to a part is said before it: the message opens and closes its parts.
+        if let Some(details) = details {
             let (signature, encrypted) =
                 (details.signature.as_deref(), details.encrypted.as_deref());
             wire.assembler.reasoning_attributes(
@@ -518,42 +523,41 @@ impl ChoiceState {
                 Some(details.raw.text),
             )?;
         }
-        if !self.attached {
-            if let Some(raw) = present(message.annotations) {
-                annotations(wire, self.index, raw, &mut notes, at.member("annotations"))?;
-            }
-            for item in files_in_content {
-                if !files::image(wire, self.index, item)? {
-                    wire.assembler
-                        .unknown(wire.out, None, item.text.as_bytes())?;
-                }
-            }
-            if let Some(raw) = present(message.images) {
-                files::images(wire, self.index, raw, &mut notes, at.member("images"))?;
+        let attached = self.attached;
+        if !attached {
+            self.annotations(wire, message, notes, at)?;
+        }
+        wire.assembler.message(wire.out, self.index, whole)?;
+        for piece in others {
+            if !(attached && matches!(piece, Piece::File(_))) {
+                self.piece(wire, piece, None)?;
             }
         }
-        if let Some(raw) = present(message.audio) {
-            wire.assembler
-                .choice_metadata(wire.out, self.index, &single("audio", raw))?;
+        if !attached {
+            self.images(wire, message, notes, at)?;
         }
+        self.audio(wire, message)?;
         notes.tell(wire)
     }
 }
 
-/// What a delta does, and the members that vary; `None` where it cannot be learned.
-type Learned<'a> = Option<(What, Vec<(Hole, Raw<'a>)>)>;
-
 /// What can be learned from an entry of `tool_calls`.
 fn lesson<'a>(call: &Call<'a>) -> Learned<'a> {
     let (function, custom) = match (&call.function, &call.custom) {
-        (Some(Walk::Read(function)), None) => (function, is_string(call.kind, "custom")),
-        (None, Some(Walk::Read(function))) => (function, true),
+        (Some(Walk::Read(function, _)), None) => (function, false),
+        (None, Some(Walk::Read(function, _))) => (function, true),
         _ => return None,
     };
     let twice = function.id.is_some() || call.name.is_some() || call.arguments.is_some();
     if twice || !call.rest.is_empty() || !function.rest.is_empty() {
         return None;
     }
+    let kind = present(call.kind).map(string);
+    let custom = match kind.as_ref().map(Option::as_deref) {
+        None | Some(Some("" | "function")) => custom,
+        Some(Some("custom")) => true,
+        Some(_) => return None,
+    };
     let mut holes = Vec::with_capacity(5);
     holes.push((
         Hole::Text,
@@ -580,13 +584,63 @@ fn lesson<'a>(call: &Call<'a>) -> Learned<'a> {
     ))
 }
 
-fn object<'c, 'a, T>(
-    walk: Option<&'c Walk<'a, Box<T>>>,
+/// The calls of a delta or a message, the legacy one behind the others.
+fn fragments<'a>(
+    wire: &Wire<'_, '_>,
+    delta: &Delta<'a>,
     notes: &mut Notes<'a>,
     at: Pointer<'_>,
-) -> Option<&'c T> {
+) -> Vec<Fragment<'a>> {
+    let limit = wire.out.config.limits.max_tool_index;
+    let mut out = match &delta.tool_calls {
+        Some(Walk::Read(entries, raw)) => {
+            let at = at.member("tool_calls");
+            calls::fragments(entries, raw.kind == Kind::Array, limit, notes, at)
+        }
+        Some(Walk::Other(raw)) => {
+            notes.unless_null(*raw, at.member("tool_calls"));
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    match &delta.function_call {
+        Some(Walk::Read(function, _)) => {
+            out.push(calls::legacy(function, notes, at.member("function_call")))
+        }
+        Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
+        None => {}
+    }
+    out
+}
+
+/// Whether a member is there and not null, false, zero or empty.
+fn says_something<T>(walk: Option<&Walk<'_, T>>) -> bool {
+    walk.is_some_and(|walk| {
+        let raw = walk.raw();
+        match raw.kind {
+            Kind::Null | Kind::False => false,
+            Kind::True => true,
+            Kind::Number => raw.text.parse::<f64>().is_ok_and(|number| number != 0.0),
+            Kind::String => raw.text.len() > 2,
+            Kind::Array | Kind::Object => raw
+                .text
+                .bytes()
+                .skip(1)
+                .any(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b']' | b'}')),
+        }
+    })
+}
+
+type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
+
+/// A delta or message and its text, where it is one.
+fn object<'c, 'a>(
+    walk: Option<&'c Walk<'a, Box<Delta<'a>>>>,
+    notes: &mut Notes<'a>,
+    at: Pointer<'_>,
+) -> Option<Object<'c, 'a>> {
     match walk? {
-        Walk::Read(value) => Some(value),
+        Walk::Read(value, raw) => Some((value, *raw)),
         Walk::Other(raw) => {
             notes.unless_null(*raw, at);
             None
@@ -594,109 +648,77 @@ fn object<'c, 'a, T>(
     }
 }
 
-/// The finish reason, unless it is blank.
-fn finish<'a>(choice: &Choice<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
+/// The finish reason in either spelling, unless it is blank; true where a surrogate stood alone in it.
+fn finish<'a>(
+    choice: &Choice<'a>,
+    notes: &mut Notes<'a>,
+    at: Pointer<'_>,
+) -> Option<(Cow<'a, str>, bool)> {
     for (slot, name) in [
         (choice.finish_reason, "finish_reason"),
         (choice.finish_camel, "finishReason"),
     ] {
         let Some(raw) = present(slot) else { continue };
-        match string(raw) {
-            Some(reason) if reason.trim().is_empty() => {}
-            Some(reason) => return Some(reason),
+        match text(raw).map(Text::into_whole) {
+            Some((reason, _)) if reason.trim_matches(is_white).is_empty() => {}
+            found @ Some(_) => return found,
             None => notes.shape(raw, at.member(name)),
         }
     }
     None
 }
 
-/// The texts of a `thinking` part: a string, or a list of text parts.
-fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
-    match raw.kind {
-        Kind::Array => items(raw)
-            .into_iter()
-            .filter_map(|item| find(&members(item), "text").and_then(text))
-            .collect(),
-        _ => text(raw).into_iter().collect(),
+fn refusal<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Text<'a>> {
+    let raw = present(delta.refusal)?;
+    let text = text(raw);
+    if text.is_none() {
+        notes.shape(raw, at.member("refusal"));
     }
+    text.filter(|text| !text.is_empty())
 }
 
+/// What a splitter of tags has let out.
 fn say(
     wire: &mut Wire<'_, '_>,
     index: i32,
-    piece: Piece,
-    lone: &mut bool,
-    metadata: Option<&str>,
+    pieces: Vec<think::Piece>,
+    mut carry: Option<&mut Carry<'_, '_>>,
 ) -> Step {
-    match piece {
-        Piece::Text(mut text) => {
-            text.lone |= mem::take(lone);
-            wire.assembler.text(wire.out, index, text, metadata)
-        }
-        Piece::Reasoning(mut text) => {
-            text.lone |= mem::take(lone);
-            wire.assembler
-                .reasoning(wire.out, index, "raw", text, metadata)
-        }
-        Piece::Orphan => {
-            wire.assembler.retype_text(wire.out, index)?;
-            wire.out.diagnose(Code::ORPHAN_THINK_CLOSE, None, "")
-        }
-        Piece::Repeated => wire.out.diagnose(Code::REASONING_REPEATED, None, ""),
-    }
-}
-
-fn annotations<'a>(
-    wire: &mut Wire<'_, '_>,
-    index: i32,
-    raw: Raw<'a>,
-    notes: &mut Notes<'a>,
-    at: Pointer<'_>,
-) -> Step {
-    match raw.kind {
-        Kind::Array => wire.assembler.annotations(wire.out, index, raw.text),
-        _ => {
-            notes.shape(raw, at);
-            Ok(())
+    for piece in pieces {
+        match piece {
+            think::Piece::Orphan => {
+                wire.assembler.retype_text(wire.out, index)?;
+                wire.out.diagnose(Code::ORPHAN_THINK_CLOSE, None, "")?;
+            }
+            think::Piece::Repeated => wire.out.diagnose(Code::REASONING_REPEATED, None, "")?,
+            think::Piece::Text(text) => {
+                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                wire.assembler.text(wire.out, index, text, metadata)?;
+                carry.iter_mut().for_each(|carry| carry.given());
+            }
+            think::Piece::Reasoning(text) => {
+                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                wire.assembler
+                    .reasoning(wire.out, index, "raw", text, metadata)?;
+                carry.iter_mut().for_each(|carry| carry.given());
+            }
         }
     }
-}
-
-fn tell(wire: &mut Wire<'_, '_>, raw: Raw<'_>, at: Pointer<'_>) -> Step {
-    let mut notes = Notes::default();
-    notes.shape(raw, at);
-    notes.tell(wire)
-}
-
-fn owned(text: String) -> Text<'static> {
-    Text {
-        body: Cow::Owned(text),
-        ..Text::default()
-    }
+    Ok(())
 }
 
 /// Tags in the text of a whole message.
-fn split(whole: &mut Message<'_>) {
+fn unmix(whole: &mut Message<'_>) {
     let Some(content) = whole.content.take() else {
         return;
     };
-    let mut think = Think::default();
-    if let Some(reasoning) = &whole.reasoning {
-        think.field(&reasoning.body);
-    }
-    let (mut said, mut thought) = (String::new(), String::new());
-    let mut pieces = think.feed(&content);
-    pieces.extend(think.flush());
-    for piece in pieces {
-        match piece {
-            Piece::Text(text) => said.push_str(&text.into_whole().0),
-            Piece::Reasoning(text) => thought.push_str(&text.into_whole().0),
-            Piece::Orphan => thought.push_str(&mem::take(&mut said)),
-            Piece::Repeated => {}
-        }
-    }
-    whole.content = (!said.is_empty()).then(|| owned(said));
-    if whole.reasoning.is_none() && !thought.is_empty() {
-        whole.reasoning = Some(owned(thought));
+    let (thought, said) = split_whole(&content.body);
+    let some = |text: String| Some(Text::plain(&text).into_owned()).filter(|text| !text.is_empty());
+    whole.content = some(said).map(|text| Text {
+        lone: content.lone,
+        ..text
+    });
+    if whole.reasoning.is_none() {
+        whole.reasoning = some(thought);
     }
 }

@@ -3,37 +3,50 @@
 use std::borrow::Cow;
 
 use super::read::{Chunk, Member, Slot, find, members, present};
+use crate::json::text::compact;
 use crate::json::{Kind, Raw, Text};
 
 /// How much of a text that is no JSON becomes the message.
 const MESSAGE_CHARS: usize = 512;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaint<'a> {
     pub(crate) code: Option<Cow<'a, str>>,
     pub(crate) kind: Option<Cow<'a, str>>,
     pub(crate) message: Cow<'a, str>,
+    /// A surrogate stood alone in one of the texts.
+    pub(crate) lone: bool,
 }
 
 impl<'a> Complaint<'a> {
     /// Of the value of an `error` member.
     pub(crate) fn of_value(raw: Raw<'a>) -> Complaint<'a> {
         if raw.kind != Kind::Object {
-            return Complaint {
-                code: None,
-                kind: None,
-                message: plain(raw),
-            };
+            let mut out = Complaint::default();
+            out.message = out.plain(raw);
+            return out;
         }
         Complaint::of_members(&members(raw), raw)
     }
 
     fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> Complaint<'a> {
         let of = |name: &str| present(find(members, name));
-        Complaint {
-            code: of("code").map(plain),
-            kind: of("type").map(plain),
-            message: plain(of("message").unwrap_or(whole)),
+        let mut out = Complaint::default();
+        out.code = of("code").map(|raw| out.plain(raw));
+        out.kind = of("type").map(|raw| out.plain(raw));
+        out.message = out.plain(of("message").unwrap_or(whole));
+        out
+    }
+
+    /// A string's text, any other value as compact JSON.
+    fn plain(&mut self, raw: Raw<'a>) -> Cow<'a, str> {
+        match text(raw) {
+            Some(text) => {
+                let (text, lone) = text.into_whole();
+                self.lone |= lone;
+                text
+            }
+            None => compact(raw.text),
         }
     }
 
@@ -44,13 +57,12 @@ impl<'a> Complaint<'a> {
             .nth(MESSAGE_CHARS)
             .map_or(text.len(), |(at, _)| at);
         Complaint {
-            code: None,
-            kind: None,
             message: Cow::Borrowed(text.get(..end).unwrap_or(text)),
+            ..Complaint::default()
         }
     }
 
-    /// Of a payload that is an error as a whole, or has one. `named` says that its event is called `error`.
+    /// Of an object that is an error as a whole, or has one. `named` says that its event is called `error`.
     pub(crate) fn of_chunk(
         chunk: &Chunk<'a>,
         whole: Raw<'a>,
@@ -59,13 +71,10 @@ impl<'a> Complaint<'a> {
         if let Some(error) = present(chunk.error) {
             return Some(Complaint::of_value(error));
         }
-        let has = |name: &str| present(find(&chunk.rest, name));
-        let says_so = is_string(chunk.object, "error");
-        let bare = chunk.choices.is_none()
-            && chunk.usage.is_none()
-            && has("message").is_some()
-            && (has("code").is_some() || has("type").is_some());
-        (named || says_so || bare).then(|| Complaint::of_members(&chunk.rest, whole))
+        let has = |name: &str| present(find(&chunk.rest, name)).is_some();
+        let bare = !chunk.is_chunk() && has("message") && (has("code") || has("type"));
+        (named || is_string(chunk.object, "error") || bare)
+            .then(|| Complaint::of_members(&chunk.rest, whole))
     }
 }
 
@@ -88,9 +97,4 @@ pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
             .map(Text::unescape),
         _ => None,
     }
-}
-
-/// A string's text, any other value as compact JSON.
-fn plain(raw: Raw<'_>) -> Cow<'_, str> {
-    string(raw).unwrap_or_else(|| crate::json::text::compact(raw.text))
 }

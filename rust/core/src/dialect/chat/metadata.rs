@@ -1,17 +1,24 @@
 //! Members that nobody models, as the text of one JSON object that an event can carry.
 //!
-//! Raw texts in wire order; no value is built and none is interpreted. A null is not carried.
+//! Raw texts in wire order; no value is built and none is interpreted. A null is not carried, an inner level wins.
+
+use std::collections::HashMap;
 
 use super::read::Member;
-use crate::json::{Kind, Raw};
+use crate::json::{Key, Kind};
 
 /// How many chunk-level members are remembered; further ones are carried each time.
 const REMEMBERED: usize = 64;
+
+/// Up to so many members are looked through one by one.
+const FEW: usize = 16;
 
 /// Members on their way into one object: a later level wins over an earlier one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leftovers<'a> {
     members: Vec<Member<'a>>,
+    /// Where each key stands, once there are too many to look through.
+    places: HashMap<String, usize>,
 }
 
 impl<'a> Leftovers<'a> {
@@ -19,23 +26,53 @@ impl<'a> Leftovers<'a> {
         self.members.is_empty()
     }
 
+    /// Of a repeated key the last one holds, a null too.
     pub(crate) fn add(&mut self, member: Member<'a>) {
-        if member.raw.kind == Kind::Null {
-            return;
-        }
-        let name = member.key.name();
-        match self
-            .members
-            .iter_mut()
-            .find(|known| known.key.name() == name)
-        {
+        let place = self.place(member.key);
+        match place.and_then(|at| self.members.get_mut(at)) {
             Some(known) => known.raw = member.raw,
-            None => self.members.push(member),
+            None => {
+                if !self.places.is_empty() {
+                    self.places
+                        .insert(member.key.name().into_owned(), self.members.len());
+                }
+                self.members.push(member);
+            }
         }
     }
 
+    fn place(&mut self, key: Key<'a>) -> Option<usize> {
+        let name = key.name();
+        if self.members.len() < FEW {
+            return self
+                .members
+                .iter()
+                .position(|known| known.key.name() == name);
+        }
+        if self.places.is_empty() {
+            let names = self
+                .members
+                .iter()
+                .map(|known| known.key.name().into_owned());
+            self.places = names.zip(0..).collect();
+        }
+        self.places.get(name.as_ref()).copied()
+    }
+
+    /// The members of an inner level.
     pub(crate) fn extend(&mut self, members: &[Member<'a>]) {
+        if members.is_empty() {
+            return;
+        }
+        let mut level = Leftovers::default();
         for member in members {
+            level.add(*member);
+        }
+        for member in level
+            .members
+            .iter()
+            .filter(|member| member.raw.kind != Kind::Null)
+        {
             self.add(*member);
         }
     }
@@ -69,11 +106,6 @@ impl<'a> Leftovers<'a> {
     }
 }
 
-/// An object with one member of that (plain) name.
-pub(crate) fn single(name: &str, raw: Raw<'_>) -> String {
-    format!("{{\"{name}\":{}}}", raw.text)
-}
-
 /// What the chunk-level members said last: what does not change is not said again.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen {
@@ -83,12 +115,11 @@ pub(crate) struct LastSeen {
 impl LastSeen {
     /// The members that are new or say something else than before.
     pub(crate) fn fresh<'a>(&mut self, members: &[Member<'a>]) -> Leftovers<'a> {
+        let mut level = Leftovers::default();
+        level.extend(members);
         let mut out = Leftovers::default();
-        let room = self.members.len() < REMEMBERED;
-        for member in members
-            .iter()
-            .filter(|member| member.raw.kind != Kind::Null)
-        {
+        let mut room = REMEMBERED.saturating_sub(self.members.len());
+        for member in &level.members {
             let key = member.key.name();
             match self.members.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, last)) if last == member.raw.text => continue,
@@ -96,13 +127,14 @@ impl LastSeen {
                     last.clear();
                     last.push_str(member.raw.text);
                 }
-                None if room => {
-                    self.members
-                        .push((key.into_owned(), member.raw.text.to_owned()));
+                None if room > 0 => {
+                    room -= 1;
+                    let member = (key.into_owned(), member.raw.text.to_owned());
+                    self.members.push(member);
                 }
                 None => {}
             }
-            out.add(*member);
+            out.members.push(*member);
         }
         out
     }

@@ -8,8 +8,8 @@
 mod cache;
 mod calls;
 mod choice;
+mod content;
 mod error;
-mod files;
 mod metadata;
 mod notes;
 pub(crate) mod read;
@@ -17,20 +17,21 @@ mod reasoning;
 mod usage;
 
 use std::borrow::Cow;
+use std::mem;
 
 use cache::{Cache, What};
 use choice::{ChoiceState, Reading};
-use error::Complaint;
+use error::{Complaint, text};
 pub(crate) use error::{is_string, string};
 use metadata::{LastSeen, Leftovers};
 use notes::{Notes, Pointer};
-use read::{Chunk, Document, Slot, Walk, find, present};
+use read::{Chunk, Document, Member, Slot, Walk, find, members, present};
 
 use crate::assemble::Assembler;
 use crate::config::Config;
 use crate::delta::Fragment;
-use crate::fault::Fault;
-use crate::json::{Kind, Number, Raw, Text};
+use crate::fault::{Class, Fault};
+use crate::json::{Kind, Raw, Text};
 use crate::limits::LimitName;
 use crate::out::Out;
 use crate::spec::Code;
@@ -60,6 +61,8 @@ pub(crate) struct Chat {
     started: bool,
     last_seen: LastSeen,
     choices: Vec<ChoiceState>,
+    /// Choices that went into the first one.
+    merged: Vec<i32>,
     /// The chunk id, where a new one may mean a new start.
     last_id: Option<String>,
     cache: Cache,
@@ -74,6 +77,7 @@ impl Chat {
             started: false,
             last_seen: LastSeen::default(),
             choices: Vec::new(),
+            merged: Vec::new(),
             last_id: None,
             cache: Cache::new(!caching || !steady),
         }
@@ -108,10 +112,14 @@ impl Chat {
                 let fragment = Fragment {
                     index: found.index,
                     has_index_key,
-                    id: found.id.and_then(|id| calls::usable_id(Cow::Borrowed(id))),
+                    id: found
+                        .id
+                        .filter(|id| calls::usable_id(id))
+                        .map(Cow::Borrowed),
                     name: found
                         .name
-                        .and_then(|name| calls::not_blank(Cow::Borrowed(name))),
+                        .filter(|name| calls::not_blank(name))
+                        .map(Cow::Borrowed),
                     arguments: Some(text),
                     array_len: 1,
                     custom,
@@ -138,89 +146,154 @@ impl Chat {
         document: &Document<'_>,
         payload: Payload<'_>,
     ) -> Step {
-        match document {
-            Document::Object(chunk) => self.object(wire, chunk, payload),
-            Document::Other(raw) if payload.event == Some("error") => {
-                complain(wire, &Complaint::of_value(*raw), payload)
+        let raw = match document {
+            Document::Object(chunk) => {
+                let whole = Raw {
+                    text: payload.text,
+                    kind: Kind::Object,
+                };
+                return self.object(wire, chunk, whole, payload);
             }
-            Document::Other(_) => unknown(wire, payload),
+            Document::Other(raw) => *raw,
+        };
+        if let Some((chunk, whole)) = lone_error(raw, wire.out.config.limits.max_json_depth) {
+            return self.object(wire, &chunk, whole, payload);
         }
+        if payload.event == Some("error") {
+            return self.complain(wire, &Complaint::of_value(raw), payload, Notes::default());
+        }
+        unknown(wire, payload)
     }
 
-    /// What was held back goes out: the input ends, or its marker came.
-    pub(crate) fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    /// A text instead of a document: an error in plain words.
+    pub(crate) fn text(&mut self, wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
+        self.complain(
+            wire,
+            &Complaint::of_text(payload.text),
+            payload,
+            Notes::default(),
+        )
+    }
+
+    /// The stream is about to close: what was held back goes out.
+    pub(crate) fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
         self.choices
             .iter_mut()
             .try_for_each(|choice| choice.flush(wire))
     }
 
-    fn object(&mut self, wire: &mut Wire<'_, '_>, chunk: &Chunk<'_>, payload: Payload<'_>) -> Step {
+    fn object(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        chunk: &Chunk<'_>,
+        whole: Raw<'_>,
+        payload: Payload<'_>,
+    ) -> Step {
+        let inner = wrapped(chunk, wire.out.config.limits.max_json_depth);
+        let read = inner.as_ref().map_or(chunk, |inner| &inner.chunk);
         if chunk.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        for key in &chunk.duplicates {
+        for key in &read.duplicates {
             wire.out.diagnose(Code::DUPLICATE_KEY, None, key)?;
         }
-        let whole = Raw {
-            text: payload.text,
-            kind: Kind::Object,
-        };
-        let complaint = Complaint::of_chunk(chunk, whole, payload.event == Some("error"));
-        if chunk.choices.is_none() && chunk.usage.is_none() {
-            if let Some(complaint) = complaint {
-                return complain(wire, &complaint, payload);
-            }
-            return match wrapped(chunk, wire.out.config.limits.max_json_depth) {
-                Some(inner) => self.chunk(wire, &inner, payload),
-                None => unknown(wire, payload),
-            };
+        let named = payload.event == Some("error");
+        let mut complaint = Complaint::of_chunk(chunk, whole, named);
+        let mut around = Vec::new();
+        if let Some(inner) = &inner {
+            complaint = complaint.or_else(|| Complaint::of_chunk(&inner.chunk, inner.raw, named));
+            around = chunk
+                .rest
+                .iter()
+                .filter(|member| !member.key.is("data"))
+                .copied()
+                .collect();
         }
-        self.chunk(wire, chunk, payload)?;
-        match complaint.or_else(|| choice_complaint(chunk)) {
-            Some(complaint) => complain(wire, &complaint, payload),
+        let mut notes = Notes::default();
+        if read.is_chunk() {
+            let within = self.chunk(wire, read, &around, payload, &mut notes)?;
+            complaint = complaint.or(within);
+        } else if complaint.is_none() {
+            return unknown(wire, payload);
+        }
+        match complaint {
+            Some(complaint) => self.complain(wire, &complaint, payload, notes),
             None => Ok(()),
         }
     }
 
-    fn chunk(&mut self, wire: &mut Wire<'_, '_>, chunk: &Chunk<'_>, payload: Payload<'_>) -> Step {
+    fn complain(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        complaint: &Complaint<'_>,
+        payload: Payload<'_>,
+        mut notes: Notes<'_>,
+    ) -> Step {
+        self.flush(wire)?;
+        notes.lone |= complaint.lone;
+        notes.tell(wire)?;
+        let (code, kind) = (complaint.code.as_deref(), complaint.kind.as_deref());
+        wire.assembler.upstream_error(
+            wire.out,
+            code,
+            kind,
+            &complaint.message,
+            payload.text.as_bytes(),
+        )
+    }
+
+    /// The members of a chunk; gives back the error of a choice.
+    fn chunk<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        chunk: &Chunk<'a>,
+        around: &[Member<'a>],
+        payload: Payload<'_>,
+        notes: &mut Notes<'a>,
+    ) -> Result<Option<Complaint<'a>>, Fault> {
         let before = wire.out.said();
         let mut fresh = self.last_seen.fresh(&chunk.rest);
+        if !around.is_empty() {
+            fresh = self.last_seen.fresh(around).and(&fresh);
+        }
         if !fresh.is_empty() {
             self.cache.clear();
         }
+        let groq = find(&chunk.rest, "x_groq").filter(|raw| raw.kind == Kind::Object);
+        let silent =
+            present(chunk.error).is_none() && present(chunk.usage).is_none() && groq.is_none();
         let mut plain =
-            fresh.is_empty() && present(chunk.error).is_none() && present(chunk.usage).is_none();
+            self.started && fresh.is_empty() && silent && !payload.tail && payload.event.is_none();
         if !self.started {
             self.started = true;
-            plain = false;
-            start(wire, chunk, payload.tail, fresh.text().as_deref())?;
+            start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
             fresh = Leftovers::default();
         }
         let reading = Reading {
             tail: payload.tail,
-            restarts: self.restarts(wire, chunk),
+            new_id: !payload.tail && self.id_changed(wire, chunk),
+            body: is_string(chunk.object, "chat.completion"),
         };
-        let mut notes = Notes::default();
+        let mut complaint = None;
         match &chunk.choices {
-            Some(Walk::Read(choices)) => {
+            Some(Walk::Read(choices, _)) => {
                 plain &= choices.len() == 1;
                 for (place, choice) in choices.iter().enumerate() {
                     let at = Pointer::ROOT.member("choices");
                     let at = at.item(place);
-                    match choice {
-                        Walk::Read(choice) => {
-                            let state = self.choice(wire, choice.index, place, &mut notes, at)?;
-                            let index = state.index;
-                            let learned =
-                                state.take(wire, choice, &mut fresh, notes, at, reading)?;
-                            notes = Notes::default();
-                            plain &= wire.out.said() == before && payload.event.is_none();
-                            if let Some(mut learned) = learned.filter(|_| plain) {
-                                learned.padding(chunk.obfuscation);
-                                self.cache.learn(payload.text, index, learned);
-                            }
-                        }
-                        Walk::Other(raw) => notes.unless_null(*raw, at),
+                    let Walk::Read(choice, _) = choice else {
+                        notes.shape(choice.raw(), at);
+                        continue;
+                    };
+                    let state = self.choice(wire, choice.index, place, notes, at)?;
+                    let index = state.index;
+                    let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
+                    complaint = complaint.or(taken.complaint);
+                    if let Some(mut lesson) =
+                        taken.lesson.filter(|_| plain && wire.out.said() == before)
+                    {
+                        lesson.padding(chunk.obfuscation);
+                        self.cache.learn(payload.text, index, lesson);
                     }
                 }
             }
@@ -237,21 +310,20 @@ impl Chat {
                 .unwrap_or(0);
             wire.assembler.choice_metadata(wire.out, lowest, &text)?;
         }
-        match present(chunk.usage) {
-            Some(raw) if raw.kind == Kind::Object => {
-                wire.assembler.usage(wire.out, usage::read(raw))
-            }
-            Some(raw) => {
-                let mut notes = Notes::default();
-                notes.shape(raw, Pointer::ROOT.member("usage"));
-                notes.tell(wire)
-            }
-            None => Ok(()),
+        if let Some(groq) = groq {
+            usage::take(
+                wire,
+                find(&members(groq), "usage"),
+                notes,
+                Pointer::ROOT.member("x_groq"),
+            )?;
         }
+        usage::take(wire, chunk.usage, notes, Pointer::ROOT)?;
+        Ok(complaint)
     }
 
-    /// Whether the chunk has another id than the one before, where that is asked for.
-    fn restarts(&mut self, wire: &Wire<'_, '_>, chunk: &Chunk<'_>) -> bool {
+    /// Whether the chunk has another id than the one before (AM10).
+    fn id_changed(&mut self, wire: &Wire<'_, '_>, chunk: &Chunk<'_>) -> bool {
         if !wire.out.config.policy.switches.restart_on_new_stream_id {
             return false;
         }
@@ -266,162 +338,176 @@ impl Chat {
         changed
     }
 
+    /// The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4).
     fn choice<'a>(
         &mut self,
         wire: &mut Wire<'_, '_>,
-        slot: Slot<'a>,
+        sent: Slot<'a>,
         place: usize,
         notes: &mut Notes<'a>,
         at: Pointer<'_>,
     ) -> Result<&mut ChoiceState, Fault> {
-        let number = present(slot).and_then(|raw| {
-            let number = match raw.kind {
-                Kind::Number => Number { raw: raw.text }.integral(),
-                Kind::String => calls::digits(raw),
-                _ => None,
-            };
-            let number = number
-                .and_then(|number| i32::try_from(number).ok())
-                .filter(|number| *number >= 0);
-            if number.is_none() {
-                notes.shape(raw, at.member("index"));
-            }
-            number
-        });
-        let mut index = number
+        let sent = present(sent);
+        let number = sent
+            .and_then(calls::integer)
+            .and_then(|number| i32::try_from(number).ok());
+        let number = number.filter(|number| *number >= 0);
+        if let Some(raw) = sent.filter(|_| number.is_none()) {
+            notes.shape(raw, at.member("index"));
+        }
+        let index = number
             .or_else(|| i32::try_from(place).ok())
             .unwrap_or(i32::MAX);
-        if wire.out.config.policy.switches.merge_choices {
-            if let Some(first) = self
-                .choices
-                .first_mut()
-                .filter(|first| first.index != index)
-            {
-                first.merge(wire, index)?;
-                index = first.index;
-            }
-        }
         let known = self.choices.iter().position(|choice| choice.index == index);
+        let limit = wire.out.config.limits.max_choices;
+        let is_full = |count: usize| limit.is_some_and(|limit| count as u64 >= limit);
         let at = match known {
             Some(at) => at,
+            None if wire.out.config.policy.switches.merge_choices && !self.choices.is_empty() => {
+                // AM11: the request had one choice, so every other index is the first one.
+                if !self.merged.contains(&index) && !is_full(self.merged.len()) {
+                    self.merged.push(index);
+                    wire.out
+                        .diagnose(Code::CHOICES_MERGED, None, &index.to_string())?;
+                }
+                0
+            }
             None => {
-                let limit = wire.out.config.limits.max_choices;
-                if let Some(limit) = limit.filter(|limit| self.choices.len() as u64 >= *limit) {
+                if let Some(limit) = limit.filter(|_| is_full(self.choices.len())) {
                     return Err(Fault::limit(LimitName::max_choices, limit));
                 }
                 self.choices.push(ChoiceState::new(
                     index,
                     wire.out.config.policy.inline_reasoning,
                 ));
+                // Also a choice that never says anything has to end.
+                wire.assembler
+                    .text(wire.out, index, Text::default(), None)?;
                 self.choices.len() - 1
             }
         };
         // Cannot fail: the place was just found or filled.
         self.choices
             .get_mut(at)
-            .ok_or_else(|| Fault::new(crate::fault::Class::Internal, "internal"))
+            .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
 }
 
-fn start(wire: &mut Wire<'_, '_>, chunk: &Chunk<'_>, tail: bool, metadata: Option<&str>) -> Step {
-    let word = |slot: Slot<'_>| -> Option<String> {
-        present(slot)
-            .and_then(string)
-            .filter(|word| !word.is_empty())
-            .map(Cow::into_owned)
+/// The first chunk: what the response calls itself. One from behind a broken document may not say so.
+fn start<'a>(
+    wire: &mut Wire<'_, '_>,
+    chunk: &Chunk<'a>,
+    notes: &mut Notes<'a>,
+    tail: bool,
+    metadata: Option<&str>,
+) -> Step {
+    let mut word = |slot: Slot<'a>| {
+        let (word, lone) = present(slot).and_then(text)?.into_whole();
+        notes.lone |= lone;
+        Some(word).filter(|word| !word.is_empty())
     };
-    let id = word(chunk.id).filter(|_| !tail);
-    let created = present(chunk.created).filter(|raw| raw.kind == Kind::Number);
-    let created = created.and_then(|raw| Number { raw: raw.text }.integral());
-    wire.assembler.started(
-        wire.out,
-        id.as_deref(),
-        word(chunk.model).as_deref(),
-        created,
-        metadata,
-    )
+    let id = if tail { None } else { word(chunk.id) };
+    let model = word(chunk.model);
+    let created = present(chunk.created)
+        .filter(|raw| raw.kind == Kind::Number)
+        .and_then(calls::integer);
+    wire.assembler
+        .started(wire.out, id.as_deref(), model.as_deref(), created, metadata)
 }
 
-/// The chunk of an envelope `{"data":{"choices":…}}`, with the members around it.
-fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Chunk<'a>> {
-    let data = find(&chunk.rest, "data").filter(|raw| raw.kind == Kind::Object)?;
-    let Ok(Document::Object(inner)) = read::document(data.text, max_depth) else {
-        return None;
-    };
-    if inner.choices.is_none() && inner.usage.is_none() {
+/// The chunk in an envelope.
+struct Wrapped<'a> {
+    chunk: Chunk<'a>,
+    raw: Raw<'a>,
+}
+
+/// The chunk of an envelope `{"data":{"choices":…}}` (E17).
+fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
+    if chunk.is_chunk() {
         return None;
     }
-    let mut inner = *inner;
-    let mut rest: Vec<_> = chunk
-        .rest
-        .iter()
-        .filter(|member| !member.key.is("data"))
-        .copied()
-        .collect();
-    rest.append(&mut inner.rest);
-    inner.rest = rest;
-    Some(inner)
+    let raw = find(&chunk.rest, "data").filter(|raw| raw.kind == Kind::Object)?;
+    match read::document(raw.text, max_depth) {
+        Ok(Document::Object(chunk)) if chunk.is_chunk() => Some(Wrapped { chunk: *chunk, raw }),
+        _ => None,
+    }
 }
 
-/// An error inside a choice.
-fn choice_complaint<'a>(chunk: &Chunk<'a>) -> Option<Complaint<'a>> {
-    let Some(Walk::Read(choices)) = &chunk.choices else {
-        return None;
-    };
-    choices.iter().find_map(|choice| match choice {
-        Walk::Read(choice) => present(choice.error).map(Complaint::of_value),
-        Walk::Other(_) => None,
-    })
+/// An error object that a gateway put into an array.
+fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
+    let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
+    match read::document(first.text, max_depth) {
+        Ok(Document::Object(chunk)) if chunk.error.is_some() => Some((*chunk, first)),
+        _ => None,
+    }
 }
 
-fn complain(wire: &mut Wire<'_, '_>, complaint: &Complaint<'_>, payload: Payload<'_>) -> Step {
-    let (code, kind) = (complaint.code.as_deref(), complaint.kind.as_deref());
-    wire.assembler.upstream_error(
-        wire.out,
-        code,
-        kind,
-        &complaint.message,
-        payload.text.as_bytes(),
-    )
-}
-
-/// A text instead of a payload.
-pub(crate) fn complain_in_text(wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
-    complain(wire, &Complaint::of_text(payload.text), payload)
-}
-
-/// Whether the document is a whole answer, not a chunk of one.
+/// Whether a payload outside of any event is a whole answer, or the error in its place.
 pub(crate) fn is_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };
-    let Some(Walk::Read(choices)) = &chunk.choices else {
-        return false;
+    if is_string(chunk.object, "chat.completion") || is_string(chunk.object, "error") {
+        return true;
+    }
+    let Some(Walk::Read(choices, _)) = &chunk.choices else {
+        return present(chunk.error).is_some();
     };
-    let whole = |choice: &Walk<'_, read::Choice<'_>>| match choice {
-        Walk::Read(choice) => choice.message.is_some() && choice.delta.is_none(),
+    choices.iter().any(|choice| match choice {
+        Walk::Read(choice, _) => {
+            choice.message.is_some()
+                && choice
+                    .delta
+                    .as_ref()
+                    .is_none_or(|delta| delta.raw().kind == Kind::Null)
+        }
         Walk::Other(_) => false,
-    };
-    is_string(chunk.object, "chat.completion") || (!choices.is_empty() && choices.iter().all(whole))
+    })
 }
 
-fn unknown(wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
-    if payload.tail {
-        return Ok(());
+/// Whether a document behind a broken one brings what may be taken from there: a chunk, or an error.
+pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
+    match document {
+        Document::Object(chunk) => chunk.is_chunk() || chunk.error.is_some(),
+        Document::Other(_) => false,
     }
+}
+
+/// A chunk that says nothing of any choice.
+pub(crate) fn is_note(document: &Document<'_>) -> bool {
+    let Document::Object(chunk) = document else {
+        return false;
+    };
+    let empty = matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.is_empty());
+    empty && present(chunk.error).is_none()
+}
+
+/// The error object that a document is, where it stands in an array.
+pub(crate) fn lone<'a>(document: &Document<'a>) -> Option<Box<Chunk<'a>>> {
+    match document {
+        Document::Other(raw) => lone_error(*raw, None).map(|(chunk, _)| Box::new(chunk)),
+        Document::Object(_) => None,
+    }
+}
+
+/// What no decoder knows.
+pub(crate) fn unknown(wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
     wire.assembler
         .unknown(wire.out, payload.event, payload.text.as_bytes())
 }
 
 impl Notes<'_> {
-    /// Says what was odd.
-    fn tell(self, wire: &mut Wire<'_, '_>) -> Step {
-        for (at, raw) in self.shapes {
+    /// Says what was noticed since the last time.
+    fn tell(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        if self.is_empty() {
+            return Ok(());
+        }
+        for (at, raw) in mem::take(&mut self.shapes) {
             wire.out.diagnose(Code::SHAPE, None, &at)?;
             wire.assembler
                 .unknown(wire.out, None, raw.text.as_bytes())?;
         }
-        if self.lone {
+        if mem::take(&mut self.lone) {
             wire.out.diagnose(Code::LONE_SURROGATE, None, "")?;
         }
         Ok(())

@@ -62,6 +62,10 @@ pub(crate) struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shapes.is_empty() && !self.lone
+    }
+
     #[cold]
     pub(crate) fn shape(&mut self, raw: Raw<'a>, at: Pointer<'_>) {
         self.shapes.push((at.text(), raw));

@@ -14,12 +14,22 @@ pub(crate) struct Member<'a> {
     pub(crate) raw: Raw<'a>,
 }
 
+impl<'a, T> Walk<'a, T> {
+    /// Its text.
+    pub(crate) fn raw(&self) -> Raw<'a> {
+        match self {
+            Walk::Read(_, raw) | Walk::Other(raw) => *raw,
+        }
+    }
+}
+
 pub(crate) type Slot<'a> = Option<Raw<'a>>;
 
 /// A member that is walked where it has the shape it should have.
 #[derive(Debug)]
 pub(crate) enum Walk<'a, T> {
-    Read(T),
+    /// What was read, and its text.
+    Read(T, Raw<'a>),
     /// Of another kind; null included.
     Other(Raw<'a>),
 }
@@ -105,6 +115,7 @@ pub(crate) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning"
 /// Reads one whole payload.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
     let mut reader = Reader {
+        text,
         scanner: Scanner::new(text, max_depth),
         duplicates: Vec::new(),
     };
@@ -146,6 +157,16 @@ pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     out
 }
 
+/// The first item of an array.
+pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
+    let mut scanner = Scanner::new(raw.text, None);
+    if raw.kind != Kind::Array || scanner.enter_array().is_err() || scanner.next_item() != Ok(true)
+    {
+        return None;
+    }
+    scanner.skip().ok()
+}
+
 /// The last member of that name.
 pub(crate) fn find<'a>(members: &[Member<'a>], name: &str) -> Slot<'a> {
     members
@@ -182,6 +203,11 @@ impl<'a> Chunk<'a> {
         }
     }
 
+    /// Whether it says something of a response, and be it that there is nothing.
+    pub(crate) fn is_chunk(&self) -> bool {
+        self.choices.is_some() || self.usage.is_some()
+    }
+
     /// The names of all members, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let modelled = [
@@ -211,6 +237,7 @@ impl<'a> Chunk<'a> {
 }
 
 struct Reader<'a> {
+    text: &'a str,
     scanner: Scanner<'a>,
     duplicates: Vec<&'static str>,
 }
@@ -239,11 +266,13 @@ impl<'a> Reader<'a> {
         kind: Kind,
         read: impl FnOnce(&mut Self) -> Scan<T>,
     ) -> Scan<Walk<'a, T>> {
-        if self.scanner.kind()? == kind {
-            read(self).map(Walk::Read)
-        } else {
-            self.scanner.skip().map(Walk::Other)
+        if self.scanner.kind()? != kind {
+            return self.scanner.skip().map(Walk::Other);
         }
+        let start = self.scanner.pos();
+        let value = read(self)?;
+        let text = self.text.get(start..self.scanner.pos()).unwrap_or_default();
+        Ok(Walk::Read(value, Raw { text, kind }))
     }
 
     /// The objects of an array; whatever else stands in it is kept as it is.
@@ -336,11 +365,12 @@ impl<'a> Reader<'a> {
 
     /// A list of entries; one entry without its list is read as the list of it.
     fn tool_calls(&mut self) -> Scan<Walk<'a, Vec<Walk<'a, Call<'a>>>>> {
-        match self.scanner.kind()? {
-            Kind::Array => self.list(Self::call).map(Walk::Read),
-            Kind::Object => self.call().map(|call| Walk::Read(vec![Walk::Read(call)])),
-            _ => self.scanner.skip().map(Walk::Other),
+        if self.scanner.kind()? != Kind::Object {
+            return self.walk(Kind::Array, |reader| reader.list(Self::call));
         }
+        let call = self.walk(Kind::Object, Self::call)?;
+        let raw = call.raw();
+        Ok(Walk::Read(vec![call], raw))
     }
 
     fn call(&mut self) -> Scan<Call<'a>> {

@@ -4,10 +4,11 @@
 
 use std::borrow::Cow;
 
+use super::content::concat;
 use super::error::{is_string, string, text};
 use super::notes::{Notes, Pointer};
-use super::read::{Delta, REASONING_FIELDS, find, items, members, present};
-use crate::json::{Kind, Raw, Text};
+use super::read::{Delta, Member, REASONING_FIELDS, find, items, members, present};
+use crate::json::{Key, Kind, Raw, Text};
 
 /// A text that shares so many characters with what came before repeats it; shorter ones are an accident.
 const PREFIX_CHARS: usize = 4;
@@ -16,17 +17,19 @@ const PREFIX_CHARS: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Thought<'a> {
     pub(crate) text: Option<Text<'a>>,
-    /// The raw text came out of one plain field, this one.
+    /// The text came out of this plain field.
     pub(crate) field: Option<Raw<'a>>,
-    /// A second field held the same text, or one that was not used.
+    /// A text came twice, and was used once.
     pub(crate) repeated: bool,
+    /// A second field with another text.
+    pub(crate) extra: Vec<Member<'a>>,
     pub(crate) details: Option<Details<'a>>,
 }
 
 /// `reasoning_details`: entries with text, signatures, encrypted content.
 #[derive(Debug)]
 pub(crate) struct Details<'a> {
-    pub(crate) text: String,
+    pub(crate) text: Text<'a>,
     pub(crate) signature: Option<Cow<'a, str>>,
     pub(crate) encrypted: Option<Cow<'a, str>>,
     pub(crate) raw: Raw<'a>,
@@ -39,7 +42,19 @@ pub(crate) fn read<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>
         match text(raw) {
             None => notes.shape(raw, at.member(name)),
             Some(text) if text.is_empty() => {}
-            Some(_) if out.text.is_some() => out.repeated = true,
+            Some(text) if out.text.is_some() => {
+                if out.text.as_ref() == Some(&text) {
+                    out.repeated = true;
+                } else {
+                    out.extra.push(Member {
+                        key: Key {
+                            raw: name,
+                            escaped: false,
+                        },
+                        raw,
+                    });
+                }
+            }
             Some(text) => {
                 out.text = Some(text);
                 out.field = Some(raw);
@@ -48,44 +63,45 @@ pub(crate) fn read<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>
     }
     if let Some(raw) = present(delta.reasoning_details) {
         match raw.kind {
-            Kind::Array => out.details = details(raw, notes),
+            Kind::Array => out.details = details(raw),
             _ => notes.shape(raw, at.member("reasoning_details")),
         }
     }
     out
 }
 
-fn details<'a>(raw: Raw<'a>, notes: &mut Notes<'a>) -> Option<Details<'a>> {
+fn details<'a>(raw: Raw<'a>) -> Option<Details<'a>> {
     let entries = items(raw);
     if entries.is_empty() {
         return None;
     }
+    let mut texts = Vec::new();
     let mut out = Details {
-        text: String::new(),
+        text: Text::default(),
         signature: None,
         encrypted: None,
         raw,
     };
     for entry in entries {
         let entry = members(entry);
-        let kind = find(&entry, "type");
-        for name in ["text", "summary"] {
-            if let Some(text) = present(find(&entry, name)).and_then(text) {
-                let (text, lone) = text.into_whole();
-                notes.lone |= lone;
-                out.text.push_str(&text);
-            }
-        }
+        let member = |name: &str| present(find(&entry, name));
+        texts.extend(
+            ["text", "summary"]
+                .into_iter()
+                .filter_map(|name| text(member(name)?)),
+        );
         let word = |name: &str| {
-            present(find(&entry, name))
+            member(name)
                 .and_then(string)
                 .filter(|word| !word.is_empty())
         };
         out.signature = word("signature").or(out.signature);
-        if is_string(kind, "reasoning.encrypted") {
+        if is_string(find(&entry, "type"), "reasoning.encrypted") {
             out.encrypted = word("data").or(out.encrypted);
         }
     }
+    texts.retain(|text| !text.is_empty());
+    out.text = concat(texts);
     Some(out)
 }
 

@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::read::{Member, find, members};
+use super::notes::{Notes, Pointer};
+use super::read::{Member, Slot, find, members, present};
+use super::{Step, Wire};
 use crate::event::Usage;
 use crate::json::{Kind, Number, Raw};
 use crate::spec;
@@ -38,8 +40,25 @@ static PATHS: LazyLock<[Paths; 6]> = LazyLock::new(|| {
     ]
 });
 
+/// The `usage` of a chunk, a choice or an extension member; null says nothing.
+pub(crate) fn take<'a>(
+    wire: &mut Wire<'_, '_>,
+    slot: Slot<'a>,
+    notes: &mut Notes<'a>,
+    at: Pointer<'_>,
+) -> Step {
+    if let Some(raw) = present(slot) {
+        if raw.kind == Kind::Object {
+            wire.assembler.usage(wire.out, read(raw))?;
+        } else {
+            notes.shape(raw, at.member("usage"));
+        }
+    }
+    notes.tell(wire)
+}
+
 /// The counts of a usage object.
-pub(crate) fn read(raw: Raw<'_>) -> Usage<'_> {
+fn read(raw: Raw<'_>) -> Usage<'_> {
     let object = members(raw);
     let [input, output, total, cached, written, reasoning] = &*PATHS;
     Usage {

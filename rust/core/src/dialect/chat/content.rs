@@ -1,0 +1,162 @@
+//! Content that is a list of parts (Mistral and multimodal gateways), and image members, as plain pieces.
+//!
+//! Knows the part shapes that are documented; a part that is not stays reachable as sent.
+
+use std::borrow::Cow;
+
+use super::error::{string, text};
+use super::metadata::Leftovers;
+use super::notes::{Notes, Pointer};
+use super::read::{Member, Slot, find, items, members, present};
+use crate::json::{Kind, Raw, Surrogates, Text};
+
+#[derive(Debug)]
+pub(crate) enum Piece<'a> {
+    Said(Text<'a>),
+    Thought(Text<'a>),
+    Refused(Text<'a>),
+    File(File<'a>),
+    /// A part of a kind that nobody knows, as sent.
+    Unread(Raw<'a>),
+}
+
+#[derive(Debug)]
+pub(crate) struct File<'a> {
+    url: Cow<'a, str>,
+    metadata: Option<String>,
+}
+
+impl File<'_> {
+    /// Media type and data of a base64 `data:` URL, or the URL.
+    pub(crate) fn fields(&self) -> (Option<&str>, Option<&str>, Option<&str>) {
+        let embedded = self
+            .url
+            .strip_prefix("data:")
+            .and_then(|rest| rest.split_once(','));
+        match embedded.and_then(|(head, data)| Some((head.strip_suffix(";base64")?, data))) {
+            Some((media_type, data)) => (Some(media_type), Some(data), None),
+            None => (None, None, Some(&self.url)),
+        }
+    }
+
+    pub(crate) fn metadata(&self) -> Option<&str> {
+        self.metadata.as_deref()
+    }
+}
+
+/// The pieces of content: a string, or a list of parts in order.
+pub(crate) fn read<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Vec<Piece<'a>> {
+    let Some(raw) = present(slot) else {
+        return Vec::new();
+    };
+    if let Some(text) = text(raw) {
+        return if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![Piece::Said(text)]
+        };
+    }
+    if raw.kind != Kind::Array {
+        notes.shape(raw, at);
+        return Vec::new();
+    }
+    let mut pieces = Vec::new();
+    for (place, item) in items(raw).into_iter().enumerate() {
+        if item.kind == Kind::Object {
+            part(item, &mut pieces);
+        } else {
+            notes.unless_null(item, at.item(place));
+        }
+    }
+    pieces.retain(|piece| match piece {
+        Piece::Said(text) | Piece::Thought(text) | Piece::Refused(text) => !text.is_empty(),
+        Piece::File(_) | Piece::Unread(_) => true,
+    });
+    pieces
+}
+
+/// By the member that carries it: `type` is what gateways disagree about.
+fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<Piece<'a>>) {
+    let part = members(raw);
+    let member = |name: &str| present(find(&part, name));
+    if let Some(thinking) = member("thinking") {
+        pieces.extend(texts(thinking).into_iter().map(Piece::Thought));
+    } else if let Some(text) = member("refusal").and_then(text) {
+        pieces.push(Piece::Refused(text));
+    } else if let Some(text) = member("text").and_then(text) {
+        pieces.push(Piece::Said(text));
+    } else {
+        pieces.push(image(&part).map_or(Piece::Unread(raw), Piece::File));
+    }
+}
+
+/// The texts of a `thinking` part: a string, or a list of text parts.
+fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
+    match raw.kind {
+        Kind::Array => items(raw)
+            .into_iter()
+            .filter_map(|item| find(&members(item), "text").and_then(text))
+            .collect(),
+        _ => text(raw).into_iter().collect(),
+    }
+}
+
+/// The files of an `images` member: a list of `{"image_url":{"url"}}`.
+pub(crate) fn images<'a>(raw: Raw<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Vec<File<'a>> {
+    if raw.kind != Kind::Array {
+        notes.shape(raw, at);
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    for (place, item) in items(raw).into_iter().enumerate() {
+        match image(&members(item)) {
+            Some(file) => files.push(file),
+            None => notes.unless_null(item, at.item(place)),
+        }
+    }
+    files
+}
+
+fn image<'a>(entry: &[Member<'a>]) -> Option<File<'a>> {
+    let holder = present(find(entry, "image_url"))?;
+    let url = match holder.kind {
+        Kind::Object => find(&members(holder), "url").and_then(string)?,
+        _ => string(holder)?,
+    };
+    if url.is_empty() {
+        return None;
+    }
+    let modelled = |member: &&Member<'_>| {
+        !matches!(member.key.name().as_ref(), "type" | "image_url" | "index")
+    };
+    let mut leftovers = Leftovers::default();
+    leftovers.extend(&entry.iter().filter(modelled).copied().collect::<Vec<_>>());
+    Some(File {
+        url,
+        metadata: leftovers.text(),
+    })
+}
+
+/// Several texts as one; only the halves at its two ends stay apart.
+pub(crate) fn concat<'a>(mut texts: Vec<Text<'a>>) -> Text<'a> {
+    if texts.len() < 2 {
+        return texts.pop().unwrap_or_default();
+    }
+    let lead_low = texts.first_mut().and_then(|text| text.lead_low.take());
+    let tail_high = texts.last_mut().and_then(|text| text.tail_high.take());
+    let mut body = String::new();
+    let mut half = Surrogates::default();
+    let mut lone = false;
+    for text in texts {
+        let (text, alone) = half.join(text);
+        body.push_str(&text);
+        lone |= alone;
+    }
+    body.extend(half.finish());
+    Text {
+        body: body.into(),
+        lead_low,
+        tail_high,
+        lone,
+    }
+}

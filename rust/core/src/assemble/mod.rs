@@ -1,79 +1,103 @@
-//! Wire deltas to events: parts, tool calls, the end of a stream. Placeholder: conformant streams only.
+//! Wire deltas to events: the parts and calls of one stream, its end, and what it came to.
 //!
-//! Knows no dialect and no JSON framing of chunks. Every method is one wire delta of a decoder.
+//! `Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
+//! rules stand in `identity`, the argument rules in `arguments`, the close in `finalise`. Events and diagnostics leave
+//! through `Out`. Layer 3.
+
+mod announce;
+mod arguments;
+mod binding;
+mod call;
+mod canonical;
+mod choice;
+mod content;
+mod finalise;
+mod finish;
+mod fork;
+mod hypotheses;
+mod identity;
+mod judge;
+mod names;
+mod objects;
+mod pouring;
+mod reconcile;
+mod records;
+mod roster;
+mod routing;
+mod settings;
+mod shared;
+mod snapshot;
+mod stitch;
+mod textual;
+
+use choice::{Choice, leave};
+use records::{ErrorRecord, FileRecord, StartRecord, UsageRecord};
+use settings::Settings;
+use shared::{Desk, Shared, Step};
+use snapshot::emit_finished;
+use textual::{Attributes, Channel, Textual};
 
 use crate::config::Config;
 use crate::delta::{Completeness, Fragment, Message, Rest};
-use crate::event::{Delta, Event, Opened, Sink, Usage};
+use crate::event::{Event, Sink, Usage};
 use crate::fault::{Fault, Where};
-use crate::json::{Automaton, Status, Surrogates, Text};
+use crate::json::Text;
 use crate::out::Out;
+use crate::policy::CloseCallsAt;
 use crate::spec::Code;
-
-type Step = Result<(), Fault>;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Channel {
-    Text,
-    Reasoning,
-    Refusal,
-}
-
-#[derive(Debug)]
-struct TextPart {
-    part: u32,
-    channel: Channel,
-    text: String,
-    open: bool,
-    half: Surrogates,
-    deltas: u32,
-}
-
-#[derive(Debug)]
-struct Call {
-    part: u32,
-    index: Option<u32>,
-    id: Option<String>,
-    name: String,
-    arguments: String,
-    automaton: Automaton,
-    started: bool,
-}
-
-#[derive(Debug, Default)]
-struct Choice {
-    index: i32,
-    texts: Vec<TextPart>,
-    calls: Vec<Call>,
-    finish: Option<String>,
-    closed: bool,
-}
-
-#[derive(Debug, Default)]
-struct OwnedUsage {
-    numbers: [Option<i64>; 6],
-    raw: Option<String>,
-}
-
-/// Id, model, created, metadata.
-type Started = (Option<String>, Option<String>, Option<i64>, Option<String>);
 
 /// The parts and calls of one stream.
 #[derive(Debug, Default)]
 pub struct Assembler {
+    shared: Shared,
+    /// In order of first sight.
     choices: Vec<Choice>,
-    next_part: u32,
-    started: Option<Started>,
-    usage: Option<OwnedUsage>,
-    done: bool,
-    ended: bool,
+    files: Vec<FileRecord>,
+    started: Option<StartRecord>,
+    usage: Option<UsageRecord>,
+    error: Option<ErrorRecord>,
+    /// Nothing that comes now counts.
+    over: bool,
     completeness: Completeness,
 }
 
+/// The choice of that index, and what its rules work at.
+struct At<'a, 'o> {
+    choice: &'a mut Choice,
+    desk: Desk<'a, 'o>,
+}
+
 impl Assembler {
-    pub fn new(_config: &Config) -> Assembler {
-        Assembler::default()
+    pub fn new(config: &Config) -> Assembler {
+        Assembler {
+            shared: Shared::new(Settings::new(config)),
+            ..Assembler::default()
+        }
     }
+
+    #[inline]
+    fn at<'a, 'o>(&'a mut self, out: &'a mut Out<'o>, index: i32) -> Result<At<'a, 'o>, Fault> {
+        let mut desk = Desk {
+            shared: &mut self.shared,
+            out,
+        };
+        let place = match self.choices.iter().position(|choice| choice.index == index) {
+            Some(place) => place,
+            None => {
+                desk.count_choice()?;
+                let mode = desk.switches().content_mode;
+                self.choices
+                    .push(Choice::new(index, Textual::new(index, mode)));
+                self.choices.len() - 1
+            }
+        };
+        // Unreachable panic: the place was just found or filled.
+        #[allow(clippy::indexing_slicing)]
+        let choice = &mut self.choices[place];
+        Ok(At { choice, desk })
+    }
+
+    // The response
 
     /// The first chunk: what the response calls itself.
     pub fn started(
@@ -84,32 +108,33 @@ impl Assembler {
         created: Option<i64>,
         metadata: Option<&str>,
     ) -> Step {
-        let own = |text: Option<&str>| text.map(str::to_owned);
-        self.started = Some((own(id), own(model), created, own(metadata)));
-        out.emit(&Event::ResponseStarted {
-            id,
-            model,
-            created,
-            metadata,
-        });
+        if self.started.is_none() && !self.over {
+            let record = StartRecord::new(id, model, created, metadata);
+            out.emit(&record.event());
+            self.started = Some(record);
+        }
         Ok(())
     }
 
-    fn choice(&mut self, index: i32) -> &mut Choice {
-        let at = self.choices.iter().position(|choice| choice.index == index);
-        let at = at.unwrap_or(self.choices.len());
-        if at == self.choices.len() {
-            self.choices.push(Choice {
-                index,
-                ..Choice::default()
-            });
+    /// Token counts. The last that says something holds; they are never summed.
+    pub fn usage(&mut self, _out: &mut Out<'_>, usage: Usage<'_>) -> Step {
+        let record = UsageRecord::new(usage);
+        if !self.over && (self.usage.is_none() || !record.is_blank()) {
+            self.usage = Some(record);
         }
-        // The fallback is unreachable: the place was just found or filled.
-        #[allow(clippy::indexing_slicing)]
-        &mut self.choices[at]
+        Ok(())
     }
 
+    /// A payload or a member that nobody knows.
+    pub fn unknown(&mut self, out: &mut Out<'_>, event: Option<&str>, raw: &[u8]) -> Step {
+        out.emit(&Event::Unknown { event, raw });
+        Ok(())
+    }
+
+    // Text
+
     /// A piece of text.
+    #[inline]
     pub fn text(
         &mut self,
         out: &mut Out<'_>,
@@ -117,7 +142,7 @@ impl Assembler {
         text: Text<'_>,
         metadata: Option<&str>,
     ) -> Step {
-        self.textual(out, choice, Channel::Text, text, metadata)
+        self.textual(out, choice, Channel::Text, "raw", text, metadata)
     }
 
     /// A piece of reasoning.
@@ -125,11 +150,11 @@ impl Assembler {
         &mut self,
         out: &mut Out<'_>,
         choice: i32,
-        _kind: &'static str,
+        kind: &'static str,
         text: Text<'_>,
         metadata: Option<&str>,
     ) -> Step {
-        self.textual(out, choice, Channel::Reasoning, text, metadata)
+        self.textual(out, choice, Channel::Reasoning, kind, text, metadata)
     }
 
     /// A piece of a refusal.
@@ -140,249 +165,230 @@ impl Assembler {
         text: Text<'_>,
         metadata: Option<&str>,
     ) -> Step {
-        self.textual(out, choice, Channel::Refusal, text, metadata)
+        self.textual(out, choice, Channel::Refusal, "raw", text, metadata)
     }
 
+    #[inline]
     fn textual(
         &mut self,
         out: &mut Out<'_>,
         index: i32,
         channel: Channel,
+        kind: &'static str,
         text: Text<'_>,
         metadata: Option<&str>,
     ) -> Step {
-        if text.is_empty() {
+        if self.over {
             return Ok(());
         }
-        let next_part = self.next_part;
-        let choice = self.choice(index);
-        let mut opened = false;
-        if !choice
-            .texts
-            .last()
-            .is_some_and(|part| part.open && part.channel == channel)
-        {
-            close_text(choice, out);
-            choice.texts.push(TextPart {
-                part: next_part,
-                channel,
-                text: String::new(),
-                open: true,
-                half: Surrogates::default(),
-                deltas: 0,
-            });
-            opened = true;
-            match channel {
-                Channel::Text => out.emit(&Event::TextStarted(Opened {
-                    part: next_part,
-                    item_id: None,
-                    choice: index,
-                    metadata: None,
-                })),
-                Channel::Reasoning => out.emit(&Event::ReasoningStarted {
-                    part: next_part,
-                    kind: "raw",
-                    item_id: None,
-                    choice: index,
-                    metadata: None,
-                }),
-                Channel::Refusal => out.emit(&Event::RefusalStarted(crate::event::Mark {
-                    part: next_part,
-                    choice: index,
-                    metadata: None,
-                })),
-            }
+        let At { choice, mut desk } = self.at(out, index)?;
+        let mut carried = false;
+        if !text.is_empty() {
+            announce::flush_unstarted(desk.out, choice, None);
+            let textual = &mut choice.textual;
+            carried = textual.push(&mut desk, channel, kind, text, metadata)?;
         }
-        if let Some(part) = choice.texts.last_mut() {
-            let (text, _) = part.half.join(text);
-            part.text.push_str(&text);
-            part.deltas += 1;
-            let delta = Delta {
-                part: part.part,
-                text: &text,
-                choice: index,
-                metadata,
-            };
-            if !text.is_empty() {
-                out.emit(&match channel {
-                    Channel::Text => Event::TextDelta(delta),
-                    Channel::Reasoning => Event::ReasoningDelta(delta),
-                    Channel::Refusal => Event::RefusalDelta(delta),
-                });
-            }
+        match metadata {
+            Some(metadata) if !carried => leave(&mut desk, choice, metadata),
+            _ => Ok(()),
         }
-        self.next_part += u32::from(opened);
-        Ok(())
     }
 
-    /// Whether the text is the whole of what the choice said in two pieces or more (AM9).
+    /// Whether the text is the whole of what the choice said, in two pieces or more (AM9).
     pub fn restates(&self, choice: i32, text: &Text<'_>) -> bool {
-        self.choices
-            .iter()
-            .filter(|known| known.index == choice)
-            .any(|known| {
-                known.texts.iter().any(|part| {
-                    part.channel == Channel::Text && part.deltas > 1 && part.text == text.body
-                })
-            })
+        let mut choices = self.choices.iter();
+        choices.any(|state| state.index == choice && state.textual.restates(text))
+    }
+
+    /// What the choice shows as its open text was reasoning.
+    pub fn retype_text(&mut self, out: &mut Out<'_>, index: i32) -> Step {
+        if self.over {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, index)?;
+        choice.textual.retype(&mut desk)
     }
 
     /// Attributes of the open or the next reasoning part of the choice. `details` is the text of a JSON array.
     pub fn reasoning_attributes(
         &mut self,
-        _out: &mut Out<'_>,
-        _choice: i32,
-        _signature: Option<&str>,
-        _encrypted_content: Option<&str>,
-        _details: Option<&str>,
+        out: &mut Out<'_>,
+        index: i32,
+        signature: Option<&str>,
+        encrypted_content: Option<&str>,
+        details: Option<&str>,
     ) -> Step {
-        Ok(())
+        if self.over {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, index)?;
+        let attributes = Attributes {
+            signature: signature.map(str::to_owned),
+            encrypted_content: encrypted_content.map(str::to_owned),
+            details: details.into_iter().map(str::to_owned).collect(),
+        };
+        choice.textual.attribute(&mut desk, attributes)
     }
 
-    /// Annotations of the choice's text: the text of a JSON array.
-    pub fn annotations(&mut self, _out: &mut Out<'_>, _choice: i32, _list: &str) -> Step {
-        Ok(())
+    /// Annotations of the open or the next text part: the text of a JSON array.
+    pub fn annotations(&mut self, out: &mut Out<'_>, index: i32, list: &str) -> Step {
+        if self.over {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, index)?;
+        choice.textual.annotate(&mut desk, list)
     }
 
     /// A file or image.
     pub fn file(
         &mut self,
         out: &mut Out<'_>,
-        choice: i32,
+        index: i32,
         media_type: Option<&str>,
         data: Option<&str>,
         url: Option<&str>,
         metadata: Option<&str>,
     ) -> Step {
-        let part = self.next_part;
-        self.next_part += 1;
-        out.emit(&Event::File {
-            part,
-            media_type,
-            data,
-            url,
-            choice,
-            metadata,
-        });
+        if self.over {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, index)?;
+        desk.spend_bytes(data.map_or(0, str::len) + url.map_or(0, str::len))?;
+        announce::flush_unstarted(desk.out, choice, None);
+        let record = FileRecord::new(desk.next_part(), index, [media_type, data, url, metadata]);
+        desk.out.emit(&record.event());
+        self.files.push(record);
         Ok(())
     }
+
+    // Calls
 
     /// One entry of a list of tool-call deltas.
+    #[inline]
     pub fn call(&mut self, out: &mut Out<'_>, index: i32, fragment: &Fragment<'_>) -> Step {
-        let next_part = self.next_part;
-        let choice = self.choice(index);
-        close_text(choice, out);
-        let known = choice
-            .calls
-            .iter()
-            .position(|call| call.index == fragment.index);
-        let mut created = false;
-        if known.is_none() {
-            created = true;
-            choice.calls.push(Call {
-                part: next_part,
-                index: fragment.index,
-                id: None,
-                name: String::new(),
-                arguments: String::new(),
-                automaton: Automaton::new(),
-                started: false,
-            });
+        if self.over {
+            return Ok(());
         }
-        let known = known.unwrap_or(choice.calls.len().saturating_sub(1));
-        if let Some(call) = choice.calls.get_mut(known) {
-            if call.id.is_none() {
-                call.id = fragment.id.as_deref().map(str::to_owned);
-            }
-            if call.name.is_empty() {
-                call.name
-                    .push_str(fragment.name.as_deref().unwrap_or_default());
-            }
-            let piece = fragment.arguments.as_ref().map_or("", |text| &text.body);
-            if !piece.is_empty() {
-                start(call, index, out);
-                call.arguments.push_str(piece);
-                call.automaton.feed(piece.as_bytes());
-                let delta = Delta {
-                    part: call.part,
-                    text: piece,
-                    choice: index,
-                    metadata: None,
-                };
-                out.emit(&Event::ToolCallDelta(delta));
-            }
+        let At { choice, mut desk } = self.at(out, index)?;
+        if !choice.closed {
+            return routing::take_fragment(&mut desk, choice, fragment);
         }
-        self.next_part += u32::from(created);
+        let text = fragment.arguments.as_ref();
+        let says = fragment.id.is_some()
+            || fragment.name.is_some()
+            || text.is_some_and(|text| !text.is_empty())
+            || fragment.object_arguments.is_some_and(|raw| !raw.is_empty());
+        if says {
+            return desk.out.diagnose(Code::LATE_DELTA, None, "");
+        }
         Ok(())
     }
 
-    /// A whole message: reconciles with what was streamed, never appends.
+    /// A whole message: corrects and completes what was streamed, or is all there is.
     pub fn message(&mut self, out: &mut Out<'_>, index: i32, message: Message<'_>) -> Step {
-        let choice = self.choice(index);
-        let (texts, calls) = (choice.texts.is_empty(), choice.calls.is_empty());
-        if texts {
-            if let Some(text) = message.reasoning {
-                self.reasoning(out, index, "raw", text, None)?;
-            }
-            if let Some(text) = message.content {
-                self.text(out, index, text, None)?;
-            }
-            if let Some(text) = message.refusal {
-                self.refusal(out, index, text, None)?;
-            }
+        if self.over {
+            return Ok(());
         }
-        if calls {
-            for (position, mut fragment) in message.fragments.into_iter().enumerate() {
-                fragment.index = fragment.index.or(u32::try_from(position).ok());
-                self.call(out, index, &fragment)?;
-            }
+        let At { choice, mut desk } = self.at(out, index)?;
+        if !choice.closed {
+            return reconcile::reconcile(&mut desk, choice, message);
+        }
+        let texts = [&message.content, &message.reasoning, &message.refusal];
+        let says = texts
+            .iter()
+            .any(|text| text.as_ref().is_some_and(|text| !text.is_empty()));
+        if says || !message.fragments.is_empty() {
+            return desk.out.diagnose(Code::LATE_DELTA, None, "");
         }
         Ok(())
     }
 
-    /// What the choice showed as its open text was reasoning.
-    pub fn retype_text(&mut self, _out: &mut Out<'_>, index: i32) -> Step {
-        if let Some(part) = self.choice(index).texts.last_mut() {
-            part.channel = Channel::Reasoning;
+    /// The choice starts again from nothing (AM10).
+    pub fn restart(&mut self, out: &mut Out<'_>, index: i32) -> Step {
+        if self.over {
+            return Ok(());
         }
+        let At { choice, desk } = self.at(out, index)?;
+        desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
+        choice.textual.take_back(desk.out);
+        for slot in choice.live() {
+            announce::retract(desk.out, choice, slot);
+        }
+        choice.forget_calls();
         Ok(())
     }
+
+    // The end
 
     /// Members that no event could carry: they go to the choice's `Finished`.
-    pub fn choice_metadata(&mut self, _out: &mut Out<'_>, _choice: i32, _metadata: &str) -> Step {
-        Ok(())
+    pub fn choice_metadata(&mut self, out: &mut Out<'_>, index: i32, metadata: &str) -> Step {
+        if self.over {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, index)?;
+        leave(&mut desk, choice, metadata)
     }
 
-    /// The choice said why it ended.
+    /// The choice said why it ended; `reason` is what the dialect's table makes of it.
     pub fn finish(
         &mut self,
-        _out: &mut Out<'_>,
-        choice: i32,
+        out: &mut Out<'_>,
+        index: i32,
         raw_reason: &str,
-        _reason: Option<&'static str>,
+        reason: Option<&'static str>,
     ) -> Step {
-        let choice = self.choice(choice);
-        choice.finish.get_or_insert_with(|| raw_reason.to_owned());
+        if self.over {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, index)?;
+        finish::take_reason(desk.out, choice, raw_reason, reason)?;
+        let at_finish = desk.out.config.policy.close_calls_at == CloseCallsAt::Finish;
+        if at_finish || (choice.message_seen && !choice.shown().is_empty()) {
+            close_choice(&mut desk, choice, true)?;
+        }
         Ok(())
     }
 
-    /// Token counts; the last that are not all zero hold.
-    pub fn usage(&mut self, _out: &mut Out<'_>, usage: Usage<'_>) -> Step {
-        let numbers = [
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.total_tokens,
-            usage.cached_input_tokens,
-            usage.cache_write_tokens,
-            usage.reasoning_tokens,
-        ];
-        if self.usage.is_none() || numbers.iter().flatten().any(|number| *number != 0) {
-            self.usage = Some(OwnedUsage {
-                numbers,
-                raw: usage.raw.map(str::to_owned),
-            });
+    /// The terminal marker, or the end of a whole body.
+    pub fn done(&mut self, out: &mut Out<'_>) -> Step {
+        if self.over {
+            return Ok(());
         }
+        self.over = true;
+        self.close(out, true)?;
+        self.completeness = Completeness::Complete;
         Ok(())
+    }
+
+    /// The end of the input.
+    pub fn end(&mut self, out: &mut Out<'_>, rest: Rest) -> Step {
+        if self.over {
+            return Ok(());
+        }
+        self.over = true;
+        let mut choices = self.choices.iter();
+        if !self.choices.is_empty() && choices.all(|choice| choice.finish.raw.is_some()) {
+            if rest != Rest::Nothing {
+                out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
+            }
+            out.diagnose(Code::NO_TERMINAL_MARKER, None, "")?;
+            self.close(out, false)?;
+            self.completeness = Completeness::Assumed;
+            return Ok(());
+        }
+        self.completeness = Completeness::Truncated;
+        let place = match rest {
+            Rest::Nothing => self.cut_where(),
+            Rest::Empty => Where::Empty,
+            Rest::MidEvent => Where::MidEvent,
+            Rest::MidUtf8 => Where::MidUtf8,
+        };
+        let open = self.open_parts();
+        self.close(out, false)?;
+        if out.config.policy.raises(Code::TRUNCATED) {
+            return Err(Fault::truncated(place, open));
+        }
+        out.diagnose(Code::TRUNCATED, None, place.name())
     }
 
     /// The gateway sent an error: everything closes.
@@ -394,268 +400,135 @@ impl Assembler {
         message: &str,
         raw: &[u8],
     ) -> Step {
-        self.close(out);
-        self.completeness = Completeness::Truncated;
-        out.emit(&Event::UpstreamError {
-            code,
-            kind,
-            message,
-            raw,
-        });
-        if out.config.policy.raises(Code::UPSTREAM_ERROR) {
-            let own = |text: Option<&str>| text.map(str::to_owned);
-            return Err(Fault::upstream(
-                own(code),
-                own(kind),
-                message.to_owned(),
-                raw.to_vec(),
-            ));
-        }
-        out.diagnose(Code::UPSTREAM_ERROR, None, "")
-    }
-
-    /// A payload or a member that nobody knows.
-    pub fn unknown(&mut self, out: &mut Out<'_>, event: Option<&str>, raw: &[u8]) -> Step {
-        out.emit(&Event::Unknown { event, raw });
-        Ok(())
-    }
-
-    /// The choice starts again from nothing (AM10).
-    pub fn restart(&mut self, out: &mut Out<'_>, choice: i32) -> Step {
-        out.diagnose(Code::STREAM_RESTARTED, None, "")?;
-        let choice = self.choice(choice);
-        choice.texts.clear();
-        choice.calls.clear();
-        Ok(())
-    }
-
-    /// The terminal marker: everything closes.
-    pub fn done(&mut self, out: &mut Out<'_>) -> Step {
-        self.done = true;
-        self.close(out);
-        self.completeness = Completeness::Complete;
-        Ok(())
-    }
-
-    /// The end of the input.
-    pub fn end(&mut self, out: &mut Out<'_>, rest: Rest) -> Step {
-        if self.ended {
+        if self.over {
             return Ok(());
         }
-        let finished =
-            !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some());
-        if finished {
-            self.completeness = Completeness::Assumed;
-            if rest != Rest::Nothing {
-                out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
-            }
-            out.diagnose(Code::NO_TERMINAL_MARKER, None, "")?;
-            self.close(out);
-            return Ok(());
-        }
+        self.over = true;
         self.completeness = Completeness::Truncated;
-        let parts = self.choices.iter().flat_map(|choice| {
-            let texts = choice
-                .texts
-                .iter()
-                .filter(|part| part.open)
-                .map(|part| part.part);
-            texts.chain(choice.calls.iter().map(|call| call.part))
-        });
-        let open: Vec<u32> = parts.collect();
-        let place = match rest {
-            Rest::Empty => Where::Empty,
-            Rest::MidEvent => Where::MidEvent,
-            Rest::MidUtf8 => Where::MidUtf8,
-            Rest::Nothing => Where::BetweenEvents,
-        };
-        self.close(out);
-        if out.config.policy.raises(Code::TRUNCATED) {
-            return Err(Fault::truncated(place, open));
+        let record = ErrorRecord::new(code, kind, message, raw);
+        let closed = self.close(out, false);
+        let raises = out.config.policy.raises(Code::UPSTREAM_ERROR);
+        let error = self.error.insert(record);
+        closed?;
+        if !raises {
+            out.diagnose(Code::UPSTREAM_ERROR, None, "")?;
         }
-        out.diagnose(Code::TRUNCATED, None, place.name())
-    }
-
-    fn close(&mut self, out: &mut Out<'_>) {
-        if self.ended {
-            return;
+        out.emit(&error.event());
+        if raises {
+            return Err(error.fault());
         }
-        self.ended = true;
-        self.choices.sort_by_key(|choice| choice.index);
-        for choice in &mut self.choices {
-            close_text(choice, out);
-            choice.closed = true;
-            let index = choice.index;
-            for call in &mut choice.calls {
-                start(call, index, out);
-            }
-            emit_calls(choice, out);
-        }
-        if let Some(usage) = &self.usage {
-            emit_usage(usage, |event| out.emit(event));
-        }
-        for choice in &self.choices {
-            if choice.finish.is_some() || self.done {
-                emit_finish(choice, |event| out.emit(event));
-            }
-        }
+        Ok(())
     }
 
     pub fn completeness(&self) -> Completeness {
         self.completeness
     }
 
-    /// The close events that rebuild the answer.
-    pub fn snapshot(&self, sink: &mut dyn Sink) {
-        if let Some((id, model, created, metadata)) = &self.started {
-            sink.event(&Event::ResponseStarted {
-                id: id.as_deref(),
-                model: model.as_deref(),
-                created: *created,
-                metadata: metadata.as_deref(),
-            });
-        }
-        let mut parts: Vec<(u32, Event<'_>)> = Vec::new();
-        for choice in &self.choices {
-            parts.extend(
-                choice
-                    .texts
-                    .iter()
-                    .map(|part| (part.part, text_done(part, choice.index))),
-            );
-            parts.extend(
-                choice
-                    .calls
-                    .iter()
-                    .map(|call| (call.part, call_event(call, choice))),
-            );
-        }
-        parts.sort_by_key(|(part, _)| *part);
-        for (_, event) in &parts {
-            sink.event(event);
+    /// Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.
+    fn close(&mut self, out: &mut Out<'_>, ended: bool) -> Step {
+        self.choices.sort_by_key(|choice| choice.index);
+        let mut desk = Desk {
+            shared: &mut self.shared,
+            out,
+        };
+        for choice in &mut self.choices {
+            let finished = choice.finish.raw.is_some();
+            close_choice(&mut desk, choice, ended || finished)?;
         }
         if let Some(usage) = &self.usage {
-            emit_usage(usage, |event| sink.event(event));
+            out.emit(&usage.event());
         }
-        for choice in &self.choices {
-            if choice.finish.is_some() || self.done {
-                emit_finish(choice, |event| sink.event(event));
+        for choice in &mut self.choices {
+            if ended || choice.finish.raw.is_some() {
+                conclude(out, choice)?;
             }
         }
+        Ok(())
+    }
+
+    fn cut_where(&self) -> Where {
+        let cut = || {
+            let choices = self.choices.iter();
+            choices.filter(|choice| choice.finish.raw.is_none())
+        };
+        let mid_call = |choice: &Choice| {
+            let mut calls = choice
+                .shown()
+                .into_iter()
+                .filter_map(|slot| choice.get(slot));
+            calls.any(|call| !call.is_complete())
+        };
+        if cut().any(mid_call) {
+            Where::MidArguments
+        } else if cut().any(|choice| choice.textual.current().is_some()) {
+            Where::MidText
+        } else {
+            Where::BetweenEvents
+        }
+    }
+
+    fn open_parts(&self) -> Vec<u32> {
+        let mut parts: Vec<u32> = Vec::new();
+        for choice in &self.choices {
+            parts.extend(choice.textual.current().map(|part| part.part));
+            if !choice.closed {
+                let calls = choice
+                    .shown()
+                    .into_iter()
+                    .filter_map(|slot| choice.get(slot));
+                parts.extend(calls.map(|call| call.part));
+            }
+        }
+        parts.sort_unstable();
+        parts
+    }
+
+    /// The close events that rebuild the answer as it stands.
+    pub fn snapshot(&self, sink: &mut dyn Sink) {
+        if let Some(started) = &self.started {
+            sink.event(&started.event());
+        }
+        let mut choices: Vec<&Choice> = self.choices.iter().collect();
+        choices.sort_by_key(|choice| choice.index);
+        snapshot::emit_parts(&self.shared, &choices, &self.files, sink);
+        if let Some(usage) = &self.usage {
+            sink.event(&usage.event());
+        }
+        for choice in choices {
+            if choice.finish.raw.is_some() || choice.finish.concluded.is_some() {
+                emit_finished(choice, |event| sink.event(event));
+            }
+        }
+        if let Some(error) = &self.error {
+            sink.event(&error.event());
+        }
     }
 }
 
-fn start(call: &mut Call, choice: i32, out: &mut Out<'_>) {
-    if !call.started {
-        call.started = true;
-        out.emit(&Event::ToolCallStarted {
-            part: call.part,
-            call_id: call.id.as_deref(),
-            item_id: None,
-            name: &call.name,
-            choice,
-            metadata: None,
-        });
+/// The parts of a choice in order, then its calls. Text after that opens a new part, calls are late.
+fn close_choice(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool) -> Step {
+    for (member, raw) in choice.textual.end(desk)? {
+        choice.metadata.put(member, raw);
     }
-}
-
-fn close_text(choice: &mut Choice, out: &mut Out<'_>) {
-    let index = choice.index;
-    if let Some(part) = choice.texts.last_mut().filter(|part| part.open) {
-        part.open = false;
-        out.emit(&text_done(part, index));
+    if choice.closed {
+        return Ok(());
     }
+    choice.closed = true;
+    let cut = finish::is_cut(choice.finish.reason);
+    finalise::close_calls(desk, choice, ended, cut)
 }
 
-fn text_done(part: &TextPart, choice: i32) -> Event<'_> {
-    let done = Delta {
-        part: part.part,
-        text: &part.text,
-        choice,
-        metadata: None,
-    };
-    match part.channel {
-        Channel::Text => Event::TextDone {
-            part: part.part,
-            text: &part.text,
-            annotations: None,
-            choice,
-            metadata: None,
-        },
-        Channel::Reasoning => Event::ReasoningDone {
-            part: part.part,
-            text: &part.text,
-            kind: "raw",
-            item_id: None,
-            signature: None,
-            encrypted_content: None,
-            choice,
-            metadata: None,
-        },
-        Channel::Refusal => Event::RefusalDone(done),
+fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {
+    let has_calls = !choice.shown().is_empty();
+    let concluded = finish::conclude(&choice.finish, has_calls);
+    choice.finish.concluded = Some(concluded);
+    match &choice.finish.raw {
+        None => out.diagnose(Code::FINISH_MISSING, None, "")?,
+        Some(raw) if choice.finish.reason != Some(concluded) => {
+            out.diagnose(Code::FINISH_CONTRADICTS, None, raw)?;
+        }
+        Some(_) => {}
     }
-}
-
-fn call_event<'a>(call: &'a Call, choice: &Choice) -> Event<'a> {
-    let state = match call.automaton.finish() {
-        _ if !choice.closed => "open",
-        Status::Complete => "complete",
-        _ if call.arguments.is_empty() => "empty",
-        Status::Prefix => "incomplete",
-        Status::Broken { .. } => "invalid",
-    };
-    Event::ToolCall {
-        part: call.part,
-        call_id: call.id.as_deref().unwrap_or_default(),
-        name: &call.name,
-        arguments: &call.arguments,
-        state,
-        item_id: None,
-        reason: None,
-        raw_arguments: None,
-        provider_executed: false,
-        aliases: &[],
-        choice: choice.index,
-        metadata: None,
-    }
-}
-
-fn emit_calls(choice: &Choice, out: &mut Out<'_>) {
-    for call in &choice.calls {
-        out.emit(&call_event(call, choice));
-    }
-}
-
-fn emit_usage(usage: &OwnedUsage, mut emit: impl FnMut(&Event<'_>)) {
-    let [
-        input_tokens,
-        output_tokens,
-        total_tokens,
-        cached_input_tokens,
-        cache_write_tokens,
-        reasoning_tokens,
-    ] = usage.numbers;
-    emit(&Event::Usage(Usage {
-        input_tokens,
-        output_tokens,
-        total_tokens,
-        cached_input_tokens,
-        cache_write_tokens,
-        reasoning_tokens,
-        raw: usage.raw.as_deref(),
-    }));
-}
-
-fn emit_finish(choice: &Choice, mut emit: impl FnMut(&Event<'_>)) {
-    let reason = if choice.calls.is_empty() {
-        "stop"
-    } else {
-        "tool_calls"
-    };
-    emit(&Event::Finished {
-        reason,
-        raw_reason: choice.finish.as_deref(),
-        choice: choice.index,
-        metadata: None,
-    });
+    emit_finished(choice, |event| out.emit(event));
+    Ok(())
 }

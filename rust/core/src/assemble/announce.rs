@@ -1,0 +1,169 @@
+//! The events of a tool call: started, delta, reset, retracted, and the final one.
+//!
+//! The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. A
+//! call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
+//! close. It knows no rule of identity; it looks at the call's text and at how much of it was sent.
+
+use super::call::Call;
+use super::choice::Choice;
+use super::shared::{Desk, Shared};
+use crate::event::{Delta, Event, Mark};
+use crate::out::Out;
+
+/// The call has got a name and waits to be shown. A tentative call waits for its arguments instead.
+pub fn named(choice: &mut Choice, slot: usize) {
+    if choice.get(slot).is_some_and(|call| !call.started) {
+        choice.unstarted.push(slot);
+    }
+}
+
+/// Another part of the choice moves: names that were waiting are settled.
+#[inline]
+pub fn flush_unstarted(out: &mut Out<'_>, choice: &mut Choice, other_than: Option<usize>) {
+    if !choice.unstarted.is_empty() {
+        flush(out, choice, other_than);
+    }
+}
+
+fn flush(out: &mut Out<'_>, choice: &mut Choice, other_than: Option<usize>) {
+    for slot in std::mem::take(&mut choice.unstarted) {
+        if Some(slot) == other_than {
+            choice.unstarted.push(slot);
+            continue;
+        }
+        let index = choice.index;
+        if let Some(call) = choice.get_mut(slot).filter(|call| !call.dropped) {
+            start(out, call, index);
+        }
+    }
+}
+
+/// Show what the call's text has beyond what was sent; white space alone may yet be no arguments.
+#[inline]
+pub fn publish(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
+    let Some(call) = choice.get(slot) else {
+        return;
+    };
+    let nothing = call.whole_sent
+        || call.tentative
+        || call.name.is_empty()
+        || call.text.data.len() == call.sent
+        || call.text.is_blank();
+    if nothing {
+        return;
+    }
+    flush_unstarted(out, choice, Some(slot));
+    let index = choice.index;
+    if let Some(call) = choice.get_mut(slot) {
+        start(out, call, index);
+        send(out, call, index);
+    }
+}
+
+/// The text is another one: take back what was shown.
+pub fn reset(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
+    let index = choice.index;
+    if let Some(call) = choice.get_mut(slot).filter(|call| call.sent > 0) {
+        call.sent = 0;
+        out.emit(&Event::ToolCallReset(mark(call, index)));
+    }
+}
+
+/// The call never was.
+pub fn retract(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
+    if let Some(call) = choice.get_mut(slot) {
+        call.dropped = true;
+    }
+    choice.track(slot);
+    let index = choice.index;
+    if let Some(call) = choice.get(slot).filter(|call| call.started) {
+        out.emit(&Event::ToolCallRetracted(mark(call, index)));
+    }
+}
+
+/// Whatever was not shown yet, then the call.
+pub fn show_final(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) {
+    let index = choice.index;
+    let Some(call) = choice.get_mut(slot) else {
+        return;
+    };
+    start(desk.out, call, index);
+    if call.text.data.len() != call.sent {
+        send(desk.out, call, index);
+    }
+    final_event(desk.shared, call, index, |event| desk.out.emit(event));
+}
+
+/// The call as it closed; before that, as it stands.
+pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(&Event<'_>)) {
+    let metadata = call.metadata.as_ref().and_then(|members| members.text());
+    let metadata = metadata.as_deref();
+    let Some(verdict) = &call.verdict else {
+        let minted = call.id.is_none().then(|| shared.minted_id(call.part));
+        give(&Event::ToolCall {
+            part: call.part,
+            call_id: call.id.as_deref().or(minted.as_deref()).unwrap_or_default(),
+            name: &call.name,
+            arguments: &call.words(),
+            state: "open",
+            item_id: None,
+            reason: None,
+            raw_arguments: None,
+            provider_executed: false,
+            aliases: &call.aliases,
+            choice,
+            metadata,
+        });
+        return;
+    };
+    give(&Event::ToolCall {
+        part: call.part,
+        call_id: &verdict.call_id,
+        name: &call.name,
+        arguments: &verdict.arguments,
+        state: verdict.state,
+        item_id: None,
+        reason: verdict.reason,
+        raw_arguments: verdict.raw_arguments.as_deref(),
+        provider_executed: false,
+        aliases: &verdict.aliases,
+        choice,
+        metadata,
+    });
+}
+
+fn mark(call: &Call, choice: i32) -> Mark<'static> {
+    Mark {
+        part: call.part,
+        choice,
+        metadata: None,
+    }
+}
+
+#[inline]
+fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
+    if call.started {
+        return;
+    }
+    call.started = true;
+    out.emit(&Event::ToolCallStarted {
+        part: call.part,
+        call_id: call.id.as_deref(),
+        item_id: None,
+        name: &call.name,
+        choice,
+        metadata: None,
+    });
+}
+
+#[inline]
+fn send(out: &mut Out<'_>, call: &mut Call, choice: i32) {
+    let text = String::from_utf8_lossy(call.text.data.get(call.sent..).unwrap_or_default());
+    out.emit(&Event::ToolCallDelta(Delta {
+        part: call.part,
+        text: &text,
+        choice,
+        metadata: None,
+    }));
+    call.sent = call.text.data.len();
+}

@@ -1,0 +1,187 @@
+//! Who a call is: opens it, and takes what a fragment says of its id, name and index.
+//!
+//! Carries out what `identity` decided; it knows no argument text but how much of it there is.
+
+use super::announce;
+use super::call::{Call, MAX_ALIASES};
+use super::choice::{Choice, Key};
+use super::fork::Fork;
+use super::identity::{Decision, Incoming};
+use super::names::{Relation, relate};
+use super::shared::{Desk, Step};
+use crate::fault::Fault;
+use crate::policy::{EmptyHeader, ParallelHeaders};
+use crate::spec::Code;
+
+pub fn open_call(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    decision: &Decision,
+) -> Result<usize, Fault> {
+    if let Some(index) = incoming.index
+        && let Some(displaced) = choice.by_index.get(index)
+        && choice.get(displaced).is_some_and(|call| call.id.is_none())
+    {
+        choice.remember(displaced, Key::Index(index));
+    }
+    if let Some(id) = incoming.id
+        && let Some(displaced) = choice.by_id.get(id).copied()
+    {
+        choice.remember(displaced, Key::Id(id.to_owned()));
+    }
+    announce::flush_unstarted(desk.out, choice, None);
+    let slot = choice.create(desk, incoming.custom)?;
+    let tentative = decision.tentative && desk.switches().dup_id_empty_header == EmptyHeader::Drop;
+    if let Some(suspect) = decision.suspect.and_then(|slot| choice.get_mut(slot)) {
+        suspect.suspect = true;
+    }
+    if let Some(id) = incoming.id {
+        choice.by_id.insert(id.to_owned(), slot);
+        desk.shared.ids_seen.insert(id.to_owned());
+    }
+    if let Some(call) = choice.get_mut(slot) {
+        call.tentative = tentative;
+        call.id = incoming.id.map(str::to_owned);
+        call.last_id = call.id.clone();
+        call.name = incoming.name.unwrap_or_default().to_owned();
+    }
+    if incoming.name.is_some() && !tentative {
+        announce::named(choice, slot);
+    }
+    choice.bind(slot, incoming.index);
+    Ok(slot)
+}
+
+/// A further call of the same tool.
+pub fn sibling(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    index: Option<i64>,
+) -> Result<usize, Fault> {
+    announce::flush_unstarted(desk.out, choice, None);
+    let (custom, name) = match choice.get(slot) {
+        Some(call) => (call.custom, call.name.clone()),
+        None => (false, String::new()),
+    };
+    let other = choice.create(desk, custom)?;
+    if let Some(call) = choice.get_mut(other) {
+        call.name = name;
+    }
+    announce::named(choice, other);
+    choice.bind(other, index);
+    Ok(other)
+}
+
+/// The fragment belongs to a call that is there: id, name and index may say more about it.
+pub fn address(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    incoming: &Incoming<'_>,
+) -> Step {
+    take_id(desk, choice, slot, incoming.id)?;
+    let repeated = choice
+        .get(slot)
+        .is_some_and(|call| incoming.name == Some(call.name.as_str()));
+    if let Some(name) = incoming.name.filter(|_| !repeated) {
+        take_name(desk, choice, slot, name)?;
+    }
+    let free = incoming
+        .index
+        .filter(|index| choice.by_index.get(*index).is_none());
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if repeated && incoming.payload.is_empty() && call.is_complete() {
+        call.announced_again.insert(incoming.index);
+    }
+    let parallel = repeated
+        && incoming.id.is_some()
+        && call.index.is_some()
+        && !call.is_complete()
+        && !call.custom;
+    if let Some(index) = free.filter(|_| parallel) {
+        open_fork(desk, call, index)?;
+    }
+    choice.bind(slot, incoming.index);
+    if !incoming.payload.is_empty() {
+        announce::flush_unstarted(desk.out, choice, Some(slot));
+    }
+    Ok(())
+}
+
+/// AM3: the id is announced on a second index while its call is unfinished.
+fn open_fork(desk: &mut Desk<'_, '_>, call: &mut Call, index: i64) -> Step {
+    call.announced_again.insert(Some(index));
+    let auto = desk.switches().dup_id_parallel_headers == ParallelHeaders::Auto;
+    let Some(first) = call.index.filter(|_| auto) else {
+        return Ok(());
+    };
+    if call.fork.is_none() {
+        call.fork = Some(Box::new(Fork::new(first, &call.text.data)));
+        desk.say(Code::AMBIGUOUS_DUPLICATE_ID, call.part)?;
+    }
+    if let Some(fork) = &mut call.fork {
+        fork.announce(index);
+    }
+    Ok(())
+}
+
+pub fn take_id(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    identity: Option<&str>,
+) -> Step {
+    let (Some(identity), Some(call)) = (identity, choice.calls.get_mut(slot)) else {
+        return Ok(());
+    };
+    if call.id.as_deref() == Some(identity) {
+        return Ok(());
+    }
+    if call.id.is_none() {
+        call.id = Some(identity.to_owned());
+    } else if !call.aliases.iter().any(|alias| alias == identity) {
+        call.id_changed = true;
+        if call.aliases.len() == MAX_ALIASES {
+            call.last_id = Some(identity.to_owned());
+            return Ok(());
+        }
+        call.aliases.push(identity.to_owned());
+        desk.out
+            .diagnose(Code::UNSTABLE_ID, Some(call.part), identity)?;
+    }
+    call.last_id = Some(identity.to_owned());
+    choice.by_id.insert(identity.to_owned(), slot);
+    desk.shared.ids_seen.insert(identity.to_owned());
+    Ok(())
+}
+
+pub fn take_name(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, name: &str) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    let tools = &desk.shared.settings.tools;
+    match relate(&call.name, name, tools, !call.is_empty()) {
+        Relation::Late | Relation::Grows => {
+            let first = call.name.is_empty();
+            name.clone_into(&mut call.name);
+            if first {
+                announce::named(choice, slot);
+            }
+        }
+        Relation::Fragment => {
+            call.name.push_str(name);
+            desk.check_name(&call.name)?;
+        }
+        Relation::Other if !call.name_conflict_said => {
+            call.name_conflict_said = true;
+            desk.out
+                .diagnose(Code::NAME_CONFLICT, Some(call.part), name)?;
+        }
+        Relation::Same | Relation::Other => {}
+    }
+    Ok(())
+}

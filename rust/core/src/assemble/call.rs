@@ -1,0 +1,146 @@
+//! One tool call under way: who it is, what it says, and what of it was shown.
+//!
+//! A record with questions about itself. The rules that change it stand in `identity`, `routing` and `finalise`; its events
+//! in `announce`.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::arguments::ArgumentText;
+use super::fork::Fork;
+use super::objects::{ObjectMerge, RawMembers};
+use crate::json::Surrogates;
+
+/// A new id in every delta must not fill the memory; the index or the order still finds the call.
+pub const MAX_ALIASES: usize = 64;
+
+/// What a closed call came to.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    pub call_id: String,
+    pub arguments: String,
+    pub state: &'static str,
+    pub reason: Option<&'static str>,
+    pub raw_arguments: Option<String>,
+    pub aliases: Vec<String>,
+}
+
+/// One call of one choice.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// Its number among the calls of the choice.
+    pub slot: usize,
+    pub part: u32,
+    /// The first one on the wire.
+    pub id: Option<String>,
+    /// Further ids, in order.
+    pub aliases: Vec<String>,
+    pub last_id: Option<String>,
+    pub id_changed: bool,
+    pub name: String,
+    /// The first index that it was addressed by.
+    pub index: Option<i64>,
+    /// It was addressed by another index as well.
+    pub several_indexes: bool,
+    pub custom: bool,
+    pub text: ArgumentText,
+    pub joiner: Surrogates,
+    /// The text is that of an object payload.
+    pub object_arguments: bool,
+    /// Several object payloads: this is the text.
+    pub merge: Option<Box<ObjectMerge>>,
+    pub metadata: Option<Box<RawMembers>>,
+    /// AM3 is open.
+    pub fork: Option<Box<Fork>>,
+    /// Dropped unless arguments come (R1c).
+    pub tentative: bool,
+    /// Displaced from its index while still empty (AM1).
+    pub suspect: bool,
+    /// R1g: indexes under which a header came again.
+    pub announced_again: HashSet<Option<i64>>,
+    pub name_conflict_said: bool,
+    pub index_said: bool,
+    pub dropped: bool,
+    /// What of it was shown: the start, and so many bytes of the text since the last reset.
+    pub started: bool,
+    pub sent: usize,
+    /// Hold the text back until the call closes (a merge is under way).
+    pub whole_sent: bool,
+    /// The text on the wire, where the close replaced it by what it stands for.
+    pub raw: Option<String>,
+    pub verdict: Option<Verdict>,
+}
+
+impl Call {
+    pub fn new(slot: usize, part: u32, custom: bool) -> Call {
+        Call {
+            slot,
+            part,
+            custom,
+            text: ArgumentText::new(custom),
+            ..Call::default()
+        }
+    }
+
+    /// Its arguments are one whole JSON value.
+    pub fn is_complete(&self) -> bool {
+        self.merge.is_some() || self.text.is_complete()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub fn is_broken(&self) -> bool {
+        !self.is_complete() && !self.text.is_unfinished()
+    }
+
+    pub fn has_id(&self, identity: &str) -> bool {
+        self.id.as_deref() == Some(identity) || self.aliases.iter().any(|alias| alias == identity)
+    }
+
+    /// The payload says what the finished call says.
+    pub fn repeats(&mut self, piece: &[u8]) -> bool {
+        match &self.merge {
+            Some(merge) => {
+                let mut probe = ArgumentText::new(false);
+                probe.replace(merge.text().into_bytes());
+                probe.repeats(piece)
+            }
+            None => self.text.repeats(piece),
+        }
+    }
+
+    /// The payload, appended, keeps the arguments JSON (or it has nothing to break).
+    pub fn accepts(&self, piece: &[u8]) -> bool {
+        self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
+    }
+
+    /// Of a complete call.
+    pub fn canonical(&mut self) -> &str {
+        self.settle_merge();
+        self.text.canonical()
+    }
+
+    /// Make the merged objects the text.
+    pub fn settle_merge(&mut self) {
+        if let Some(merge) = self.merge.take() {
+            self.text.replace(merge.text().into_bytes());
+            self.object_arguments = false;
+        }
+    }
+
+    /// The text as it stands.
+    pub fn words(&self) -> Cow<'_, str> {
+        match &self.merge {
+            Some(merge) => Cow::Owned(merge.text()),
+            None => self.text.text(),
+        }
+    }
+
+    /// The id on the wire that counts: the first, or where a caller wants it, the last.
+    pub fn wire_id(&self, last: bool) -> Option<&str> {
+        let last = self.last_id.as_deref().filter(|_| last);
+        last.or(self.id.as_deref())
+    }
+}

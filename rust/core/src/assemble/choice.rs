@@ -1,0 +1,266 @@
+//! One choice: its calls and how to find them, its text parts, its finish reason.
+//!
+//! State and lookups, every one in one step. It knows no rule and no event.
+
+use std::collections::{HashMap, HashSet};
+
+use super::call::Call;
+use super::objects::RawMembers;
+use super::roster::Roster;
+use super::shared::{Desk, Step};
+use super::textual::Textual;
+use crate::fault::Fault;
+
+/// The private index of the one call of `function_call`.
+pub const LEGACY_INDEX: i64 = -1;
+/// How many unfinished calls a stray fragment is tried on.
+const CANDIDATES: usize = 8;
+/// Indexes up to here are found without hashing.
+const LOW: usize = 32;
+
+/// What was said about the end of a choice.
+#[derive(Clone, Debug, Default)]
+pub struct FinishState {
+    pub raw: Option<String>,
+    /// Mapped.
+    pub reason: Option<&'static str>,
+    /// A second one was reported.
+    pub repeated: bool,
+    /// As it was told at the end.
+    pub concluded: Option<&'static str>,
+}
+
+/// What a displaced call is remembered by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    Id(String),
+    Index(i64),
+}
+
+/// The last call addressed through each index.
+#[derive(Clone, Debug, Default)]
+pub struct ByIndex {
+    low: Vec<Option<usize>>,
+    rest: HashMap<i64, usize>,
+}
+
+impl ByIndex {
+    fn place(index: i64) -> Option<usize> {
+        usize::try_from(index).ok().filter(|place| *place < LOW)
+    }
+
+    #[inline]
+    pub fn get(&self, index: i64) -> Option<usize> {
+        match ByIndex::place(index) {
+            Some(place) => self.low.get(place).copied().flatten(),
+            None => self.rest.get(&index).copied(),
+        }
+    }
+
+    pub fn set(&mut self, index: i64, slot: usize) {
+        let Some(place) = ByIndex::place(index) else {
+            self.rest.insert(index, slot);
+            return;
+        };
+        if self.low.len() <= place {
+            self.low.resize(place + 1, None);
+        }
+        if let Some(entry) = self.low.get_mut(place) {
+            *entry = Some(slot);
+        }
+    }
+}
+
+/// One choice of one stream.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub index: i32,
+    pub textual: Textual,
+    /// In order of creation.
+    pub calls: Vec<Call>,
+    /// The latest call with that id.
+    pub by_id: HashMap<String, usize>,
+    pub by_index: ByIndex,
+    /// The last call addressed at all.
+    pub latest: Option<usize>,
+    /// R3c3: by place in the last list of several.
+    pub multi: HashMap<u32, usize>,
+    /// R1d, R3a3: what calls said that were displaced: key, name, canonical arguments.
+    pub payloads: HashSet<(Key, String, String)>,
+    /// Calls whose arguments are a prefix of JSON.
+    pub unfinished: Roster,
+    /// Of these, the named ones without any argument text.
+    pub waiting: Roster,
+    /// Named, not shown yet.
+    pub unstarted: Vec<usize>,
+    /// An index went from one call to another: it is no order.
+    pub rebound: bool,
+    pub finish: FinishState,
+    pub metadata: RawMembers,
+    pub message_seen: bool,
+    /// Its parts and calls are.
+    pub closed: bool,
+}
+
+impl Choice {
+    pub fn new(index: i32, textual: Textual) -> Choice {
+        Choice {
+            index,
+            textual,
+            calls: Vec::new(),
+            by_id: HashMap::new(),
+            by_index: ByIndex::default(),
+            latest: None,
+            multi: HashMap::new(),
+            payloads: HashSet::new(),
+            unfinished: Roster::default(),
+            waiting: Roster::default(),
+            unstarted: Vec::new(),
+            rebound: false,
+            finish: FinishState::default(),
+            metadata: RawMembers::default(),
+            message_seen: false,
+            closed: false,
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, slot: usize) -> Option<&Call> {
+        self.calls.get(slot)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, slot: usize) -> Option<&mut Call> {
+        self.calls.get_mut(slot)
+    }
+
+    pub fn create(&mut self, desk: &mut Desk<'_, '_>, custom: bool) -> Result<usize, Fault> {
+        desk.count_call()?;
+        let slot = self.calls.len();
+        self.calls.push(Call::new(slot, desk.next_part(), custom));
+        Ok(slot)
+    }
+
+    /// The call was addressed through that index.
+    pub fn bind(&mut self, slot: usize, index: Option<i64>) {
+        self.latest = Some(slot);
+        let Some(index) = index else {
+            return;
+        };
+        if self
+            .by_index
+            .get(index)
+            .is_some_and(|before| before != slot)
+        {
+            self.rebound = true;
+        }
+        self.by_index.set(index, slot);
+        if let Some(call) = self.get_mut(slot) {
+            let first = *call.index.get_or_insert(index);
+            call.several_indexes |= first != index;
+        }
+    }
+
+    /// Keep the rosters right after the call has changed.
+    pub fn track(&mut self, slot: usize) {
+        let Some(call) = self.calls.get(slot) else {
+            return;
+        };
+        let open = !(call.dropped || call.custom || call.is_complete() || call.is_broken());
+        let waits = open && !call.name.is_empty() && call.is_empty() && !call.tentative;
+        self.unfinished.set(slot, open);
+        self.waiting.set(slot, waits);
+    }
+
+    /// R3c2: the latest call if it is unfinished, else the last that became so.
+    pub fn latest_unfinished(&self) -> Option<usize> {
+        let latest = self.latest.and_then(|slot| self.get(slot));
+        match latest {
+            Some(latest) if !latest.is_complete() && !latest.dropped => Some(latest.slot),
+            _ => self.unfinished.last(),
+        }
+    }
+
+    /// The latest unfinished call that the payload keeps JSON. Only the last few are tried.
+    pub fn accepting(&self, piece: &[u8], other_than: Option<usize>) -> Option<usize> {
+        self.unfinished.latest().take(CANDIDATES).find(|slot| {
+            Some(*slot) != other_than && self.get(*slot).is_some_and(|call| call.accepts(piece))
+        })
+    }
+
+    pub fn next_waiting(&self, latest: bool) -> Option<usize> {
+        if latest {
+            self.waiting.last()
+        } else {
+            self.waiting.first()
+        }
+    }
+
+    /// A complete call is displaced from its id or index: what it said must still be recognised.
+    pub fn remember(&mut self, slot: usize, key: Key) {
+        if let Some(call) = self.calls.get_mut(slot)
+            && call.is_complete()
+            && !call.custom
+        {
+            let said = call.canonical().to_owned();
+            self.payloads.insert((key, call.name.clone(), said));
+        }
+    }
+
+    pub fn said_before(&self, key: &Key, name: &str, canonical: String) -> bool {
+        self.payloads
+            .contains(&(key.clone(), name.to_owned(), canonical))
+    }
+
+    /// AM10: the answer starts again.
+    pub fn forget_calls(&mut self) {
+        self.calls.clear();
+        self.by_id.clear();
+        self.by_index = ByIndex::default();
+        self.latest = None;
+        self.multi.clear();
+        self.payloads.clear();
+        self.unfinished = Roster::default();
+        self.waiting = Roster::default();
+        self.unstarted.clear();
+        self.rebound = false;
+    }
+
+    /// The calls that are there, in order of creation.
+    pub fn live(&self) -> Vec<usize> {
+        let live = self.calls.iter().filter(|call| !call.dropped);
+        live.map(|call| call.slot).collect()
+    }
+
+    /// The calls that are there, in their final order: by index where every call has one of its own that never changed
+    /// hands, else by arrival.
+    pub fn in_order(&self) -> Vec<usize> {
+        let mut slots = self.live();
+        let index = |slot: usize| {
+            let call = self.get(slot).filter(|call| !call.several_indexes);
+            call.and_then(|call| call.index)
+        };
+        let distinct: HashSet<i64> = slots.iter().filter_map(|slot| index(*slot)).collect();
+        if !self.rebound && distinct.len() >= slots.len() {
+            slots.sort_by_key(|slot| index(*slot).unwrap_or(0));
+        }
+        slots
+    }
+
+    /// The calls that are more than a guess, in their final order.
+    pub fn shown(&self) -> Vec<usize> {
+        let mut slots = self.in_order();
+        slots.retain(|slot| {
+            self.get(*slot).is_some_and(|call| {
+                call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
+            })
+        });
+        slots
+    }
+}
+
+/// Unmodelled members that no event could carry.
+pub fn leave(desk: &mut Desk<'_, '_>, choice: &mut Choice, metadata: &str) -> Step {
+    let more = choice.metadata.add(metadata);
+    desk.spend_text(more)
+}

@@ -1,0 +1,274 @@
+//! The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
+//!
+//! stitch     neighbours that are JSON only together are one call: `stitch`
+//! pair       one nameless call with arguments belongs to the only named call without
+//! drop       tentative calls without arguments, nameless calls without anything
+//! unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
+//! dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
+//! identify   ids are made unique, missing ones are minted
+//! judge      complete, empty, incomplete or invalid, and why: `judge`
+//! order      by index where every call has one of its own that never changed hands, else by arrival
+//!
+//! Every step is linear in the calls and their text. It knows calls, and nothing of finish reasons but what it is told.
+
+use std::collections::{HashMap, HashSet};
+
+use super::announce;
+use super::arguments::Change;
+use super::binding::take_id;
+use super::call::Call;
+use super::canonical;
+use super::choice::{Choice, Key};
+use super::judge::judge;
+use super::pouring::{close_fork, give_tail};
+use super::shared::{Desk, Step};
+use super::stitch::stitch;
+use crate::fault::Fault;
+use crate::json::{Root, Status};
+use crate::policy::{IdenticalCall, UnstableId};
+use crate::spec::Code;
+
+/// Close every call of the choice.
+///
+/// `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
+/// whole (length, content filter, error), so that what is unfinished is no mistake.
+pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cut: bool) -> Step {
+    for slot in choice.live() {
+        settle(desk, choice, slot, ended)?;
+    }
+    for slot in choice.live() {
+        drop_empty(desk, choice, slot)?;
+    }
+    if ended {
+        stitch(desk, choice)?;
+        pair(desk, choice)?;
+        for slot in choice.live() {
+            unwrap(desk, choice, slot)?;
+        }
+    }
+    dedupe(desk, choice)?;
+    let mut ids: HashMap<usize, String> = HashMap::new();
+    for slot in choice.live() {
+        if let Some(call) = choice.get(slot) {
+            ids.insert(slot, identify(desk, call)?);
+        }
+    }
+    for slot in choice.live() {
+        if let Some(call) = choice
+            .get(slot)
+            .filter(|call| call.suspect && call.is_empty())
+        {
+            desk.say(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
+        }
+    }
+    // All are judged before one is shown: a policy that raises at one of them leaves none to be run.
+    let order = choice.in_order();
+    for slot in &order {
+        let given = ids.remove(slot).unwrap_or_default();
+        if let Some(call) = choice.get_mut(*slot) {
+            call.verdict = Some(judge(desk, call, given, ended, cut)?);
+        }
+    }
+    for slot in order {
+        announce::show_final(desk, choice, slot);
+    }
+    Ok(())
+}
+
+/// No more fragments: what was held or undecided is decided.
+fn settle(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, ended: bool) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if let Some(tail) = call.joiner.finish() {
+        desk.say(Code::LONE_SURROGATE, call.part)?;
+        give_tail(desk, choice, slot, tail.encode_utf8(&mut [0; 4]).as_bytes())?;
+    }
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    call.settle_merge();
+    call.whole_sent = false;
+    if !ended {
+        return Ok(());
+    }
+    close_fork(desk, choice, slot)?;
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    let part = call.part;
+    let push = call.text.end();
+    if push.change == Change::Replaced {
+        announce::reset(desk.out, choice, slot);
+    }
+    match push.code {
+        Some(code) => desk.say(code, part),
+        None => Ok(()),
+    }
+}
+
+fn drop_empty(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    let Some(call) = choice.get(slot).filter(|call| call.is_empty()) else {
+        return Ok(());
+    };
+    let part = call.part;
+    if call.tentative {
+        let needs = desk.shared.settings.tools.needs_arguments(&call.name);
+        announce::retract(desk.out, choice, slot);
+        desk.say(Code::DUP_ID_HEADER_DROPPED, part)?;
+        if !needs {
+            desk.say(Code::AMBIGUOUS_EMPTY_HEADER, part)?;
+        }
+    } else if call.name.is_empty() {
+        announce::retract(desk.out, choice, slot);
+    }
+    Ok(())
+}
+
+fn pair(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
+    let live = || choice.calls.iter().filter(|call| !call.dropped);
+    let mut nameless = live().filter(|call| call.name.is_empty() && call.is_complete());
+    let mut bare =
+        live().filter(|call| !call.name.is_empty() && call.text.is_blank() && !call.custom);
+    let (Some(from), None) = (nameless.next(), nameless.next()) else {
+        return Ok(());
+    };
+    let (Some(to), None) = (bare.next(), bare.next()) else {
+        return Ok(());
+    };
+    if from.text.automaton.root() != Some(Root::Object) {
+        return Ok(());
+    }
+    let (part, other) = (to.part, from.part);
+    let (to, from, data) = (to.slot, from.slot, from.text.data.clone());
+    if let Some(call) = choice.get_mut(to) {
+        call.text.replace(data);
+    }
+    announce::reset(desk.out, choice, to);
+    absorb(desk, choice, to, from)?;
+    desk.out
+        .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
+}
+
+/// `other` was a piece of `slot`.
+pub fn absorb(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, other: usize) -> Step {
+    announce::retract(desk.out, choice, other);
+    let Some(gone) = choice.get_mut(other) else {
+        return Ok(());
+    };
+    let (id, name, metadata) = (gone.id.clone(), gone.name.clone(), gone.metadata.take());
+    take_id(desk, choice, slot, id.as_deref())?;
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if call.name.is_empty() {
+        call.name = name;
+    }
+    match (&mut call.metadata, metadata) {
+        (Some(own), Some(metadata)) => {
+            own.add(&metadata.text().unwrap_or_else(|| "{}".to_owned()));
+        }
+        (own @ None, metadata) => *own = metadata,
+        (Some(_), None) => {}
+    }
+    Ok(())
+}
+
+/// A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it.
+fn unwrap(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if !call.is_empty() && call.text.is_blank() {
+        call.raw = Some(call.text.text().into_owned());
+        call.text.replace(Vec::new());
+        return Ok(());
+    }
+    let root = call.text.automaton.root();
+    let wraps = matches!(root, Some(Root::String | Root::Literal));
+    if !call.is_complete() || !call.text.overflow.is_empty() || !wraps {
+        return Ok(());
+    }
+    let raw = call.text.text().into_owned();
+    let inner = canonical::unwrap(&raw).filter(|inner| {
+        let blank = [' ', '\t', '\n', '\r'];
+        inner.trim_start_matches(blank).starts_with('{')
+    });
+    let (inner, code) = match (raw.trim(), inner) {
+        ("null" | "\"\"", _) => (String::new(), Code::ARGS_PLACEHOLDER_REPLACED),
+        (_, Some(inner)) => (inner, Code::ARGS_DOUBLE_ENCODED),
+        _ => return Ok(()),
+    };
+    call.text.replace(inner.into_bytes());
+    call.raw = Some(raw);
+    let part = call.part;
+    announce::reset(desk.out, choice, slot);
+    desk.say(code, part)
+}
+
+/// The later one of two calls that say the same under the same id, or without id on the same index.
+fn dedupe(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
+    let drops_twins = desk.switches().identical_idless_same_index == IdenticalCall::Drop;
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<(Key, String), usize> = HashMap::new();
+    for slot in choice.live() {
+        let Some(call) = choice.get(slot) else {
+            continue;
+        };
+        let key = match (&call.id, call.index) {
+            (Some(id), _) => Key::Id(id.clone()),
+            (None, Some(index)) if drops_twins && call.is_complete() => Key::Index(index),
+            _ => continue,
+        };
+        let place = *places
+            .entry((key, call.name.clone()))
+            .or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        if let Some(group) = groups.get_mut(place) {
+            group.push(slot);
+        }
+    }
+    for group in groups.into_iter().filter(|group| group.len() > 1) {
+        let mut said: HashSet<String> = HashSet::new();
+        for slot in group {
+            let Some(call) = choice.get_mut(slot) else {
+                continue;
+            };
+            let content = if call.is_complete() {
+                call.canonical().to_owned()
+            } else {
+                call.text.text().into_owned()
+            };
+            let (part, by_index) = (call.part, call.id.is_none());
+            if said.insert(content) {
+                continue;
+            }
+            announce::retract(desk.out, choice, slot);
+            desk.say(Code::ARGS_REPLAY_DROPPED, part)?;
+            if by_index {
+                desk.say(Code::AMBIGUOUS_IDENTICAL_CALL, part)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn identify(desk: &mut Desk<'_, '_>, call: &Call) -> Result<String, Fault> {
+    let last = desk.switches().unstable_id == UnstableId::Last;
+    let wire = call.wire_id(last);
+    let wanted = wire.map_or_else(|| desk.shared.minted_id(call.part), str::to_owned);
+    let given = desk.shared.fresh_id(wanted, wire.is_none());
+    desk.shared.ids_given.insert(given.clone());
+    if Some(given.as_str()) != wire {
+        desk.out
+            .diagnose(Code::ID_MINTED, Some(call.part), &given)?;
+    }
+    Ok(given)
+}
+
+/// The text, ended here, is one whole value.
+pub fn ends_whole(call: &Call) -> bool {
+    call.text.automaton.finish() == Status::Complete
+}

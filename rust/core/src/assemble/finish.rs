@@ -1,0 +1,55 @@
+//! Finish reasons: which of several holds, and what it means beside the calls that are there.
+//!
+//! The table of words comes from outside (each dialect has its own). It knows no parts.
+
+use super::choice::{Choice, FinishState};
+use super::shared::Step;
+use crate::out::Out;
+use crate::spec::Code;
+
+/// These say that the answer is not whole: they hold whatever else is said.
+pub fn is_cut(reason: Option<&str>) -> bool {
+    matches!(reason, Some("length" | "content_filter" | "error"))
+}
+
+/// One reason as sent, and what the table says it is: the first holds, unless a later one dominates it.
+pub fn take_reason(
+    out: &mut Out<'_>,
+    choice: &mut Choice,
+    raw: &str,
+    reason: Option<&'static str>,
+) -> Step {
+    let finish = &mut choice.finish;
+    let Some(before) = &finish.raw else {
+        if reason.is_none() {
+            out.diagnose(Code::FINISH_UNKNOWN, None, raw)?;
+        }
+        finish.raw = Some(raw.to_owned());
+        finish.reason = Some(reason.unwrap_or("other"));
+        return Ok(());
+    };
+    if raw == before {
+        return Ok(());
+    }
+    if !finish.repeated {
+        finish.repeated = true;
+        out.diagnose(Code::FINISH_REPEATED, None, raw)?;
+    }
+    let stronger = is_cut(reason) && !is_cut(finish.reason);
+    if reason.is_some() && (stronger || finish.reason == Some("other")) {
+        finish.raw = Some(raw.to_owned());
+        finish.reason = reason;
+    }
+    Ok(())
+}
+
+/// What the choice's end comes to: calls are a reason, and no calls are none.
+pub fn conclude(finish: &FinishState, has_calls: bool) -> &'static str {
+    match finish.reason {
+        None if has_calls => "tool_calls",
+        None => "stop",
+        Some("stop" | "other") if has_calls => "tool_calls",
+        Some("tool_calls") if !has_calls => "stop",
+        Some(reason) => reason,
+    }
+}

@@ -1,0 +1,414 @@
+//! Which call a fragment belongs to: the rules R1 to R3. The decision table stands in the Python twin of this module
+//! (`_pure/assemble/identity.py`), once, with every rule's condition and verdict; the names here are its names.
+//!
+//! `decide` looks and changes nothing (but what a call remembers of its own text); `routing` carries the decision out.
+
+use super::call::Call;
+use super::canonical::{canonical, is_whole};
+use super::choice::{Choice, Key};
+use super::names::{Relation, relate};
+use super::shared::Desk;
+use crate::policy::{IdenticalCall, OrphanIndex, ParallelHeaders, SameIndexNewId};
+use crate::spec::Code;
+
+/// What to do with the fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It belongs to the call.
+    Join,
+    /// It opens a call.
+    New,
+    /// It addresses the call, but its payload is a replay.
+    Drop,
+    /// It addresses the call, and may be a replay of it.
+    Shadow,
+    /// There is nothing it could belong to.
+    Ignore,
+}
+
+/// One fragment, read once: its index is usable or `None`, its payload is bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    pub index: Option<i64>,
+    pub id: Option<&'a str>,
+    pub name: Option<&'a str>,
+    pub payload: &'a [u8],
+    pub is_object: bool,
+    pub custom: bool,
+    pub position: u32,
+    pub array_len: u32,
+}
+
+impl Incoming<'_> {
+    pub fn starts_object(&self) -> bool {
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        self.payload.iter().find(|byte| !blank(byte)) == Some(&b'{')
+    }
+}
+
+/// The verdict on one fragment: the rule, the call if it is not a new one, and what is to be said.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision {
+    pub rule: &'static str,
+    pub call: Option<usize>,
+    pub deed: Deed,
+    /// The code of the named ambiguity whose default was applied.
+    pub note: Option<Code>,
+    pub tentative: bool,
+    /// The call that a new one displaced while it was still empty.
+    pub suspect: Option<usize>,
+}
+
+impl Decision {
+    pub fn new(rule: &'static str) -> Decision {
+        Decision {
+            rule,
+            call: None,
+            deed: Deed::New,
+            note: None,
+            tentative: false,
+            suspect: None,
+        }
+    }
+
+    fn of(rule: &'static str, call: usize, deed: Deed) -> Decision {
+        Decision {
+            call: Some(call),
+            deed,
+            ..Decision::new(rule)
+        }
+    }
+
+    fn join(rule: &'static str, call: usize) -> Decision {
+        Decision::of(rule, call, Deed::Join)
+    }
+
+    fn noting(self, note: Option<Code>) -> Decision {
+        Decision { note, ..self }
+    }
+}
+
+/// The table.
+pub fn decide(desk: &Desk<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
+    if let Some(identity) = incoming.id {
+        return match choice.by_id.get(identity).copied() {
+            Some(known) => known_id(desk, choice, incoming, identity, known),
+            None => new_id(desk, choice, incoming),
+        };
+    }
+    match incoming.index {
+        None => no_index(desk, choice, incoming),
+        Some(index) => match choice.by_index.get(index) {
+            Some(call) => bound(desk, choice, incoming, index, call),
+            None => unbound(desk, choice, incoming),
+        },
+    }
+}
+
+fn relation(desk: &Desk<'_, '_>, call: &Call, name: Option<&str>) -> Option<Relation> {
+    name.map(|name| {
+        relate(
+            &call.name,
+            name,
+            &desk.shared.settings.tools,
+            !call.is_empty(),
+        )
+    })
+}
+
+fn known_id(
+    desk: &Desk<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    identity: &str,
+    known: usize,
+) -> Decision {
+    let bound = incoming.index.and_then(|index| choice.by_index.get(index));
+    let slot = bound
+        .filter(|slot| choice.get(*slot).is_some_and(|call| call.has_id(identity)))
+        .unwrap_or(known);
+    let said = incoming.name.is_some_and(|name| {
+        let complete = choice.get(slot).is_some_and(Call::is_complete);
+        complete
+            && said_before(
+                choice,
+                &Key::Id(identity.to_owned()),
+                name,
+                incoming.payload,
+            )
+    });
+    let bound_is_open = bound
+        .filter(|bound| *bound != slot)
+        .is_some_and(|bound| choice.get(bound).is_some_and(|call| !call.is_complete()));
+    let Some(call) = choice.get_mut(slot) else {
+        return Decision::new("R2f");
+    };
+    let payload = incoming.payload;
+    let relation = relation(desk, call, incoming.name);
+    let elsewhere = incoming.index.is_some() && bound != Some(slot) && call.index.is_some();
+    let fragment = relation == Some(Relation::Fragment);
+    if !call.is_complete() {
+        if relation == Some(Relation::Other) || (fragment && elsewhere) {
+            // Another tool's name, unless it rides on a piece that can only be the next one of this call.
+            let goes_on =
+                payload.is_empty() || (!incoming.starts_object() && call.accepts(payload));
+            if elsewhere || !goes_on {
+                return Decision::new("R1b");
+            }
+        }
+        let splits = desk.switches().dup_id_parallel_headers == ParallelHeaders::Split;
+        if incoming.name.is_some() && elsewhere && bound.is_none() && splits {
+            return Decision::new("R1b");
+        }
+        return Decision::join("R1a", slot);
+    }
+    if relation == Some(Relation::Other) || (fragment && (!payload.is_empty() || elsewhere)) {
+        return Decision::new("R1b");
+    }
+    if incoming.name.is_some() {
+        if payload.is_empty() {
+            if incoming.index.is_some() && bound.is_none() {
+                return Decision {
+                    tentative: true,
+                    ..Decision::new("R1c")
+                };
+            }
+            return Decision::join("R1a", slot);
+        }
+        if call.text.shadow > 0 && !elsewhere {
+            return Decision::join("R1e", slot);
+        }
+        if call.repeats(payload) || said {
+            return Decision::of("R1d", slot, Deed::Drop);
+        }
+        if !elsewhere && call.text.begins_with(payload) && !call.text.is_placeholder() {
+            return Decision::of("R1e", slot, Deed::Shadow);
+        }
+        return Decision::new("R1b");
+    }
+    if payload.is_empty() {
+        return Decision::join("R1a", slot);
+    }
+    if call.repeats(payload) {
+        return Decision::of("R1d", slot, Deed::Drop);
+    }
+    match bound {
+        Some(bound) if bound_is_open => Decision::join("R1f", bound),
+        _ => Decision::join("R1a", slot),
+    }
+}
+
+fn new_id(desk: &Desk<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
+    let payload = incoming.payload;
+    let Some(index) = incoming.index else {
+        let latest = choice.latest.and_then(|slot| choice.get(slot));
+        return match latest {
+            Some(latest)
+                if incoming.name.is_none()
+                    && !latest.name.is_empty()
+                    && !latest.is_complete()
+                    && latest.accepts(payload) =>
+            {
+                Decision::join("R2a", latest.slot)
+            }
+            _ => Decision::new("R2f"),
+        };
+    };
+    let Some(bound) = choice
+        .by_index
+        .get(index)
+        .and_then(|slot| choice.get_mut(slot))
+    else {
+        return Decision::new("R2f");
+    };
+    let slot = bound.slot;
+    let relation = relation(desk, bound, incoming.name);
+    if bound.id.is_none() {
+        let same = matches!(relation, None | Some(Relation::Same | Relation::Late));
+        if bound.is_complete() && !payload.is_empty() && same && bound.repeats(payload) {
+            return Decision::of("R2b", slot, Deed::Drop);
+        }
+        let speaks = incoming.name.is_some() || !payload.is_empty();
+        if relation == Some(Relation::Other) || (bound.is_complete() && speaks) {
+            return Decision::new("R2c");
+        }
+        return Decision::join("R2b", slot);
+    }
+    let Some(name) = incoming.name else {
+        if !bound.is_complete() {
+            return Decision::join("R2e", slot);
+        }
+        if !payload.is_empty() && bound.repeats(payload) {
+            return Decision::of("R2e", slot, Deed::Drop);
+        }
+        return Decision::new("R2f");
+    };
+    if bound.is_complete() {
+        return Decision::new("R2c");
+    }
+    let proven = relation == Some(Relation::Fragment)
+        && desk.shared.settings.tools.begins(&bound.name, name);
+    if matches!(relation, Some(Relation::Same | Relation::Late)) || proven {
+        if bound.is_empty() && relation == Some(Relation::Same) {
+            // AM1: the announcement of a parallel call, or one call whose id is new in every delta.
+            if desk.switches().same_index_new_id_same_name_empty == SameIndexNewId::Merge {
+                return Decision::join("R2d", slot);
+            }
+            return Decision {
+                suspect: Some(slot),
+                ..Decision::new("R2c")
+            };
+        }
+        let goes_on = !payload.is_empty()
+            && (bound.id_changed || !incoming.starts_object())
+            && bound.accepts(payload);
+        if goes_on || (relation == Some(Relation::Late) && payload.is_empty()) {
+            return Decision::join("R2d", slot);
+        }
+    }
+    Decision::new("R2c")
+}
+
+fn bound(
+    desk: &Desk<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    index: i64,
+    slot: usize,
+) -> Decision {
+    let payload = incoming.payload;
+    let drops = desk.switches().identical_idless_same_index == IdenticalCall::Drop;
+    let Some(call) = choice.get_mut(slot) else {
+        return Decision::new("R3b1");
+    };
+    let relation = relation(desk, call, incoming.name);
+    if !call.is_complete() {
+        if relation == Some(Relation::Other) {
+            return Decision::new("R3a2");
+        }
+        return Decision::join("R3a1", slot);
+    }
+    if let Some(name) = incoming.name {
+        if payload.is_empty() {
+            if matches!(
+                relation,
+                Some(Relation::Same | Relation::Late | Relation::Grows)
+            ) {
+                return Decision::join("R3a1", slot);
+            }
+            return Decision::new("R3a2");
+        }
+        let same = relation == Some(Relation::Same);
+        if drops
+            && ((same && call.repeats(payload))
+                || said_before(choice, &Key::Index(index), name, payload))
+        {
+            return Decision::of("R3a3", slot, Deed::Drop)
+                .noting(Some(Code::AMBIGUOUS_IDENTICAL_CALL));
+        }
+        return Decision::new("R3a2");
+    }
+    let own = payload.is_empty()
+        || call.text.shadow > 0
+        || call.text.begins_with(payload)
+        || call.repeats(payload)
+        || call.announced_again.contains(&Some(index))
+        || call.text.is_placeholder();
+    if own {
+        return Decision::join("R3a1", slot);
+    }
+    if call.text.is_last(payload) && choice.latest == Some(slot) {
+        return Decision::join("R3a1", slot); // A5: the same fragment twice in a row
+    }
+    match choice.accepting(payload, Some(slot)) {
+        Some(other) => Decision::join("R3a4", other).noting(guess(choice, other)),
+        None => Decision::join("R3a1", slot),
+    }
+}
+
+/// AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text.
+pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
+    let in_string = |call: &Call| call.text.automaton.in_string();
+    let open = choice.unfinished.len() > 1 || choice.get(slot).is_some_and(in_string);
+    open.then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
+}
+
+fn unbound(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
+    if incoming.name.is_some() {
+        return Decision::new("R3b1");
+    }
+    let payload = incoming.payload;
+    if payload.is_empty() {
+        return latest_or_nothing(choice, "R3b2");
+    }
+    let latest = desk.switches().orphan_index == OrphanIndex::Latest;
+    let waiting = choice
+        .next_waiting(latest)
+        .filter(|slot| choice.get(*slot).is_some_and(|call| call.accepts(payload)));
+    if let Some(slot) = waiting {
+        let several = choice.waiting.len() > 1;
+        return Decision::join("R3b2", slot)
+            .noting(several.then_some(Code::AMBIGUOUS_ORPHAN_INDEX));
+    }
+    match choice.accepting(payload, None) {
+        Some(other) => Decision::join("R3b2", other).noting(guess(choice, other)),
+        None => Decision::new("R3b3"),
+    }
+}
+
+fn no_index(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
+    let payload = incoming.payload;
+    if incoming.array_len > 1 && incoming.name.is_none() {
+        let placed = choice.multi.get(&incoming.position).copied();
+        let placed = placed.filter(|slot| choice.get(*slot).is_some_and(|call| !call.dropped));
+        if let Some(placed) = placed {
+            return Decision::join("R3c3", placed);
+        }
+    }
+    let unfinished = choice.latest_unfinished().and_then(|slot| choice.get(slot));
+    if let Some(name) = incoming.name {
+        if let Some(call) = unfinished {
+            let relation = relation(desk, call, Some(name));
+            let proven = relation == Some(Relation::Fragment)
+                && desk.shared.settings.tools.begins(&call.name, name);
+            let fits = matches!(relation, Some(Relation::Late | Relation::Same)) || proven;
+            if fits && call.accepts(payload) {
+                return Decision::join("R3c2", call.slot);
+            }
+        }
+        return Decision::new("R3c1");
+    }
+    if payload.is_empty() {
+        return latest_or_nothing(choice, "R3c2");
+    }
+    if let Some(call) = unfinished {
+        // Several wait, and nothing says which one is meant.
+        let unclear = choice.waiting.len() > 1 && call.is_empty();
+        return Decision::join("R3c2", call.slot)
+            .noting(unclear.then_some(Code::AMBIGUOUS_ORPHAN_INDEX));
+    }
+    match choice.latest {
+        Some(latest) => Decision::join("R3c2", latest),
+        None => Decision::new("R3b3"),
+    }
+}
+
+/// Only extra members: they go to the latest call.
+fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
+    match choice.latest.and_then(|slot| choice.get(slot)) {
+        Some(latest) if !latest.dropped => Decision::join(rule, latest.slot),
+        _ => Decision {
+            deed: Deed::Ignore,
+            ..Decision::new(rule)
+        },
+    }
+}
+
+/// R1d, R3a3: an earlier, displaced call under that id or index said the same.
+fn said_before(choice: &Choice, key: &Key, name: &str, payload: &[u8]) -> bool {
+    if choice.payloads.is_empty() || !is_whole(payload) {
+        return false;
+    }
+    let said = canonical(&String::from_utf8_lossy(payload));
+    choice.said_before(key, name, said)
+}

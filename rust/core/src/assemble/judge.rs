@@ -1,0 +1,96 @@
+//! What a closed call came to: complete, empty, incomplete or invalid, and why. It changes nothing.
+
+use super::call::{Call, Verdict};
+use super::finalise::ends_whole;
+use super::shared::Desk;
+use crate::fault::Fault;
+use crate::json::{Root, Status};
+use crate::policy::UnstableId;
+use crate::spec::Code;
+
+const NAME_LENGTH: usize = 128;
+
+pub fn judge(
+    desk: &mut Desk<'_, '_>,
+    call: &Call,
+    given: String,
+    ended: bool,
+    cut: bool,
+) -> Result<Verdict, Fault> {
+    let text = &call.text;
+    let mut reason = None;
+    let mut state = "incomplete";
+    if ended {
+        reason = fault(desk, call, &given)?;
+        if reason.is_some() {
+            state = "invalid";
+        } else if text.is_blank() {
+            state = if cut { "incomplete" } else { "empty" };
+        } else if call.custom {
+            state = if cut { "incomplete" } else { "complete" };
+        } else if ends_whole(call) {
+            state = "complete";
+        } else if !cut {
+            desk.out
+                .diagnose(Code::ARGS_INVALID, Some(call.part), "incomplete")?;
+        }
+    }
+    let mut raw_arguments = call.raw.clone();
+    if !text.overflow.is_empty() {
+        let all = [text.data.as_slice(), text.overflow.as_slice()].concat();
+        raw_arguments = Some(String::from_utf8_lossy(&all).into_owned());
+    }
+    let last = desk.switches().unstable_id == UnstableId::Last;
+    let wire = call.wire_id(last);
+    let aliases = call.id.iter().chain(&call.aliases);
+    let aliases = aliases
+        .filter(|alias| **alias != given && Some(alias.as_str()) != wire)
+        .cloned()
+        .collect();
+    Ok(Verdict {
+        arguments: text.text().into_owned(),
+        call_id: given,
+        state,
+        reason,
+        raw_arguments,
+        aliases,
+    })
+}
+
+/// Why a closed call is invalid, or `None`. An unfinished text is no fault here.
+fn fault(desk: &mut Desk<'_, '_>, call: &Call, given: &str) -> Result<Option<&'static str>, Fault> {
+    let text = &call.text;
+    let part = Some(call.part);
+    if call.name.is_empty() {
+        desk.out.diagnose(Code::NO_NAME, part, "")?;
+        return Ok(Some("no_name"));
+    }
+    if !is_name(&call.name) && !desk.shared.settings.tools.has(&call.name) {
+        desk.out.diagnose(Code::ID_INVALID, part, "name")?;
+        return Ok(Some("bad_name"));
+    }
+    if given.chars().any(char::is_control) {
+        desk.out.diagnose(Code::ID_INVALID, part, "id")?;
+        return Ok(Some("bad_id"));
+    }
+    if !text.overflow.is_empty() {
+        return Ok(Some("overflow"));
+    }
+    if call.custom || text.is_blank() {
+        return Ok(None);
+    }
+    if text.plain || matches!(text.automaton.finish(), Status::Broken { .. }) {
+        desk.out.diagnose(Code::ARGS_INVALID, part, "not_json")?;
+        return Ok(Some("not_json"));
+    }
+    if ends_whole(call) && text.automaton.root() != Some(Root::Object) {
+        desk.out.diagnose(Code::ARGS_INVALID, part, "not_object")?;
+        return Ok(Some("not_object"));
+    }
+    Ok(None)
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:/-".contains(&byte);
+    !name.is_empty() && name.len() <= NAME_LENGTH && name.bytes().all(fits)
+}

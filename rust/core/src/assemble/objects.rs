@@ -1,0 +1,204 @@
+//! JSON objects that come in several pieces: the arguments of a call sent as objects, and provider metadata.
+//!
+//! `ObjectMerge` merges arguments member by member: a string that begins with the one before replaces it, any other string
+//! is appended to it; every other value replaces. `RawMembers` keeps the last text of each key. Merging costs what the
+//! new piece costs; the whole text is made only when somebody asks. It knows no calls and no events.
+
+use std::collections::HashMap;
+
+use crate::json::{Raw, Scan, Scanner, Text, write_string};
+
+/// Each member's key and text, in order; of equal keys the last holds, at the place of the first.
+fn members(raw: &str) -> Vec<(String, &str)> {
+    let mut found = Keyed::default();
+    // The text was checked before it came here: an error cannot happen, and would only end the list.
+    let _ = read(raw, |key, text| {
+        *found.slot(key) = text;
+    });
+    found.members
+}
+
+fn read<'a>(raw: &'a str, mut each: impl FnMut(String, &'a str)) -> Scan<()> {
+    let mut scanner = Scanner::new(raw, None);
+    scanner.enter_object()?;
+    while let Some(key) = scanner.next_key()? {
+        let Raw { text, .. } = scanner.skip()?;
+        each(key.name().into_owned(), text);
+    }
+    Ok(())
+}
+
+/// Values by key, in the order in which the keys first came.
+#[derive(Clone, Debug)]
+struct Keyed<V> {
+    members: Vec<(String, V)>,
+    places: HashMap<String, usize>,
+}
+
+impl<V> Default for Keyed<V> {
+    fn default() -> Self {
+        Keyed {
+            members: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+}
+
+impl<V: Default> Keyed<V> {
+    fn slot(&mut self, key: String) -> &mut V {
+        let place = match self.places.get(&key) {
+            Some(place) => *place,
+            None => {
+                let place = self.members.len();
+                self.places.insert(key.clone(), place);
+                self.members.push((key, V::default()));
+                place
+            }
+        };
+        // Unreachable fallback: the place was just found or filled.
+        #[allow(clippy::indexing_slicing)]
+        &mut self.members[place].1
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.places.contains_key(key)
+    }
+}
+
+/// A value under way: its text on the wire, or of a string, its characters.
+#[derive(Clone, Debug)]
+enum Value {
+    Wire(String),
+    Pieces(String),
+}
+
+impl Default for Value {
+    fn default() -> Value {
+        Value::Wire(String::new())
+    }
+}
+
+impl Value {
+    fn length(&self) -> usize {
+        match self {
+            Value::Wire(text) | Value::Pieces(text) => text.chars().count(),
+        }
+    }
+}
+
+/// The members so far.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectMerge {
+    members: Keyed<Value>,
+    /// Characters, about: what the caps count.
+    pub size: usize,
+}
+
+impl ObjectMerge {
+    pub fn new(first: &str) -> ObjectMerge {
+        let mut merge = ObjectMerge {
+            size: 2,
+            ..ObjectMerge::default()
+        };
+        merge.add(first);
+        merge
+    }
+
+    /// One more object: its text on the wire.
+    pub fn add(&mut self, raw: &str) {
+        for (key, text) in members(raw) {
+            if !self.members.has(&key) {
+                self.size += key.chars().count() + 4;
+            }
+            let value = self.members.slot(key);
+            self.size -= value.length();
+            match (
+                text.strip_prefix('"')
+                    .and_then(|rest| rest.strip_suffix('"')),
+                &mut *value,
+            ) {
+                (None, _) => *value = Value::Wire(text.to_owned()),
+                (Some(inner), Value::Pieces(before)) => {
+                    let (piece, _) = Text::unescape(inner).into_whole();
+                    if piece.starts_with(before.as_str()) {
+                        *before = piece.into_owned();
+                    } else {
+                        before.push_str(&piece);
+                    }
+                }
+                (Some(inner), Value::Wire(_)) => {
+                    *value = Value::Pieces(Text::unescape(inner).into_whole().0.into_owned());
+                }
+            }
+            self.size += value.length();
+        }
+    }
+
+    /// Compact JSON, members in the order in which they first came.
+    pub fn text(&self) -> String {
+        let mut out = String::from("{");
+        for (place, (key, value)) in self.members.members.iter().enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            write_string(&mut out, key);
+            out.push(':');
+            match value {
+                Value::Wire(text) => out.push_str(text),
+                Value::Pieces(text) => write_string(&mut out, text),
+            }
+        }
+        out.push('}');
+        out
+    }
+}
+
+/// Members of raw objects, the last of each key.
+#[derive(Clone, Debug, Default)]
+pub struct RawMembers {
+    members: Keyed<String>,
+    size: usize,
+}
+
+impl RawMembers {
+    /// Take in the text of one object; tells by how much the whole has grown.
+    pub fn add(&mut self, raw: &str) -> i64 {
+        let before = signed(self.size);
+        for (key, text) in members(raw) {
+            if !self.members.has(&key) {
+                self.size += key.chars().count() + 4;
+            }
+            let value = self.members.slot(key);
+            self.size -= value.chars().count();
+            self.size += text.chars().count();
+            value.clear();
+            value.push_str(text);
+        }
+        signed(self.size) - before
+    }
+
+    pub fn put(&mut self, key: &str, text: String) {
+        *self.members.slot(key.to_owned()) = text;
+    }
+
+    pub fn text(&self) -> Option<String> {
+        if self.members.members.is_empty() {
+            return None;
+        }
+        let mut out = String::from("{");
+        for (place, (key, text)) in self.members.members.iter().enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            write_string(&mut out, key);
+            out.push(':');
+            out.push_str(text);
+        }
+        out.push('}');
+        Some(out)
+    }
+}
+
+fn signed(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}

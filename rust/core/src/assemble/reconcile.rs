@@ -1,0 +1,234 @@
+//! A terminal full message beside what was streamed: it is authoritative, so it corrects and completes, and never
+//! appends.
+//!
+//! Also the only thing there is where a gateway answers a streaming request with a whole body. What it leaves out stays;
+//! what it says otherwise holds, unless it is empty, shrinks to {} or is no JSON object where the streamed arguments are
+//! one. It knows no identity rules of deltas: a message names its calls one by one.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use super::announce;
+use super::binding::{open_call, take_id, take_name};
+use super::canonical::{canonical, is_whole};
+use super::choice::Choice;
+use super::identity::{Decision, Incoming};
+use super::pouring::give;
+use super::shared::{Desk, Step};
+use super::textual::Channel;
+use crate::delta::{Fragment, Message};
+use crate::fault::Fault;
+use crate::json::Text;
+use crate::spec::Code;
+
+/// The whole message of one choice.
+pub fn reconcile(desk: &mut Desk<'_, '_>, choice: &mut Choice, message: Message<'_>) -> Step {
+    choice.message_seen = true;
+    channel(desk, choice, Channel::Reasoning, message.reasoning)?;
+    channel(desk, choice, Channel::Text, message.content)?;
+    channel(desk, choice, Channel::Refusal, message.refusal)?;
+    if message.fragments.is_empty() {
+        return Ok(());
+    }
+    calls(desk, choice, &message.fragments)
+}
+
+fn channel(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    channel: Channel,
+    text: Option<Text<'_>>,
+) -> Step {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(());
+    };
+    if choice.textual.length(channel) == 0 {
+        announce::flush_unstarted(desk.out, choice, None);
+        choice.textual.push_raw(desk, channel, "raw", text, None)?;
+        return Ok(());
+    }
+    let (clean, _) = text.into_whole();
+    if let Some(more) = clean.strip_prefix(choice.textual.whole(channel).as_str()) {
+        if !more.is_empty() {
+            announce::flush_unstarted(desk.out, choice, None);
+            let more = Text::plain(more);
+            choice.textual.push_raw(desk, channel, "raw", more, None)?;
+        }
+        return Ok(());
+    }
+    let part = choice.textual.current().map(|part| part.part);
+    let corrected = choice.textual.correct(desk, channel, &clean)?;
+    let part = part.filter(|_| corrected);
+    desk.out.diagnose(Code::CONFLICT, part, channel.name())
+}
+
+fn calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>]) -> Step {
+    let streamed = choice.calls.iter();
+    let streamed = streamed.filter(|call| !(call.dropped || call.tentative && call.is_empty()));
+    let streamed: Vec<usize> = streamed.map(|call| call.slot).collect();
+    let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
+    for slot in streamed.iter().rev() {
+        if let Some(id) = choice.get(*slot).and_then(|call| call.id.clone()) {
+            by_id.entry(id).or_default().push(*slot);
+        }
+    }
+    let mut met: HashSet<usize> = HashSet::new();
+    for (place, fragment) in fragments.iter().enumerate() {
+        let Some((incoming, payload)) = read(desk, fragment)? else {
+            continue;
+        };
+        let incoming = Incoming {
+            payload: payload.as_bytes(),
+            ..incoming
+        };
+        choice.textual.close_open(desk)?;
+        let at_place = streamed.get(place).copied();
+        let slot = match find(choice, &incoming, at_place, &mut by_id, &met) {
+            Some(slot) => {
+                take(desk, choice, slot, &incoming)?;
+                slot
+            }
+            None => {
+                let slot = open_call(desk, choice, &incoming, &Decision::new("message"))?;
+                if !incoming.payload.is_empty() {
+                    give(desk, choice, slot, incoming.payload, None)?;
+                }
+                choice.track(slot);
+                slot
+            }
+        };
+        met.insert(slot);
+        if let (Some(metadata), Some(call)) = (&fragment.metadata, choice.get_mut(slot)) {
+            let more = call.metadata.get_or_insert_default().add(metadata);
+            desk.spend_text(more)?;
+        }
+    }
+    for slot in streamed.into_iter().filter(|slot| !met.contains(slot)) {
+        if let Some(call) = choice.get(slot)
+            && (!call.name.is_empty() || !call.is_empty())
+        {
+            desk.out
+                .diagnose(Code::CONFLICT, Some(call.part), "tool_calls")?;
+        }
+    }
+    Ok(())
+}
+
+/// A message's entry; its index is a place in the list at most, and says nothing that the list does not.
+fn read<'a>(
+    desk: &Desk<'_, '_>,
+    fragment: &'a Fragment<'_>,
+) -> Result<Option<(Incoming<'a>, Cow<'a, str>)>, Fault> {
+    let payload = match (fragment.object_arguments, &fragment.arguments) {
+        (Some(raw), _) if !raw.is_empty() => Cow::Borrowed(raw),
+        (_, Some(text)) => text.clone().into_whole().0,
+        _ => Cow::Borrowed(""),
+    };
+    if fragment.id.is_none() && fragment.name.is_none() && payload.is_empty() {
+        return Ok(None);
+    }
+    if let Some(id) = &fragment.id {
+        desk.check_id(id)?;
+    }
+    if let Some(name) = &fragment.name {
+        desk.check_name(name)?;
+    }
+    let incoming = Incoming {
+        index: None,
+        id: fragment.id.as_deref(),
+        name: fragment.name.as_deref(),
+        payload: &[],
+        is_object: false,
+        custom: fragment.custom,
+        position: 0,
+        array_len: 1,
+    };
+    Ok(Some((incoming, payload)))
+}
+
+/// The streamed call that an entry names: by id, by an id that changed, by its place in the list.
+fn find(
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    at_place: Option<usize>,
+    by_id: &mut HashMap<String, Vec<usize>>,
+    met: &HashSet<usize>,
+) -> Option<usize> {
+    if let Some(id) = incoming.id {
+        if let Some(same) = by_id.get_mut(id) {
+            while let Some(slot) = same.pop() {
+                if !met.contains(&slot) {
+                    return Some(slot);
+                }
+            }
+        }
+        let alias = choice.by_id.get(id).copied();
+        let alias = alias.filter(|slot| !met.contains(slot));
+        if let Some(alias) =
+            alias.filter(|slot| choice.get(*slot).is_some_and(|call| call.has_id(id)))
+        {
+            return Some(alias);
+        }
+    }
+    let slot = at_place.filter(|slot| !met.contains(slot))?;
+    let call = choice.get_mut(slot)?;
+    if !call.name.is_empty() && incoming.name != Some(call.name.as_str()) {
+        return None;
+    }
+    let fits = incoming.id.is_none()
+        || call.id.is_none()
+        || !call.is_complete()
+        || call.repeats(incoming.payload);
+    fits.then_some(slot)
+}
+
+fn take(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    incoming: &Incoming<'_>,
+) -> Step {
+    take_id(desk, choice, slot, incoming.id)?;
+    let own = choice.get(slot).map(|call| call.name.clone());
+    if let Some(name) = incoming.name.filter(|name| own.as_deref() != Some(*name)) {
+        take_name(desk, choice, slot, name)?;
+    }
+    choice.latest = Some(slot);
+    let payload = incoming.payload;
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    call.settle_merge();
+    call.whole_sent = false;
+    let part = call.part;
+    if payload.is_empty() || call.text.data == payload {
+        announce::publish(desk.out, choice, slot);
+        return Ok(());
+    }
+    if call.text.is_complete() && !call.custom {
+        if !is_whole(payload) || !incoming.starts_object() {
+            return desk.say(Code::CONFLICT, part);
+        }
+        let said = canonical(&String::from_utf8_lossy(payload));
+        if said == call.canonical() {
+            return Ok(());
+        }
+        if said == "{}" {
+            return desk.say(Code::CONFLICT, part);
+        }
+    }
+    let goes_on = payload.starts_with(&call.text.data);
+    let before = call.text.size();
+    desk.check_piece(payload.len())?;
+    desk.count_arguments(before, payload.len())?;
+    call.text.replace(payload.to_vec());
+    call.fork = None;
+    call.tentative = false;
+    if !goes_on {
+        announce::reset(desk.out, choice, slot);
+        desk.say(Code::CONFLICT, part)?;
+    }
+    announce::publish(desk.out, choice, slot);
+    choice.track(slot);
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! What of a stream's own events has to be kept for its snapshot: the start, the usage, files, the error.
+//!
+//! Owned copies that can show themselves as events again. They know no rule.
+
+use crate::event::{Event, Usage};
+use crate::fault::Fault;
+
+fn own(text: Option<&str>) -> Option<String> {
+    text.map(str::to_owned)
+}
+
+#[derive(Clone, Debug)]
+pub struct StartRecord {
+    id: Option<String>,
+    model: Option<String>,
+    created: Option<i64>,
+    metadata: Option<String>,
+}
+
+impl StartRecord {
+    pub fn new(
+        id: Option<&str>,
+        model: Option<&str>,
+        created: Option<i64>,
+        metadata: Option<&str>,
+    ) -> StartRecord {
+        StartRecord {
+            id: own(id),
+            model: own(model),
+            created,
+            metadata: own(metadata),
+        }
+    }
+
+    pub fn event(&self) -> Event<'_> {
+        Event::ResponseStarted {
+            id: self.id.as_deref(),
+            model: self.model.as_deref(),
+            created: self.created,
+            metadata: self.metadata.as_deref(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct UsageRecord {
+    numbers: Usage<'static>,
+    raw: Option<String>,
+}
+
+impl UsageRecord {
+    pub fn new(usage: Usage<'_>) -> UsageRecord {
+        UsageRecord {
+            raw: own(usage.raw),
+            numbers: Usage {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                total_tokens: usage.total_tokens,
+                cached_input_tokens: usage.cached_input_tokens,
+                cache_write_tokens: usage.cache_write_tokens,
+                reasoning_tokens: usage.reasoning_tokens,
+                raw: None,
+            },
+        }
+    }
+
+    /// No number, or nothing but zeros: a placeholder that says nothing.
+    pub fn is_blank(&self) -> bool {
+        let numbers = [
+            self.numbers.input_tokens,
+            self.numbers.output_tokens,
+            self.numbers.total_tokens,
+            self.numbers.cached_input_tokens,
+            self.numbers.cache_write_tokens,
+            self.numbers.reasoning_tokens,
+        ];
+        numbers.iter().flatten().all(|number| *number == 0)
+    }
+
+    pub fn event(&self) -> Event<'_> {
+        Event::Usage(Usage {
+            raw: self.raw.as_deref(),
+            ..self.numbers
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct FileRecord {
+    pub part: u32,
+    choice: i32,
+    /// Media type, data, url, metadata.
+    texts: [Option<String>; 4],
+}
+
+impl FileRecord {
+    pub fn new(part: u32, choice: i32, texts: [Option<&str>; 4]) -> FileRecord {
+        FileRecord {
+            part,
+            choice,
+            texts: texts.map(own),
+        }
+    }
+
+    pub fn event(&self) -> Event<'_> {
+        let [media_type, data, url, metadata] = &self.texts;
+        Event::File {
+            part: self.part,
+            media_type: media_type.as_deref(),
+            data: data.as_deref(),
+            url: url.as_deref(),
+            choice: self.choice,
+            metadata: metadata.as_deref(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ErrorRecord {
+    code: Option<String>,
+    kind: Option<String>,
+    message: String,
+    raw: Vec<u8>,
+}
+
+impl ErrorRecord {
+    pub fn new(code: Option<&str>, kind: Option<&str>, message: &str, raw: &[u8]) -> ErrorRecord {
+        ErrorRecord {
+            code: own(code),
+            kind: own(kind),
+            message: message.to_owned(),
+            raw: raw.to_vec(),
+        }
+    }
+
+    pub fn event(&self) -> Event<'_> {
+        Event::UpstreamError {
+            code: self.code.as_deref(),
+            kind: self.kind.as_deref(),
+            message: &self.message,
+            raw: &self.raw,
+        }
+    }
+
+    pub fn fault(&self) -> Fault {
+        Fault::upstream(
+            self.code.clone(),
+            self.kind.clone(),
+            self.message.clone(),
+            self.raw.clone(),
+        )
+    }
+}

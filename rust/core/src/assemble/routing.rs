@@ -1,0 +1,189 @@
+//! One fragment off the wire: the fast path for the next piece of a call under way, else what `identity` decides.
+//!
+//! It changes the choice and its calls through `binding` and `pouring`, and decides nothing about identity itself.
+
+use std::borrow::Cow;
+
+use super::binding::{address, open_call};
+use super::call::Call;
+use super::choice::{Choice, LEGACY_INDEX, leave};
+use super::identity::{Deed, Incoming, decide};
+use super::pouring::{Told, push_object, push_text};
+use super::shared::{Desk, Step};
+use crate::delta::Fragment;
+use crate::fault::Fault;
+use crate::json::Text;
+use crate::limits::as_len;
+use crate::spec::Code;
+
+/// One fragment off the wire.
+#[inline]
+pub fn take_fragment(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    fragment: &Fragment<'_>,
+) -> Step {
+    let (index, unusable) = usable_index(desk, fragment);
+    let has_text = fragment
+        .arguments
+        .as_ref()
+        .is_some_and(|text| !text.is_empty());
+    if let (Some(index), Some(text), true) = (index, &fragment.arguments, has_text)
+        && fragment.object_arguments.is_none()
+        && fragment.metadata.is_none()
+        && let Some(slot) = choice.by_index.get(index)
+        && choice.get(slot).is_some_and(|call| goes_on(call, fragment))
+    {
+        // The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
+        choice.textual.close_open(desk)?;
+        choice.latest = Some(slot);
+        let told = Told {
+            index: None,
+            header: fragment.name.is_some(),
+            identified: fragment.id.is_some(),
+        };
+        return push_text(desk, choice, slot, text, told);
+    }
+    take_slowly(desk, choice, fragment, index, unusable)
+}
+
+#[inline(never)]
+fn take_slowly(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    fragment: &Fragment<'_>,
+    index: Option<i64>,
+    unusable: Option<String>,
+) -> Step {
+    let text = fragment.arguments.as_ref().filter(|text| !text.is_empty());
+    let bare = fragment.id.is_none()
+        && fragment.name.is_none()
+        && text.is_none()
+        && fragment.object_arguments.is_none();
+    if bare && fragment.metadata.is_none() {
+        return Ok(()); // N6: nothing is left of it
+    }
+    if let Some(id) = &fragment.id {
+        desk.check_id(id)?;
+    }
+    if let Some(name) = &fragment.name {
+        desk.check_name(name)?;
+    }
+    let shown = match (fragment.object_arguments, text) {
+        (Some(raw), _) => Cow::Borrowed(raw),
+        (None, Some(text)) => text.clone().into_whole().0,
+        (None, None) => Cow::Borrowed(""),
+    };
+    let incoming = Incoming {
+        index,
+        id: fragment.id.as_deref(),
+        name: fragment.name.as_deref(),
+        payload: shown.as_bytes(),
+        is_object: fragment.object_arguments.is_some(),
+        custom: fragment.custom,
+        position: fragment.position,
+        array_len: fragment.array_len,
+    };
+    let Some(slot) = route(desk, choice, &incoming, text)? else {
+        return match &fragment.metadata {
+            Some(metadata) => leave(desk, choice, metadata),
+            None => Ok(()),
+        };
+    };
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if let Some(metadata) = &fragment.metadata {
+        let more = call.metadata.get_or_insert_default().add(metadata);
+        desk.spend_text(more)?;
+    }
+    if index.is_none() && !call.index_said {
+        call.index_said = true;
+        let part = Some(call.part);
+        return match unusable {
+            None => desk.out.diagnose(Code::INDEX_MISSING, part, ""),
+            Some(sent) => desk.out.diagnose(Code::INDEX_UNUSABLE, part, &sent),
+        };
+    }
+    Ok(())
+}
+
+/// Find or open the call, and give it what the fragment brings. `text` is the payload as sent (not of an object).
+fn route(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    text: Option<&Text<'_>>,
+) -> Result<Option<usize>, Fault> {
+    let decision = decide(desk, choice, incoming);
+    if decision.deed == Deed::Ignore {
+        return Ok(None);
+    }
+    choice.textual.close_open(desk)?;
+    let slot = match decision.call {
+        None => open_call(desk, choice, incoming, &decision)?,
+        Some(slot) => {
+            address(desk, choice, slot, incoming)?;
+            if let (Some(note), Some(call)) = (decision.note, choice.get(slot)) {
+                desk.say(note, call.part)?;
+            }
+            slot
+        }
+    };
+    if incoming.index.is_none() && incoming.array_len > 1 {
+        choice.multi.insert(incoming.position, slot);
+    }
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(None);
+    };
+    let told = Told {
+        index: incoming.index,
+        header: incoming.name.is_some(),
+        identified: incoming.id.is_some(),
+    };
+    if decision.deed == Deed::Drop {
+        call.text.shadow = 0;
+        desk.say(Code::ARGS_REPLAY_DROPPED, call.part)?;
+    } else if decision.deed == Deed::Shadow {
+        call.text.begin_shadow(incoming.payload);
+    } else if incoming.is_object {
+        push_object(desk, choice, slot, incoming.payload, told)?;
+    } else if let Some(text) = text {
+        if call.suspect && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {
+            // AM1: nothing but the order says that this is the displaced call's text.
+            call.suspect = false;
+            desk.say(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
+        }
+        push_text(desk, choice, slot, text, told)?;
+    }
+    choice.track(slot);
+    Ok(Some(slot))
+}
+
+/// The index, or `None` and what was sent instead (N3).
+#[inline]
+fn usable_index(desk: &Desk<'_, '_>, fragment: &Fragment<'_>) -> (Option<i64>, Option<String>) {
+    if fragment.legacy {
+        return (Some(LEGACY_INDEX), None);
+    }
+    match fragment.index {
+        None => (None, fragment.index_raw.map(str::to_owned)),
+        Some(index) if index as usize > as_len(desk.out.config.limits.max_tool_index) => {
+            (None, Some(index.to_string()))
+        }
+        Some(index) => (Some(i64::from(index)), None),
+    }
+}
+
+/// Whether the fast path applies: the call is under way and the fragment says nothing new about it.
+#[inline]
+fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
+    call.text.is_unfinished()
+        && !call.is_empty()
+        && call.fork.is_none()
+        && call.merge.is_none()
+        && (fragment.id.is_none() || fragment.id.as_deref() == call.id.as_deref())
+        && fragment.name.as_ref().is_none_or(|name| *name == call.name)
+        && !call.name.is_empty()
+        && !fragment.custom
+}

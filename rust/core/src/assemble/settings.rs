@@ -1,0 +1,57 @@
+//! The tools of the request, as the rules ask about them.
+//!
+//! Plain data, read once from the config; it knows no stage.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::config::Config;
+
+/// As far as the caller told: names, and whether a schema says that a parameter is required.
+#[derive(Clone, Debug, Default)]
+pub struct Tools {
+    required: HashMap<String, bool>,
+}
+
+impl Tools {
+    pub fn has(&self, name: &str) -> bool {
+        self.required.contains_key(name)
+    }
+
+    /// Whether a tool's name begins with `head` and then `tail`.
+    pub fn begins(&self, head: &str, tail: &str) -> bool {
+        self.required.keys().any(|name| {
+            name.strip_prefix(head)
+                .is_some_and(|rest| rest.starts_with(tail))
+        })
+    }
+
+    /// A call of this tool without arguments cannot be finished.
+    pub fn needs_arguments(&self, name: &str) -> bool {
+        self.required.get(name).copied().unwrap_or(false)
+    }
+}
+
+/// What of the config is looked up by key.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub tools: Tools,
+    pub known_call_ids: HashSet<String>,
+    /// Makes minted ids recognisable.
+    pub seed: Option<String>,
+}
+
+impl Settings {
+    pub fn new(config: &Config) -> Settings {
+        let required = config.tools.iter().flatten().map(|tool| {
+            let needs = tool.required.as_ref().is_some_and(|list| !list.is_empty());
+            (tool.name.clone(), needs)
+        });
+        Settings {
+            tools: Tools {
+                required: required.collect(),
+            },
+            known_call_ids: config.known_call_ids.iter().cloned().collect(),
+            seed: config.seed.clone(),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What all choices of one stream share: the settings, the numbering of parts, the caps, the ids in use.
+//!
+//! It counts and it says no; it knows no rule. `Desk` is what a rule works at: this, and the way out.
+
+use std::collections::{HashMap, HashSet};
+
+use super::settings::Settings;
+use crate::fault::Fault;
+use crate::limits::LimitName;
+use crate::out::Out;
+use crate::policy::Switches;
+use crate::spec::Code;
+
+pub type Step = Result<(), Fault>;
+
+/// One per stream.
+#[derive(Debug, Default)]
+pub struct Shared {
+    pub settings: Settings,
+    next_part: u32,
+    choices: u64,
+    calls: u64,
+    argument_bytes: usize,
+    text_bytes: i64,
+    /// On the wire, of any call.
+    pub ids_seen: HashSet<String>,
+    /// To closed calls.
+    pub ids_given: HashSet<String>,
+    next_suffix: HashMap<String, u64>,
+}
+
+/// What a rule works at, for the length of one delta.
+pub struct Desk<'a, 'o> {
+    pub shared: &'a mut Shared,
+    pub out: &'a mut Out<'o>,
+}
+
+impl Desk<'_, '_> {
+    pub fn switches(&self) -> &Switches {
+        &self.out.config.policy.switches
+    }
+
+    pub fn say(&mut self, code: Code, part: u32) -> Step {
+        self.out.diagnose(code, Some(part), "")
+    }
+
+    /// A fault where the value is beyond the cap.
+    fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> Step {
+        match self.out.config.limits.value(name) {
+            Some(limit) if beyond(limit) => Err(Fault::limit(name, limit)),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn next_part(&mut self) -> u32 {
+        let part = self.shared.next_part;
+        self.shared.next_part += 1;
+        part
+    }
+
+    pub fn count_choice(&mut self) -> Step {
+        let choices = self.shared.choices;
+        self.cap(LimitName::max_choices, |limit| choices >= limit)?;
+        self.shared.choices += 1;
+        Ok(())
+    }
+
+    pub fn count_call(&mut self) -> Step {
+        let calls = self.shared.calls;
+        self.cap(LimitName::max_tool_calls, |limit| calls >= limit)?;
+        self.shared.calls += 1;
+        Ok(())
+    }
+
+    /// Before a fragment of that size is looked at: it could not be kept in any form.
+    #[inline]
+    pub fn check_piece(&self, size: usize) -> Step {
+        self.cap(LimitName::max_arguments_bytes, |limit| size as u64 > limit)
+    }
+
+    /// A call's text has changed its size, by no more than one fragment.
+    #[inline]
+    pub fn count_arguments(&mut self, before: usize, after: usize) -> Step {
+        self.cap(LimitName::max_arguments_bytes, |limit| after as u64 > limit)?;
+        let total = (self.shared.argument_bytes + after).saturating_sub(before);
+        self.cap(LimitName::max_total_arguments_bytes, |limit| {
+            total as u64 > limit
+        })?;
+        self.shared.argument_bytes = total;
+        Ok(())
+    }
+
+    /// Before `more` bytes of text, reasoning, refusal or metadata are kept.
+    #[inline]
+    pub fn spend_text(&mut self, more: i64) -> Step {
+        let total = self.shared.text_bytes + more;
+        self.cap(LimitName::max_text_bytes, |limit| {
+            u64::try_from(total).is_ok_and(|total| total > limit)
+        })?;
+        self.shared.text_bytes = total;
+        Ok(())
+    }
+
+    pub fn spend_bytes(&mut self, more: usize) -> Step {
+        self.spend_text(i64::try_from(more).unwrap_or(i64::MAX))
+    }
+
+    pub fn check_id(&self, identity: &str) -> Step {
+        self.cap(LimitName::max_id_bytes, |limit| {
+            identity.len() as u64 > limit
+        })
+    }
+
+    pub fn check_name(&self, name: &str) -> Step {
+        self.cap(LimitName::max_name_bytes, |limit| name.len() as u64 > limit)
+    }
+}
+
+impl Shared {
+    pub fn new(settings: Settings) -> Shared {
+        Shared {
+            settings,
+            ..Shared::default()
+        }
+    }
+
+    /// The id of a call that got none: the same in every run.
+    pub fn minted_id(&self, part: u32) -> String {
+        let seed = self.settings.seed.as_deref().unwrap_or("sw");
+        format!("call_{seed}_{part}")
+    }
+
+    /// `wanted`, or the first of `wanted__2`, `wanted__3` … that is in use nowhere in the stream or before it.
+    ///
+    /// An id from the wire need not be new on the wire; a minted one must be.
+    pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
+        let known = &self.settings.known_call_ids;
+        let taken = self.ids_given.contains(&wanted)
+            || known.contains(&wanted)
+            || (minted && self.ids_seen.contains(&wanted));
+        if !taken {
+            return wanted;
+        }
+        let mut number = self.next_suffix.get(&wanted).copied().unwrap_or(2);
+        loop {
+            let candidate = format!("{wanted}__{number}");
+            number += 1;
+            let used = self.ids_given.contains(&candidate)
+                || self.ids_seen.contains(&candidate)
+                || known.contains(&candidate);
+            if !used {
+                self.next_suffix.insert(wanted, number);
+                return candidate;
+            }
+        }
+    }
+}

@@ -1,0 +1,513 @@
+//! The text, reasoning and refusal parts of one choice: open, grow, close; what hangs on them; what is repeated.
+//!
+//! One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. It knows no calls, and no
+//! more of the wire than which channel a piece came in.
+
+use super::content::ContentMode;
+use super::shared::{Desk, Step};
+use crate::event::{Delta, Event, Mark, Opened};
+use crate::fault::Fault;
+use crate::json::{Surrogates, Text};
+use crate::out::Out;
+use crate::policy::ContentMode as Mode;
+use crate::spec::Code;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    Text,
+    Reasoning,
+    Refusal,
+}
+
+impl Channel {
+    pub fn name(self) -> &'static str {
+        match self {
+            Channel::Text => "text",
+            Channel::Reasoning => "reasoning",
+            Channel::Refusal => "refusal",
+        }
+    }
+}
+
+/// What hangs on a reasoning part.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes {
+    pub signature: Option<String>,
+    pub encrypted_content: Option<String>,
+    /// Raw arrays.
+    pub details: Vec<String>,
+}
+
+impl Attributes {
+    fn take_in(&mut self, other: Attributes) {
+        self.signature = other.signature.or(self.signature.take());
+        self.encrypted_content = other.encrypted_content.or(self.encrypted_content.take());
+        self.details.extend(other.details);
+    }
+}
+
+/// One part of one of the three channels.
+#[derive(Clone, Debug)]
+pub struct TextPart {
+    pub part: u32,
+    channel: Channel,
+    /// Of reasoning.
+    kind: &'static str,
+    text: String,
+    /// Raw arrays.
+    annotations: Vec<String>,
+    attributes: Attributes,
+    /// Taken back as a whole: no part of the answer.
+    pub void: bool,
+}
+
+impl TextPart {
+    /// The close of the part; of an open one, as it stands.
+    pub fn done(&self, choice: i32, give: impl FnOnce(&Event<'_>)) {
+        let (part, text) = (self.part, self.text.as_str());
+        match self.channel {
+            Channel::Text => {
+                let annotations = (!self.annotations.is_empty()).then(|| joined(&self.annotations));
+                give(&Event::TextDone {
+                    part,
+                    text,
+                    annotations: annotations.as_deref(),
+                    choice,
+                    metadata: None,
+                });
+            }
+            Channel::Refusal => give(&Event::RefusalDone(Delta {
+                part,
+                text,
+                choice,
+                metadata: None,
+            })),
+            Channel::Reasoning => {
+                let details = joined(&self.attributes.details);
+                let metadata = format!("{{\"reasoning_details\":{details}}}");
+                give(&Event::ReasoningDone {
+                    part,
+                    text,
+                    kind: self.kind,
+                    item_id: None,
+                    signature: self.attributes.signature.as_deref(),
+                    encrypted_content: self.attributes.encrypted_content.as_deref(),
+                    choice,
+                    metadata: (details != "[]").then_some(&metadata),
+                });
+            }
+        }
+    }
+}
+
+/// How much was said in one channel, so that a comparison need not look at the text itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    parts: usize,
+    pieces: usize,
+    /// Bytes.
+    length: usize,
+}
+
+/// The textual parts of one choice.
+#[derive(Clone, Debug)]
+pub struct Textual {
+    choice: i32,
+    content_mode: Mode,
+    mode: Option<ContentMode>,
+    joiners: [Surrogates; 3],
+    said: [Said; 3],
+    /// Waiting for the next text part.
+    annotations: Vec<String>,
+    /// For the next reasoning part.
+    attributes: Vec<Attributes>,
+    pub parts: Vec<TextPart>,
+    /// The last part is open.
+    open: bool,
+}
+
+impl Textual {
+    pub fn new(choice: i32, content_mode: Mode) -> Textual {
+        Textual {
+            choice,
+            content_mode,
+            mode: ContentMode::new(content_mode),
+            joiners: [Surrogates::default(); 3],
+            said: [Said::default(); 3],
+            annotations: Vec::new(),
+            attributes: Vec::new(),
+            parts: Vec::new(),
+            open: false,
+        }
+    }
+
+    /// The open part.
+    #[inline]
+    pub fn current(&self) -> Option<&TextPart> {
+        self.parts.last().filter(|_| self.open)
+    }
+
+    #[inline]
+    fn current_mut(&mut self, channel: Channel) -> Option<&mut TextPart> {
+        let open = self.open;
+        let part = self.parts.last_mut();
+        part.filter(|part| open && part.channel == channel)
+    }
+
+    fn current_part(&self) -> Option<u32> {
+        self.current().map(|part| part.part)
+    }
+
+    fn joiner(&mut self, channel: Channel) -> &mut Surrogates {
+        let [text, reasoning, refusal] = &mut self.joiners;
+        match channel {
+            Channel::Text => text,
+            Channel::Reasoning => reasoning,
+            Channel::Refusal => refusal,
+        }
+    }
+
+    fn said_mut(&mut self, channel: Channel) -> &mut Said {
+        let [text, reasoning, refusal] = &mut self.said;
+        match channel {
+            Channel::Text => text,
+            Channel::Reasoning => reasoning,
+            Channel::Refusal => refusal,
+        }
+    }
+
+    fn said(&self, channel: Channel) -> Said {
+        let [text, reasoning, refusal] = self.said;
+        match channel {
+            Channel::Text => text,
+            Channel::Reasoning => reasoning,
+            Channel::Refusal => refusal,
+        }
+    }
+
+    /// One piece as sent. False if no event could carry its metadata.
+    #[inline]
+    pub fn push(
+        &mut self,
+        desk: &mut Desk<'_, '_>,
+        channel: Channel,
+        kind: &'static str,
+        text: Text<'_>,
+        metadata: Option<&str>,
+    ) -> Result<bool, Fault> {
+        if channel == Channel::Text
+            && let Some(mode) = &mut self.mode
+        {
+            let (new, less) = mode.read(text);
+            if less && !mode.said {
+                mode.said = true;
+                let part = self.current_part();
+                desk.out.diagnose(Code::CONTENT_CUMULATIVE, part, "")?;
+            }
+            return self.push_raw(desk, channel, kind, new, metadata);
+        }
+        self.push_raw(desk, channel, kind, text, metadata)
+    }
+
+    /// The same for what is no delta of a stream, but known to be new.
+    #[inline]
+    pub fn push_raw(
+        &mut self,
+        desk: &mut Desk<'_, '_>,
+        channel: Channel,
+        kind: &'static str,
+        text: Text<'_>,
+        metadata: Option<&str>,
+    ) -> Result<bool, Fault> {
+        let (text, lone) = self.joiner(channel).join(text);
+        if lone {
+            let part = self.current_part();
+            desk.out.diagnose(Code::LONE_SURROGATE, part, "")?;
+        }
+        if text.is_empty() {
+            return Ok(false);
+        }
+        self.append(desk, channel, kind, &text, metadata)?;
+        Ok(true)
+    }
+
+    /// Another part goes on: the open one is whole.
+    #[inline]
+    pub fn close_open(&mut self, desk: &mut Desk<'_, '_>) -> Step {
+        if !self.open {
+            return Ok(());
+        }
+        self.flush_joiner(desk)?;
+        self.close(desk.out);
+        Ok(())
+    }
+
+    /// AM9: the piece is all the text so far, which came in two pieces or more.
+    pub fn restates(&self, text: &Text<'_>) -> bool {
+        let said = self.said(Channel::Text);
+        said.pieces > 1
+            && said.length == text.body.len()
+            && text.lead_low.is_none()
+            && text.tail_high.is_none()
+            && self.whole(Channel::Text) == *text.body
+    }
+
+    /// How many bytes were said in a channel.
+    pub fn length(&self, channel: Channel) -> usize {
+        self.said(channel).length
+    }
+
+    /// All that was said in a channel; costs its length.
+    pub fn whole(&self, channel: Channel) -> String {
+        let parts = self.parts.iter();
+        let parts = parts.filter(|part| part.channel == channel && !part.void);
+        parts.map(|part| part.text.as_str()).collect()
+    }
+
+    pub fn annotate(&mut self, desk: &mut Desk<'_, '_>, raw: &str) -> Step {
+        desk.spend_bytes(raw.len())?;
+        match self.current_mut(Channel::Text) {
+            Some(part) => part.annotations.push(raw.to_owned()),
+            None => self.annotations.push(raw.to_owned()),
+        }
+        Ok(())
+    }
+
+    pub fn attribute(&mut self, desk: &mut Desk<'_, '_>, attributes: Attributes) -> Step {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let details: usize = attributes.details.iter().map(String::len).sum();
+        desk.spend_bytes(
+            length(&attributes.signature) + length(&attributes.encrypted_content) + details,
+        )?;
+        match self.current_mut(Channel::Reasoning) {
+            Some(part) => part.attributes.take_in(attributes),
+            None => self.attributes.push(attributes),
+        }
+        Ok(())
+    }
+
+    /// A terminal message says what the only part of a channel, still open, should have been.
+    pub fn correct(
+        &mut self,
+        desk: &mut Desk<'_, '_>,
+        channel: Channel,
+        text: &str,
+    ) -> Result<bool, Fault> {
+        if self.said(channel).parts > 1 {
+            return Ok(false);
+        }
+        let Some(part) = self.current_mut(channel) else {
+            return Ok(false);
+        };
+        desk.spend_bytes(text.len())?;
+        text.clone_into(&mut part.text);
+        self.said_mut(channel).length = text.len();
+        Ok(true)
+    }
+
+    /// The open text part was reasoning all along: it closes empty, and its text is shown as reasoning.
+    pub fn retype(&mut self, desk: &mut Desk<'_, '_>) -> Step {
+        if self.current_mut(Channel::Text).is_none() {
+            return Ok(());
+        }
+        self.flush_joiner(desk)?;
+        let Some(part) = self.current_mut(Channel::Text) else {
+            return Ok(());
+        };
+        part.void = true;
+        let text = std::mem::take(&mut part.text);
+        self.close(desk.out);
+        let said = self.said_mut(Channel::Text);
+        said.length -= text.len();
+        said.parts -= 1;
+        self.append(desk, Channel::Reasoning, "raw", &text, None)
+    }
+
+    /// AM10: nothing of it was said. An open part closes empty; closed ones are no part of the answer any more.
+    pub fn take_back(&mut self, out: &mut Out<'_>) {
+        if let Some(part) = self.parts.last_mut().filter(|_| self.open) {
+            part.text.clear();
+            self.close(out);
+        }
+        for part in &mut self.parts {
+            part.void = true;
+        }
+        self.said = [Said::default(); 3];
+        self.mode = ContentMode::new(self.content_mode);
+        self.joiners = [Surrogates::default(); 3];
+        self.annotations.clear();
+        self.attributes.clear();
+    }
+
+    /// The choice closes. Gives back what found no part of its kind: member and raw array.
+    pub fn end(&mut self, desk: &mut Desk<'_, '_>) -> Result<Vec<(&'static str, String)>, Fault> {
+        self.close_open(desk)?;
+        let mut left = Vec::new();
+        if !self.attributes.is_empty() {
+            let waiting = std::mem::take(&mut self.attributes);
+            let attached = waiting.iter().all(|one| self.was_attached(one));
+            let details: Vec<String> = waiting.iter().flat_map(|one| one.details.clone()).collect();
+            if !attached {
+                // Signed or encrypted reasoning without a word of it: it must be handed back all the same.
+                self.attributes = waiting;
+                self.open(desk, Channel::Reasoning, "raw", None);
+                self.close(desk.out);
+            } else if !details.is_empty()
+                && !self
+                    .parts
+                    .iter()
+                    .any(|part| !part.attributes.details.is_empty())
+            {
+                left.push(("reasoning_details", joined(&details)));
+            }
+        }
+        if !self.annotations.is_empty() {
+            left.push((
+                "annotations",
+                joined(&std::mem::take(&mut self.annotations)),
+            ));
+        }
+        Ok(left)
+    }
+
+    /// A terminal message repeats what deltas brought.
+    fn was_attached(&self, one: &Attributes) -> bool {
+        let among = |text: &Option<String>, field: fn(&Attributes) -> &Option<String>| {
+            text.is_none()
+                || self
+                    .parts
+                    .iter()
+                    .any(|part| field(&part.attributes) == text)
+        };
+        among(&one.signature, |attributes| &attributes.signature)
+            && among(&one.encrypted_content, |attributes| {
+                &attributes.encrypted_content
+            })
+    }
+
+    #[inline]
+    fn append(
+        &mut self,
+        desk: &mut Desk<'_, '_>,
+        channel: Channel,
+        kind: &'static str,
+        text: &str,
+        mut metadata: Option<&str>,
+    ) -> Step {
+        desk.spend_bytes(text.len())?;
+        if self.current_mut(channel).is_none() {
+            self.close_open(desk)?;
+            self.open(desk, channel, kind, metadata.take());
+        }
+        let choice = self.choice;
+        let said = self.said_mut(channel);
+        said.pieces += 1;
+        said.length += text.len();
+        let Some(part) = self.parts.last_mut() else {
+            return Ok(());
+        };
+        part.text.push_str(text);
+        let delta = Delta {
+            part: part.part,
+            text,
+            choice,
+            metadata,
+        };
+        desk.out.emit(&match channel {
+            Channel::Text => Event::TextDelta(delta),
+            Channel::Reasoning => Event::ReasoningDelta(delta),
+            Channel::Refusal => Event::RefusalDelta(delta),
+        });
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        desk: &mut Desk<'_, '_>,
+        channel: Channel,
+        kind: &'static str,
+        metadata: Option<&str>,
+    ) {
+        let (part, choice) = (desk.next_part(), self.choice);
+        let mut new = TextPart {
+            part,
+            channel,
+            kind,
+            text: String::new(),
+            annotations: Vec::new(),
+            attributes: Attributes::default(),
+            void: false,
+        };
+        if channel == Channel::Text {
+            new.annotations = std::mem::take(&mut self.annotations);
+        } else if channel == Channel::Reasoning {
+            for one in self.attributes.drain(..) {
+                new.attributes.take_in(one);
+            }
+        }
+        self.parts.push(new);
+        self.open = true;
+        self.said_mut(channel).parts += 1;
+        desk.out.emit(&match channel {
+            Channel::Text => Event::TextStarted(Opened {
+                part,
+                item_id: None,
+                choice,
+                metadata,
+            }),
+            Channel::Reasoning => Event::ReasoningStarted {
+                part,
+                kind,
+                item_id: None,
+                choice,
+                metadata,
+            },
+            Channel::Refusal => Event::RefusalStarted(Mark {
+                part,
+                choice,
+                metadata,
+            }),
+        });
+    }
+
+    fn close(&mut self, out: &mut Out<'_>) {
+        self.open = false;
+        if let Some(part) = self.parts.last() {
+            part.done(self.choice, |event| out.emit(event));
+        }
+    }
+
+    fn flush_joiner(&mut self, desk: &mut Desk<'_, '_>) -> Step {
+        let Some((part, channel, kind)) =
+            self.current().map(|one| (one.part, one.channel, one.kind))
+        else {
+            return Ok(());
+        };
+        let Some(tail) = self.joiner(channel).finish() else {
+            return Ok(());
+        };
+        desk.say(Code::LONE_SURROGATE, part)?;
+        self.append(desk, channel, kind, tail.encode_utf8(&mut [0; 4]), None)
+    }
+}
+
+/// Several raw arrays as one.
+fn joined(arrays: &[String]) -> String {
+    let mut out = String::from("[");
+    for raw in arrays {
+        let inside = raw
+            .trim()
+            .strip_prefix('[')
+            .and_then(|raw| raw.strip_suffix(']'));
+        let inside = inside.unwrap_or_default().trim();
+        if inside.is_empty() {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(inside);
+    }
+    out.push(']');
+    out
+}

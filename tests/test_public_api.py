@@ -49,8 +49,8 @@ def test_the_surface_is_what_was_promised() -> None:
             sw.StreamParser,
             (
                 "(*, dialect: 'Dialect' = 'auto', policy: 'Base | Policy' = 'standard', limits: 'Limits' = LIMITS, "
-                "tools: 'Tools | None' = None, known_call_ids: 'Iterable[str]' = (), content_type: 'str | None' = None, "
-                "seed: 'str | None' = None) -> 'None'"
+                "tools: 'Tools | None' = None, known_call_ids: 'Iterable[str]' = (), "
+                "content_type: 'str | None' = None, seed: 'str | None' = None) -> 'None'"
             ),
         ),
         (sw.StreamParser.feed, "(self, data: 'bytes | bytearray | memoryview') -> 'list[Event]'"),

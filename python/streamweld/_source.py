@@ -20,7 +20,7 @@ class Source:
     __slots__ = ("_iterator", "_open", "chunks")
 
     def __init__(self, chunks: Any, *, close: bool) -> None:
-        self.chunks = chunks
+        self.chunks: Any = chunks
         self._open = close
         self._iterator: Any = None
 

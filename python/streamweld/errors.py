@@ -368,7 +368,7 @@ class TruncatedStream(StreamError, EOFError):
         self, *, where: str = "between_events", open_items: Iterable[int] = (), **place: Unpack[_Place]
     ) -> None:
         self.where = where
-        self.open_items = tuple(open_items)
+        self.open_items: tuple[int, ...] = tuple(open_items)
         super().__init__(**place)
 
     def _said(self) -> str:
@@ -384,7 +384,7 @@ class UnknownDialect(StreamError):
     _own = ("seen",)
 
     def __init__(self, *, seen: Iterable[str] = (), **place: Unpack[_Place]) -> None:
-        self.seen = tuple(seen)
+        self.seen: tuple[str, ...] = tuple(seen)
         super().__init__(**place)
 
     def _said(self) -> str:
@@ -398,7 +398,7 @@ class LifecycleError(StreamError):
     _own = ("violations",)
 
     def __init__(self, *, violations: Iterable[Any] = (), **place: Unpack[_Place]) -> None:
-        self.violations = tuple(violations)
+        self.violations: tuple[Any, ...] = tuple(violations)
         super().__init__(**place)
 
 
@@ -414,7 +414,7 @@ class HistoryError(StreamweldError):
     def __init__(self, rule: str, path: str = "", violations: Iterable[Any] = ()) -> None:
         self.rule = rule
         self.path = path
-        self.violations = tuple(violations)
+        self.violations: tuple[Any, ...] = tuple(violations)
         super().__init__(f"{printable(path, _DETAIL_CHARS)}{': ' if path else ''}{rule}")
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -109,7 +109,7 @@ class Choice:
             return NotImplemented
         return (self._index, self._items, self._finished) == (other._index, other._items, other._finished)
 
-    __hash__: ClassVar[None]  # type: ignore[assignment] (equal by value, and may hold dicts)
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # equal by value, and may hold dicts
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Choice, (self._index, self._items, self._finished)
@@ -321,7 +321,7 @@ class Response:
             return NotImplemented
         return self._values() == other._values()
 
-    __hash__: ClassVar[None]  # type: ignore[assignment] (equal by value, and may hold dicts)
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # equal by value, and may hold dicts
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Response, (self._folded, self._completeness, self._diagnostics, self._diagnostics_dropped)

@@ -60,10 +60,10 @@ def _load(name: str) -> dict[str, Any]:
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
-        members: dict[str, Any] = value
+        members = cast("dict[str, Any]", value)
         return MappingProxyType({key: _frozen(member) for key, member in members.items()})
     if isinstance(value, list):
-        items: list[Any] = value
+        items = cast("list[Any]", value)
         return tuple(_frozen(item) for item in items)
     return value
 

@@ -1,0 +1,54 @@
+"""The shared facts: loaded, frozen, and in agreement with themselves and with the classes they speak of."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import pytest
+from streamweld import errors, events
+from streamweld._spec import CODES, DIALECTS, EVENTS, LIMITS, PLAIN_EVENTS
+
+
+def test_limits() -> None:
+    assert LIMITS["max_event_bytes"] == 16 << 20
+    assert all(value is None or value > 0 for value in LIMITS.values())
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_code(name: str) -> None:
+    code = CODES[name]
+    assert code.name == name
+    assert code.severity in {"info", "warning", "error"}
+    assert code.text
+    if code.raises is not None:
+        assert issubclass(getattr(errors, code.raises), errors.StreamError)
+    for base in ("strict", "standard", "salvage"):
+        action = code.action(base)
+        assert action in {"raise", "diagnose"} or (action == "skip" and code.skippable)
+        assert action != "raise" or code.raises is not None  # what is raised has a class
+    if not code.actions:
+        assert code.action("strict") == ("diagnose" if code.severity == "info" else "raise")
+        assert code.action("standard") == code.action("salvage") == "diagnose"
+
+
+def test_every_event_class_is_there() -> None:
+    assert {name for name in EVENTS if hasattr(events, name)} == set(EVENTS)
+    assert set(EVENTS) > PLAIN_EVENTS
+
+
+def test_fields() -> None:
+    part, call_id, item_id, name = EVENTS["ToolCallStarted"]
+    assert (part.name, part.type, part.nullable, part.required) == ("part", "int", False, True)
+    assert (call_id.name, call_id.nullable, call_id.required, call_id.default) == ("call_id", True, False, None)
+    assert (item_id.type, name.type, name.nullable, name.default) == ("str", "str", False, "")
+    defaults = {field.name: field.default for field in EVENTS["ToolCall"] if not field.required}
+    assert defaults["provider_executed"] is False
+    assert defaults["aliases"] == ()
+
+
+def test_nothing_can_be_changed() -> None:
+    for table in (LIMITS, CODES, EVENTS, DIALECTS, DIALECTS["chat"], CODES["malformed_json"].actions):
+        assert isinstance(table, MappingProxyType)
+    assert isinstance(DIALECTS["detect"], tuple)
+    with pytest.raises(AttributeError):
+        CODES["shape"].text = ""  # type: ignore[misc]

@@ -86,7 +86,7 @@ lint-python: $(STAMPS)/lint
 lint-types: $(STAMPS)/lint build
 	$(BIN)/mypy --strict python/
 	$(BIN)/pyright --pythonpath $(PY) --warnings
-	$(BIN)/pyright --pythonpath $(PY) --verifytypes streamweld --ignoreexternal
+	PYTHONPATH=python $(BIN)/pyright --pythonpath $(PY) --verifytypes streamweld --ignoreexternal
 	$(PY) -m mypy.stubtest streamweld._native --mypy-config-file pyproject.toml
 
 lint-rust: | $(STAMPS)/venv

@@ -63,7 +63,7 @@ def _frozen(value: Any) -> Any:
         members = cast("dict[str, Any]", value)
         return MappingProxyType({key: _frozen(member) for key, member in members.items()})
     if isinstance(value, list):
-        items = cast("list[Any]", value)
+        items = cast("list[object]", value)
         return tuple(_frozen(item) for item in items)
     return value
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.arguments import ArgumentText
+from streamweld._pure.assemble.canonical import canonical
 from streamweld._pure.assemble.surrogates import Joiner
 
 if TYPE_CHECKING:
@@ -125,9 +126,7 @@ class Call:
     def repeats(self, piece: bytes) -> bool:
         """The payload says what the finished call says."""
         if self.merge is not None:
-            probe = ArgumentText()
-            probe.push(self.merge.text().encode())
-            return probe.repeats(piece)
+            return self.merge.says(piece.decode("utf-8", "replace"))
         return self.text.repeats(piece)
 
     def accepts(self, piece: bytes) -> bool:
@@ -136,9 +135,7 @@ class Call:
 
     def canonical(self) -> str:
         """Of a complete call."""
-        if self.merge is not None:
-            self.settle_merge()
-        return self.text.canonical()
+        return self.text.canonical() if self.merge is None else canonical(self.merge.text())
 
     def settle_merge(self) -> None:
         """Make the merged objects the text."""

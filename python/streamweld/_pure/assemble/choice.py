@@ -124,7 +124,7 @@ class Choice:
 
     def remember(self, call: Call, key: str | int) -> None:
         """A complete call is displaced from its id or index: what it said must still be recognised."""
-        if call.complete and not call.custom:
+        if call.complete and call.merge is None:
             self.payloads.setdefault((key, call.name, call.canonical()), call)
 
     def said_before(self, key: str | int, name: str, canonical: str) -> bool:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble import announce
 from streamweld._pure.assemble.arguments import Change
-from streamweld._pure.assemble.call import Verdict
+from streamweld._pure.assemble.call import MAX_ALIASES, Verdict
 from streamweld._pure.assemble.canonical import is_whole
-from streamweld._pure.assemble.routing import close_fork, give, take_id
+from streamweld._pure.assemble.routing import close_fork, give
 from streamweld._pure.json_door import replace_lone_surrogates
 
 if TYPE_CHECKING:
@@ -172,8 +172,11 @@ def _pair(choice: Choice) -> None:
 def _absorb(choice: Choice, call: Call, other: Call) -> None:
     """`other` was a piece of `call`."""
     announce.retract(choice, other)
-    if other.id is not None:
-        take_id(choice, call, other.id)
+    for identity in (other.id, *other.aliases):
+        if identity is not None and call.id is None:
+            call.id = identity
+        elif identity is not None and not call.has_id(identity) and len(call.aliases) < MAX_ALIASES:
+            call.aliases.append(identity)
     if not call.name:
         call.name = other.name
     if other.metadata is not None:

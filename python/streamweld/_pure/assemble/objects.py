@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 
+from streamweld._pure.assemble.canonical import canonical, is_whole
 from streamweld._pure.json_door import parse, replace_lone_surrogates
 
 __all__ = ["ObjectMerge", "RawMembers"]
@@ -65,6 +66,15 @@ class ObjectMerge:
             self._members[key] = after
             self.size += after.length if isinstance(after, _Pieces) else len(after)
 
+    def says(self, raw: str) -> bool:
+        """Whether another object has the same members; costs what that object costs."""
+        if not is_whole(raw):
+            return False
+        members = parse(raw).members()
+        if members.keys() != self._members.keys():
+            return False
+        return all(_same(self._members[key], text) for key, text in members.items())
+
     def text(self) -> str:
         """Compact JSON, members in the order in which they first came."""
         members: list[str] = []
@@ -72,6 +82,16 @@ class ObjectMerge:
             text = json.dumps(value.whole(), ensure_ascii=False) if isinstance(value, _Pieces) else value
             members.append(f"{json.dumps(key, ensure_ascii=False)}:{text}")
         return replace_lone_surrogates("{" + ",".join(members) + "}")
+
+
+def _same(value: str | _Pieces, text: str) -> bool:
+    if isinstance(value, _Pieces):
+        if not text.startswith('"'):
+            return False
+        string: str = json.loads(text)
+        return len(string) == value.length and string == value.whole()
+    # A text much shorter is another one, or written so differently that it need not be recognised.
+    return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))
 
 
 class RawMembers:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.delta import Fragment
 
+_PLACES = 4096  # of a list of index-less entries that can be continued by place (R3c3)
+
 __all__ = ["close_fork", "give", "open_call", "take_fragment", "take_id", "take_name"]
 
 
@@ -31,27 +33,29 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
     """One fragment off the wire."""
     index, unusable = _usable_index(choice, fragment)
     text = fragment.arguments or ""
-    if fragment.id is None and fragment.name is None and not text and fragment.object_arguments is None:
+    identity = _present(fragment.id)
+    name = _present(fragment.name)
+    if identity is None and name is None and not text and fragment.object_arguments is None:
         if fragment.metadata is None:
             return  # N6: nothing is left of it
     elif index is not None and text and fragment.object_arguments is None and fragment.metadata is None:
         bound = choice.by_index.get(index)
-        if bound is not None and _continues(bound, fragment):
+        if bound is not None and not fragment.custom and _continues(bound, identity, name):
             # The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
             choice.textual.close_open()
             choice.latest = bound
-            push_text(choice, bound, text, None, header=fragment.name is not None, identified=fragment.id is not None)
+            push_text(choice, bound, text, None, header=name is not None, identified=identity is not None)
             return
-    if fragment.id is not None:
-        choice.shared.check_id(fragment.id)
-    if fragment.name is not None:
-        choice.shared.check_name(fragment.name)
+    if identity is not None:
+        choice.shared.check_id(identity)
+    if name is not None:
+        choice.shared.check_name(name)
     is_object = fragment.object_arguments is not None
     shown = fragment.object_arguments if fragment.object_arguments is not None else text
     incoming = Incoming(
         index,
-        fragment.id,
-        fragment.name,
+        identity,
+        name,
         replace_lone_surrogates(shown).encode(),
         is_object=is_object,
         custom=fragment.custom,
@@ -86,7 +90,7 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         _address(choice, call, incoming)
         if decision.note is not None:
             choice.shared.out.diagnose(decision.note, call.part)
-    if incoming.index is None and incoming.array_len > 1:
+    if incoming.index is None and incoming.array_len > 1 and incoming.position < _PLACES:
         choice.multi[incoming.position] = call
     if decision.deed is Deed.DROP:
         call.text.shadow = 0
@@ -208,17 +212,21 @@ def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str |
     return index, None
 
 
-def _continues(bound: Call, fragment: Fragment) -> bool:
+def _present(text: str | None) -> str | None:
+    """N2, N4: a blank id or name is none. (Words that stand for none are the decoder's to know.)"""
+    return text if text and not text.isspace() else None
+
+
+def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
     """Whether the fast path applies: the call is under way and the fragment says nothing new about it."""
     return (
         bound.text.unfinished
         and not bound.empty
         and bound.fork is None
         and bound.merge is None
-        and (fragment.id is None or fragment.id == bound.id)
-        and (fragment.name is None or fragment.name == bound.name)
+        and (identity is None or identity == bound.id)
+        and (name is None or name == bound.name)
         and bound.name != ""
-        and not fragment.custom
     )
 
 

@@ -64,6 +64,8 @@ struct Stage {
     assembler: Assembler,
     /// The first bytes of the body, until there is a payload.
     head: Vec<u8>,
+    /// A payload that is more than a heartbeat was seen.
+    seen: bool,
     /// The terminal marker was seen.
     done: bool,
     /// Data after the marker was reported.
@@ -102,6 +104,7 @@ impl Parser {
                 chat: Chat::new(&config, caching),
                 assembler: Assembler::new(&config),
                 head: Vec::new(),
+                seen: false,
                 done: false,
                 late: false,
                 last: drops.then_some(None),
@@ -130,7 +133,7 @@ impl Parser {
             usize::try_from(limit.saturating_sub(total)).unwrap_or(usize::MAX)
         });
         let taken = input.get(..room).unwrap_or(input);
-        if framer.ordinal() == 0 && stage.head.len() < HEAD {
+        if !stage.seen && stage.head.len() < HEAD {
             stage
                 .head
                 .extend(taken.iter().take(HEAD - stage.head.len()));
@@ -261,7 +264,7 @@ impl Stage {
         if self.done {
             return self.after_done(out, payload);
         }
-        if arrival.stray && arrival.ordinal == 0 && text.starts_with('<') {
+        if arrival.stray && !self.seen && text.starts_with('<') {
             // Not what else the read brought.
             let end = arrival.offset.saturating_add(arrival.data.len() as u64);
             self.head
@@ -279,7 +282,13 @@ impl Stage {
         if replaced {
             out.diagnose(Code::INVALID_UTF8, None, "")?;
         }
+        let bare = matches!(found, Found::Blank | Found::Comment | Found::Null);
+        let first = !self.seen;
+        self.seen |= !bare;
         match found {
+            Found::Broken(error) if event == Some("error") && too_deep(out, error).is_none() => {
+                self.text(out, payload)
+            }
             Found::Broken(error) => self.broken(out, error, arrival),
             Found::Marker => {
                 if arrival.stray {
@@ -287,9 +296,10 @@ impl Stage {
                 }
                 self.marker(out)
             }
-            Found::Document(document) => self.document(out, &document, payload, Some(arrival)),
+            Found::Document(document) => {
+                self.document(out, &document, payload, arrival.stray.then_some(first))
+            }
             found => {
-                let bare = matches!(found, Found::Blank | Found::Comment | Found::Null);
                 if arrival.stray && !bare {
                     out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
                 }
@@ -348,15 +358,18 @@ impl Stage {
                 }
                 Ok(())
             }
-            Found::Text => {
-                let mut wire = Wire {
-                    assembler: &mut self.assembler,
-                    out,
-                };
-                self.chat.text(&mut wire, payload)
-            }
+            Found::Text => self.text(out, payload),
             Found::Blank | Found::Marker | Found::Document(_) | Found::Broken(_) => Ok(()),
         }
+    }
+
+    /// An error in plain words.
+    fn text(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
+        let mut wire = Wire {
+            assembler: &mut self.assembler,
+            out,
+        };
+        self.chat.text(&mut wire, payload)
     }
 
     /// One line of several that are documents of their own.
@@ -376,6 +389,7 @@ impl Stage {
 
     fn marker(&mut self, out: &mut Out<'_>) -> Step {
         self.done = true;
+        self.seen = true;
         self.swift = false;
         let mut wire = Wire {
             assembler: &mut self.assembler,
@@ -409,13 +423,13 @@ impl Stage {
         }
     }
 
-    /// One document, to its dialect's decoder. `arrival` is where it came, if it is a whole payload.
+    /// One document, to its dialect's decoder. `stray` says that it stood outside of any field: as the first payload?
     fn document(
         &mut self,
         out: &mut Out<'_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-        arrival: Option<Arrival<'_>>,
+        stray: Option<bool>,
     ) -> Step {
         if self.dialect.is_none() {
             self.dialect = Some(detect(document, payload.event).map_err(|strange| {
@@ -424,8 +438,7 @@ impl Stage {
                 fault
             })?);
         }
-        let stray = arrival.filter(|arrival| arrival.stray);
-        let body = stray.is_some_and(|arrival| arrival.ordinal == 0 && is_body(document));
+        let body = stray == Some(true) && is_body(document);
         if stray.is_some() {
             out.diagnose(
                 if body {
@@ -450,18 +463,11 @@ impl Stage {
     }
 
     fn broken(&mut self, out: &mut Out<'_>, error: ScanError, arrival: Arrival<'_>) -> Step {
-        if let Some(limit) = out
-            .config
-            .limits
-            .max_json_depth
-            .filter(|_| error.problem == Problem::TooDeep)
-        {
+        if let Some(limit) = too_deep(out, error) {
             return Err(Fault::limit(LimitName::max_json_depth, limit));
         }
         if out.config.policy.raises(Code::MALFORMED_JSON) {
-            let (text, _) = decode_utf8(arrival.data);
-            let leading = text.len() - trim_start(&text).len();
-            return Err(Fault::chunk(leading + error.pos));
+            return Err(Fault::chunk(position(arrival.data, error.pos)));
         }
         out.diagnose(Code::MALFORMED_JSON, None, "")
     }
@@ -516,7 +522,7 @@ impl Stage {
             }
         }
         out.at(pending.offset, ordinal);
-        self.end(out, pending, ordinal, begun, cut)
+        self.end(out, pending, begun, cut)
             .map_err(|fault| match fault.extra {
                 Extra::NotAnEventStream { .. } => fault,
                 _ => fault.at(pending.offset, ordinal),
@@ -532,7 +538,7 @@ impl Stage {
         if text.is_empty() || text.starts_with(':') || heartbeat {
             return Ok(Last::Nothing);
         }
-        if arrival.stray && text.starts_with('<') && arrival.ordinal == 0 {
+        if arrival.stray && !self.seen && text.starts_with('<') {
             return Err(self.no_event_stream(out));
         }
         if text != MARKER && !self.done && !is_whole(out, text) {
@@ -546,21 +552,14 @@ impl Stage {
         Ok(Last::Used)
     }
 
-    fn end(
-        &mut self,
-        out: &mut Out<'_>,
-        pending: &Pending<'_>,
-        ordinal: u64,
-        begun: bool,
-        cut: bool,
-    ) -> Step {
-        if ordinal == 0 && !begun && is_foreign(&self.head) {
+    fn end(&mut self, out: &mut Out<'_>, pending: &Pending<'_>, begun: bool, cut: bool) -> Step {
+        if !self.seen && !begun && is_foreign(&self.head) {
             return Err(self.no_event_stream(out));
         }
         let rest = match (cut, pending.mid_utf8) {
             (true, true) => Rest::MidUtf8,
             (true, false) => Rest::MidEvent,
-            (false, _) if ordinal == 0 => Rest::Empty,
+            (false, _) if !self.seen => Rest::Empty,
             (false, _) => Rest::Nothing,
         };
         let mut wire = Wire {
@@ -598,6 +597,36 @@ impl<'a> Arrival<'a> {
             name => Some(decode_utf8(name).0),
         }
     }
+}
+
+/// The cap of nesting that was passed.
+fn too_deep(out: &Out<'_>, error: ScanError) -> Option<u64> {
+    out.config
+        .limits
+        .max_json_depth
+        .filter(|_| error.problem == Problem::TooDeep)
+}
+
+/// Where a position in the trimmed text of a payload is in its bytes, of which broken ones were replaced.
+fn position(data: &[u8], pos: usize) -> usize {
+    let (text, replaced) = decode_utf8(data);
+    let pos = text.len() - trim_start(&text).len() + pos;
+    if !replaced {
+        return pos;
+    }
+    let (mut raw, mut shown) = (0, 0);
+    for chunk in data.utf8_chunks() {
+        let plain = chunk.valid().len();
+        if pos <= shown + plain {
+            return raw + (pos - shown);
+        }
+        (raw, shown) = (raw + plain, shown + plain);
+        if !chunk.invalid().is_empty() {
+            raw += chunk.invalid().len();
+            shown += char::REPLACEMENT_CHARACTER.len_utf8();
+        }
+    }
+    raw
 }
 
 fn is_keep_alive(event: &str) -> bool {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::arguments::ArgumentText;
+use super::canonical::canonical;
 use super::fork::Fork;
 use super::objects::{ObjectMerge, RawMembers};
 use crate::json::Surrogates;
@@ -102,11 +103,7 @@ impl Call {
     /// The payload says what the finished call says.
     pub fn repeats(&mut self, piece: &[u8]) -> bool {
         match &self.merge {
-            Some(merge) => {
-                let mut probe = ArgumentText::new(false);
-                probe.replace(merge.text().into_bytes());
-                probe.repeats(piece)
-            }
+            Some(merge) => merge.says(&String::from_utf8_lossy(piece)),
             None => self.text.repeats(piece),
         }
     }
@@ -117,9 +114,11 @@ impl Call {
     }
 
     /// Of a complete call.
-    pub fn canonical(&mut self) -> &str {
-        self.settle_merge();
-        self.text.canonical()
+    pub fn canonical(&mut self) -> Cow<'_, str> {
+        match &self.merge {
+            Some(merge) => Cow::Owned(canonical(&merge.text())),
+            None => Cow::Borrowed(self.text.canonical()),
+        }
     }
 
     /// Make the merged objects the text.

@@ -200,9 +200,9 @@ impl Choice {
     pub fn remember(&mut self, slot: usize, key: Key) {
         if let Some(call) = self.calls.get_mut(slot)
             && call.is_complete()
-            && !call.custom
+            && call.merge.is_none()
         {
-            let said = call.canonical().to_owned();
+            let said = call.canonical().into_owned();
             self.payloads.insert((key, call.name.clone(), said));
         }
     }

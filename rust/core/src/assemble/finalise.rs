@@ -15,8 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::announce;
 use super::arguments::Change;
-use super::binding::take_id;
-use super::call::Call;
+use super::call::{Call, MAX_ALIASES};
 use super::canonical;
 use super::choice::{Choice, Key};
 use super::judge::judge;
@@ -149,22 +148,29 @@ fn pair(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
         call.text.replace(data);
     }
     announce::reset(desk.out, choice, to);
-    absorb(desk, choice, to, from)?;
+    absorb(desk, choice, to, from);
     desk.out
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
 /// `other` was a piece of `slot`.
-pub fn absorb(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, other: usize) -> Step {
+pub fn absorb(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
     announce::retract(desk.out, choice, other);
     let Some(gone) = choice.get_mut(other) else {
-        return Ok(());
+        return;
     };
-    let (id, name, metadata) = (gone.id.clone(), gone.name.clone(), gone.metadata.take());
-    take_id(desk, choice, slot, id.as_deref())?;
+    let ids: Vec<String> = gone.id.iter().chain(&gone.aliases).cloned().collect();
+    let (name, metadata) = (gone.name.clone(), gone.metadata.take());
     let Some(call) = choice.get_mut(slot) else {
-        return Ok(());
+        return;
     };
+    for id in ids {
+        if call.id.is_none() {
+            call.id = Some(id);
+        } else if !call.has_id(&id) && call.aliases.len() < MAX_ALIASES {
+            call.aliases.push(id);
+        }
+    }
     if call.name.is_empty() {
         call.name = name;
     }
@@ -175,7 +181,6 @@ pub fn absorb(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, other: 
         (own @ None, metadata) => *own = metadata,
         (Some(_), None) => {}
     }
-    Ok(())
 }
 
 /// A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it.
@@ -241,7 +246,7 @@ fn dedupe(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
                 continue;
             };
             let content = if call.is_complete() {
-                call.canonical().to_owned()
+                call.canonical().into_owned()
             } else {
                 call.text.text().into_owned()
             };

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::canonical::{canonical, is_whole};
 use crate::json::{Raw, Scan, Scanner, Text, write_string};
 
 /// Each member's key and text, in order; of equal keys the last holds, at the place of the first.
@@ -63,6 +64,11 @@ impl<V: Default> Keyed<V> {
     fn has(&self, key: &str) -> bool {
         self.places.contains_key(key)
     }
+
+    fn get(&self, key: &str) -> Option<&V> {
+        let place = *self.places.get(key)?;
+        self.members.get(place).map(|(_, value)| value)
+    }
 }
 
 /// A value under way: its text on the wire, or of a string, its characters.
@@ -112,11 +118,7 @@ impl ObjectMerge {
             }
             let value = self.members.slot(key);
             self.size -= value.length();
-            match (
-                text.strip_prefix('"')
-                    .and_then(|rest| rest.strip_suffix('"')),
-                &mut *value,
-            ) {
+            match (inside(text), &mut *value) {
                 (None, _) => *value = Value::Wire(text.to_owned()),
                 (Some(inner), Value::Pieces(before)) => {
                     let (piece, _) = Text::unescape(inner).into_whole();
@@ -132,6 +134,18 @@ impl ObjectMerge {
             }
             self.size += value.length();
         }
+    }
+
+    /// Whether another object has the same members; costs what that object costs.
+    pub fn says(&self, raw: &str) -> bool {
+        if !is_whole(raw.as_bytes()) {
+            return false;
+        }
+        let others = members(raw);
+        others.len() == self.members.members.len()
+            && others
+                .iter()
+                .all(|(key, text)| self.members.get(key).is_some_and(|value| same(value, text)))
     }
 
     /// Compact JSON, members in the order in which they first came.
@@ -151,6 +165,25 @@ impl ObjectMerge {
         out.push('}');
         out
     }
+}
+
+fn same(value: &Value, text: &str) -> bool {
+    match value {
+        Value::Pieces(pieces) => inside(text)
+            .is_some_and(|inner| Text::unescape(inner).into_whole().0 == pieces.as_str()),
+        // A text much shorter is another one, or written so differently that it need not be recognised.
+        Value::Wire(wire) => {
+            wire == text
+                || (wire.chars().count() <= 2 * text.chars().count()
+                    && canonical(wire) == canonical(text))
+        }
+    }
+}
+
+/// What stands between the quotes of a JSON string.
+fn inside(text: &str) -> Option<&str> {
+    text.strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
 }
 
 /// Members of raw objects, the last of each key.

@@ -16,6 +16,9 @@ use crate::json::Text;
 use crate::limits::as_len;
 use crate::spec::Code;
 
+/// Of a list of index-less entries, so many can be continued by place (R3c3).
+const PLACES: u32 = 4096;
+
 /// One fragment off the wire.
 #[inline]
 pub fn take_fragment(
@@ -56,17 +59,17 @@ fn take_slowly(
     unusable: Option<String>,
 ) -> Step {
     let text = fragment.arguments.as_ref().filter(|text| !text.is_empty());
-    let bare = fragment.id.is_none()
-        && fragment.name.is_none()
-        && text.is_none()
-        && fragment.object_arguments.is_none();
+    let id = fragment.id.as_deref().filter(|id| is_present(id));
+    let name = fragment.name.as_deref().filter(|name| is_present(name));
+    let bare =
+        id.is_none() && name.is_none() && text.is_none() && fragment.object_arguments.is_none();
     if bare && fragment.metadata.is_none() {
         return Ok(()); // N6: nothing is left of it
     }
-    if let Some(id) = &fragment.id {
+    if let Some(id) = id {
         desk.check_id(id)?;
     }
-    if let Some(name) = &fragment.name {
+    if let Some(name) = name {
         desk.check_name(name)?;
     }
     let shown = match (fragment.object_arguments, text) {
@@ -76,8 +79,8 @@ fn take_slowly(
     };
     let incoming = Incoming {
         index,
-        id: fragment.id.as_deref(),
-        name: fragment.name.as_deref(),
+        id,
+        name,
         payload: shown.as_bytes(),
         is_object: fragment.object_arguments.is_some(),
         custom: fragment.custom,
@@ -130,7 +133,7 @@ fn route(
             slot
         }
     };
-    if incoming.index.is_none() && incoming.array_len > 1 {
+    if incoming.index.is_none() && incoming.array_len > 1 && incoming.position < PLACES {
         choice.multi.insert(incoming.position, slot);
     }
     let Some(call) = choice.get_mut(slot) else {
@@ -186,4 +189,11 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
         && fragment.name.as_ref().is_none_or(|name| *name == call.name)
         && !call.name.is_empty()
         && !fragment.custom
+}
+
+/// N2, N4: a blank id or name is none. (Words that stand for none are the decoder's to know.)
+fn is_present(text: &str) -> bool {
+    !text
+        .chars()
+        .all(|one| one.is_whitespace() || matches!(one, '\u{1c}'..='\u{1f}'))
 }

@@ -69,7 +69,7 @@ fn along(
             part = Some(call.part);
         }
         for slot in pieces {
-            absorb(desk, choice, *left, *slot)?;
+            absorb(desk, choice, *left, *slot);
             let other = choice.get(*slot).map_or(0, |call| call.part);
             desk.out
                 .diagnose(Code::ARGS_STITCHED, part, &other.to_string())?;

@@ -193,7 +193,7 @@ class Limits(_Checked):
     """Bytes of the value of an `event` or `id` line. 8 KiB, what HTTP servers give a header."""
 
     max_json_depth: int | None = LIMITS["max_json_depth"]
-    """Levels of nesting in one payload. 128, as serde_json has it."""
+    """Levels of nesting in one payload. 128, as serde_json has it; a larger value, or none, changes nothing."""
 
     max_choices: int | None = LIMITS["max_choices"]
     """Choices of one response. 128, the largest `n` that OpenAI takes."""

@@ -56,7 +56,7 @@ class Choice:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Every part in its closing form, in the order of first sight: texts, reasoning, calls, results, files."""
+        """Every part in its closing form, in the order of first sight; calls among themselves in their final order."""
         return self._items
 
     @property

@@ -137,6 +137,16 @@ def test_raw_text_is_as_sent() -> None:
         assert payload.elements("o") == []
 
 
+def test_raw_text_of_what_the_scanner_refuses() -> None:
+    big = "9" * 6000
+    payload = parse(f'{{"a":{big},"b":[{big},{{"c":-{big}}}],"d\\u0041":1 , "e":{{"f" : "\\"}}" }}}}')
+    assert payload.raw("a") == payload.raw("b", 0) == big
+    assert payload.raw("b", 1, "c") == f"-{big}"
+    assert payload.members("e") == {"f": '"\\"}"'}
+    assert payload.raw("dA") == "1"
+    assert list(payload.members()) == ["a", "b", "dA", "e"]
+
+
 def test_bytes_that_are_no_utf8_are_replaced_and_positions_are_of_the_bytes() -> None:
     assert parse(b'{"a":"\xed\xa0\x80\xff"}').value == {"a": "\ufffd\ufffd\ufffd\ufffd"}
     with pytest.raises(JsonFault, match="syntax at byte 8"):

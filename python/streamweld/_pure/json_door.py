@@ -209,7 +209,7 @@ def build(text: str, *, integer: Callable[[str], Any], duplicates: list[Path] | 
         sign = text[at]
         value: Any
         if sign == '"':
-            value, at = _string(text, at)
+            value, at = _scan(text, at)
         elif sign in "{[":
             at = _skip_space(text, at + 1)
             if text[at] not in "}]":
@@ -249,29 +249,30 @@ def _next_key(text: str, at: int, container: _Open) -> int:
 
 def _key(text: str, at: int) -> tuple[str, int]:
     """The key that starts at `at`, and where its value starts."""
-    key, at = _string(text, at)
+    key, at = _scan(text, at)
     return key, _skip_space(text, _skip_space(text, at) + 1)
 
 
 # Spans of a valid text. The scanner builds what it skips: still much faster than walking here.
 
-_string: Final = json.JSONDecoder().raw_decode
-_skip_value: Final = json.JSONDecoder(parse_int=len, parse_float=len).raw_decode
+_scan: Final = json.JSONDecoder().raw_decode
 
 
 def value_end(text: str, at: int) -> int:
     """Where the value ends that starts at `at`."""
     try:
-        return _skip_value(text, at)[1]
-    except RecursionError:  # the caller's own stack is nearly full; the depth of the text is bounded
+        return _scan(text, at)[1]
+    except (ValueError, RecursionError):  # an integer that int() refuses; a stack that is nearly full
         pass
+    if text[at] not in "{[":
+        return at + len(_take(_NUMBER, text, at))
     depth = 0
     while True:
         token = _QUOTE_OR_BRACKET.search(text, at)
         if token is None:
             return len(text)
         if token[0] == '"':
-            at = _string(text, token.start())[1]
+            at = _scan(text, token.start())[1]
             continue
         depth += 1 if token[0] in "{[" else -1
         at = token.end()
@@ -281,31 +282,45 @@ def value_end(text: str, at: int) -> int:
 
 def _spans(text: str, at: int) -> dict[str | int, Span]:
     """Where the members of the object at `at`, or the elements of the array, start and end; {} for another value."""
+    if text[at] == "{":
+        return _member_spans(text, at + 1)
+    return _element_spans(text, at + 1) if text[at] == "[" else {}
+
+
+def _member_spans(text: str, at: int) -> dict[str | int, Span]:
     found: dict[str | int, Span] = {}
-    sign = text[at]
-    if sign not in "{[":
-        return found
-    at = _skip_space(text, at + 1)
-    key: str | int
-    count = 0
-    while text[at] not in "}]":
-        member = _PLAIN_MEMBER.match(text, at) if sign == "{" else None
+    while True:
+        member = _MEMBER.match(text, at)
         if member is not None:
             key = member[1]
             start, end = member.span(2)
-        else:
-            if sign == "{":
-                key, start = _key(text, at)
-            else:
-                key, start = count, at
-                count += 1
+            if end < 0:
+                start = member.end()
+                end = value_end(text, start)
+        else:  # the end, or a key with escapes
+            at = _skip_comma(text, at)
+            if text[at] == "}":
+                return found
+            key, start = _key(text, at)
             end = value_end(text, start)
         found.pop(key, None)  # a repeated key stands where its last value stands
         found[key] = start, end
-        at = _skip_space(text, end)
-        if text[at] == ",":
-            at = _skip_space(text, at + 1)
+        at = end
+
+
+def _element_spans(text: str, at: int) -> dict[str | int, Span]:
+    found: dict[str | int, Span] = {}
+    at = _skip_comma(text, at)
+    while text[at] != "]":
+        end = value_end(text, at)
+        found[len(found)] = at, end
+        at = _skip_comma(text, end)
     return found
+
+
+def _skip_comma(text: str, at: int) -> int:
+    at = _skip_space(text, at)
+    return _skip_space(text, at + 1) if text[at] == "," else at
 
 
 def _take(pattern: re.Pattern[str], text: str, at: int) -> str:
@@ -342,7 +357,8 @@ _BLANK: Final = frozenset(" \t\n\r")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
-_PLAIN_MEMBER: Final = re.compile(r'"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)')
+# A member of a valid object, behind the one before it: its key, and its value unless it is a container or has escapes.
+_MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")

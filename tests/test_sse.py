@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamweld._extension import extension
 from streamweld._spec import LIMITS
-from streamweld.errors import LimitExceeded, UsageError
+from streamweld.errors import LimitExceeded, ParserBusy, UsageError
 from streamweld.options import Limits
 from streamweld.sse import Frame, iter_frames
 
@@ -210,6 +210,13 @@ def test_buffers(backend: str) -> None:
     for wrong in ("data: 1\n\n", None, 7, memoryview(body)[::2], [100]):
         with pytest.raises(TypeError):
             make_frame_reader(backend).feed(wrong)  # type: ignore[arg-type]
+
+
+def test_two_calls_at_a_time() -> None:
+    reader = make_frame_reader("pure")
+    with reader._framer._busy, pytest.raises(ParserBusy):  # type: ignore[attr-defined]
+        reader.feed(b"data: 1\n\n")
+    assert len(reader.feed(b"data: 1\n\n")) == 1
 
 
 def test_a_frame_is_a_value() -> None:

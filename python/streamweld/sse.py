@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from streamweld import _backend
@@ -19,7 +20,7 @@ from streamweld._pure.sse import Frame as PureFrame
 from streamweld._pure.sse import Framer as PureFramer
 from streamweld._pure.sse import FramerLimit
 from streamweld._source import Source
-from streamweld.errors import LimitExceeded, UsageError
+from streamweld.errors import LimitExceeded, ParserBusy, UsageError
 from streamweld.options import to_config
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class FrameReader:
 
         Raises:
             LimitExceeded: with the frames of this call that came before it in `.events`; nothing can be fed after it.
-            UsageError: after LimitExceeded.
+            UsageError: after LimitExceeded. `ParserBusy`: while another call is running.
             TypeError: for what is no contiguous buffer of bytes.
         """
         if self._failed:
@@ -272,11 +273,12 @@ class _Native:
 
 
 class _Pure:
-    __slots__ = ("_count", "_framer")
+    __slots__ = ("_busy", "_count", "_framer")
 
     def __init__(self, limits: dict[str, int | None], last_event_id: str) -> None:
         self._framer = PureFramer(limits, last_event_id=last_event_id)
         self._count = 0
+        self._busy = Lock()
 
     @property
     def last_event_id(self) -> str:
@@ -287,6 +289,14 @@ class _Pure:
         return self._framer.reconnection_time
 
     def feed(self, data: Buffer, /) -> list[Frame]:
+        if not self._busy.acquire(blocking=False):
+            raise ParserBusy("another call into this reader is running")
+        try:
+            return self._feed(data)
+        finally:
+            self._busy.release()
+
+    def _feed(self, data: Buffer) -> list[Frame]:
         fault = None
         try:
             items = self._framer.feed(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from contextlib import nullcontext
@@ -129,7 +130,8 @@ def inspect(files: tuple[str, ...], as_json: bool, policy: str, dialect: str, ve
     else:
         kept = list(reports)
         found = any(report.findings for report in kept)
-        _show_many(console(), kept)
+        if kept:
+            _show_many(console(), kept)
     sys.exit(UNREADABLE if unreadable else FINDINGS if found else FINE)
 
 
@@ -200,12 +202,15 @@ def _state(call: ToolCall) -> str:
 def _show_many(out: Console, reports: list[Report]) -> None:
     shown = table("file", "dialect", "text", "calls", "finish", "completeness", "findings", right=("text", "calls"))
     codes: Counter[str] = Counter()
+    folder = _folder([report.file for report in reports])
+    if folder:
+        out.print(printable(folder), style="bold", soft_wrap=True)
     for report in reports:
         response = report.response
         codes.update(report.findings)
         calls = sum(len(choice.tool_calls) + len(choice.server_tool_calls) for choice in response.choices)
         shown.add_row(
-            printable(report.file),
+            printable(report.file.removeprefix(folder)),
             report.dialect or "unknown",
             str(len(response.text)),
             str(calls),
@@ -218,3 +223,13 @@ def _show_many(out: Console, reports: list[Report]) -> None:
     out.print(f"{len(reports)} streams, {clean} without a finding")
     for code, count in codes.most_common():
         out.print(f"{count:6}  {code}")
+
+
+def _folder(files: list[str]) -> str:
+    """The folder that all files stand in, with its separator; `""` where there is none."""
+    try:
+        common = os.path.commonpath([os.path.dirname(file) for file in files])  # noqa: PTH120 (as they were written)
+    except ValueError:
+        return ""
+    folder = os.path.join(common, "") if common else ""  # noqa: PTH118
+    return folder if all(file.startswith(folder) for file in files) else ""

@@ -1,4 +1,4 @@
-"""Which call a fragment belongs to, on the assembler alone: the rules R1 to R3, and the behaviours of the bug reports."""
+"""Which call a fragment belongs to, on the assembler alone: the rules R1 to R3, the behaviours of the bug reports."""
 
 from __future__ import annotations
 

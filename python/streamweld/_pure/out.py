@@ -32,6 +32,7 @@ class Out:
         "diagnostics_dropped",
         "event_type",
         "events",
+        "faulted",
         "offset",
         "ordinal",
         "payload",
@@ -46,6 +47,7 @@ class Out:
         self.ordinal = 0
         self.event_type: str | None = None
         self.payload: bytes = b""
+        self.faulted = False  # an exception is certain already: repairs on the way to it are recorded, not raised
         self.silent = False  # no event objects are wanted; diagnostics are kept all the same
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
@@ -66,7 +68,7 @@ class Out:
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
         """Record an anomaly, or raise where the policy says so."""
         known = CODES[code]
-        if self._actions[code] == "raise":
+        if self._actions[code] == "raise" and not self.faulted:
             raise self.fault(known.raises or "StreamError", code, detail)
         event = Diagnostic(code, known.severity, self.offset, self.ordinal, part, detail)
         if not self.silent:

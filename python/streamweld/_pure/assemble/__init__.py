@@ -171,6 +171,9 @@ class Assembler:
         if self._over:
             return
         state = self._choice(choice)
+        if state.closed:
+            self._out.diagnose("late_delta")  # what was told as final stays
+            return
         self._out.diagnose("stream_restarted")
         state.textual.take_back()
         for call in state.calls:
@@ -217,8 +220,9 @@ class Assembler:
         self.completeness = "truncated"
         where = self._cut_where() if rest == "nothing" else rest
         open_items = tuple(self._open_parts())
+        self._out.faulted = self._out.action("truncated") == "raise"
         self._close(ended=False)
-        if self._out.action("truncated") == "raise":
+        if self._out.faulted:
             raise self._out.fault("TruncatedStream", "truncated", where, where=where, open_items=open_items)
         self._out.diagnose("truncated", None, where)
         return self.completeness
@@ -230,12 +234,12 @@ class Assembler:
         self._over = True
         self.completeness = "truncated"
         self._error = UpstreamErrorEvent(code, kind, message, raw)
+        self._out.faulted = self._out.action("upstream_error") == "raise"
         self._close(ended=False)
-        raises = self._out.action("upstream_error") == "raise"
-        if not raises:
+        if not self._out.faulted:
             self._out.diagnose("upstream_error")
         self._out.emit(self._error)
-        if raises:
+        if self._out.faulted:
             raise self._out.fault("UpstreamError", "upstream_error", code=code, kind=kind, message=message, raw=raw)
 
     def snapshot(self) -> list[Event]:

@@ -12,7 +12,7 @@ value, which is made once. It knows one call's text and nothing of ids, names, i
     A5   the fragment is the one before                          keep
     A5'  every fragment so far came exactly twice                replace by one of each      (also at the end)
     A6   the text begins with the fragment                       hold: a replay or a restart, the next fragments tell
-    A7   the text is broken, the fragment is a whole object      replace
+    A7   the text is broken, the fragment is a whole object      replace     (not by {}, which says nothing)
     A8   the text is whole, and none of the above                overflow: the caller decides
          (also of the rest of a fragment in which the text became whole)
 """
@@ -289,7 +289,7 @@ class ArgumentText:
             return _HELD
         if whole:
             return Push(Change.OVERFLOW, None, piece)
-        if starts and verdict == "complete":
+        if starts and verdict == "complete" and not _is_empty_object(piece):
             self._become(bytearray(piece))
             return Push(Change.REPLACED, "args_restart")
         head = self._whole_with(after)
@@ -330,7 +330,7 @@ class ArgumentText:
 
     def _broken(self, piece: bytes) -> Push:
         """A7: only a whole object helps a text that is broken."""
-        if _is_object(piece):
+        if _is_object(piece) and not _is_empty_object(piece):
             self._become(bytearray(piece))
             return Push(Change.REPLACED, "args_restart")
         self._last = len(self.data)
@@ -412,3 +412,8 @@ def _is_object(piece: bytes | bytearray) -> bool:
         return False
     alone = Automaton()
     return alone.feed(bytes(piece)) == "complete"
+
+
+def _is_empty_object(piece: bytes) -> bool:
+    inside = piece.strip(_WHITE)
+    return inside.startswith(b"{") and inside[1:].lstrip(_WHITE) == b"}"

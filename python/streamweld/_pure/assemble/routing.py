@@ -44,6 +44,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             # The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
             choice.textual.close_open()
             choice.latest = bound
+            announce.flush_unstarted(choice, bound)
             push_text(choice, bound, text, None, header=name is not None, identified=identity is not None)
             return
     if identity is not None:
@@ -134,6 +135,7 @@ def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header:
         before = call.merge.size
         call.settle_merge()
         shared.count_arguments(before, call.text.size)
+    call.object_arguments = False
     text = call.text
     size = text.size
     shared.check_piece(len(piece))
@@ -336,13 +338,11 @@ def take_name(choice: Choice, call: Call, name: str) -> None:
 
 def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     """Arguments as an object: the first is the text, further ones merge into it."""
-    raw = incoming.payload
-    if call.empty and call.merge is None:
-        give(choice, call, raw, incoming.index, header=incoming.name is not None, identified=incoming.id is not None)
-        call.object_arguments = True
-        return
     if not call.object_arguments:
-        give(choice, call, raw, incoming.index, header=incoming.name is not None, identified=incoming.id is not None)
+        first = call.empty
+        header = incoming.name is not None
+        give(choice, call, incoming.payload, incoming.index, header=header, identified=incoming.id is not None)
+        call.object_arguments = first and call.text.complete
         return
     shared = choice.shared
     before = call.text.size if call.merge is None else call.merge.size
@@ -350,7 +350,7 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
         call.merge = ObjectMerge(call.text.text())
         call.whole_sent = True
         announce.reset(choice, call)
-    call.merge.add(raw.decode())
+    call.merge.add(incoming.payload.decode())
     shared.count_arguments(before, call.merge.size)
 
 

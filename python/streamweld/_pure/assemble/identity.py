@@ -230,6 +230,8 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
             if relation in ("same", "late", "grows"):
                 return Decision("R3a1", bound)
             return Decision("R3a2", None, Deed.NEW)
+        if relation == "same" and _second_is_due(bound, index):
+            return Decision("R3a1", bound)
         if choice.shared.settings.switches.identical_idless_same_index == "drop" and (
             (relation == "same" and bound.repeats(payload)) or _said_before(choice, index, name, payload)
         ):
@@ -245,6 +247,11 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
     if other is not None:
         return Decision("R3a4", other, note=guess(choice, other))
     return Decision("R3a1", bound)
+
+
+def _second_is_due(call: Call, index: int | None) -> bool:
+    """R1e or R1g is open for a finished call: what comes is held for it, or opens the second call under its id."""
+    return call.text.shadow > 0 or (call.id is not None and index in call.announced_again)
 
 
 def _unbound(choice: Choice, incoming: Incoming) -> Decision:
@@ -282,6 +289,9 @@ def _no_index(choice: Choice, incoming: Incoming) -> Decision:
             proven = relation == "fragment" and choice.shared.settings.tools.begins(unfinished.name + name)
             if (relation in ("late", "same") or proven) and unfinished.accepts(payload):
                 return Decision("R3c2", unfinished)
+        latest = choice.latest
+        if latest is not None and latest.name == name and latest.complete and payload and _second_is_due(latest, None):
+            return Decision("R3c2", latest)
         return Decision("R3c1", None, Deed.NEW)
     if not payload:
         return _latest_or_nothing(choice, "R3c2")

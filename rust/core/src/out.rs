@@ -39,6 +39,8 @@ pub struct Ledger {
     /// Where the payload at hand stands: everything said about it carries this.
     pub offset: u64,
     pub ordinal: u64,
+    /// A fault is certain already: repairs on the way to it are recorded, not raised.
+    faulted: bool,
     said: u64,
     kept: Vec<Diagnostic>,
     dropped: u64,
@@ -91,6 +93,12 @@ impl<'a> Out<'a> {
         self.ledger.ordinal = ordinal;
     }
 
+    /// Whether that code is raised; if so, nothing else is from here on.
+    pub fn dooms(&mut self, code: Code) -> bool {
+        self.ledger.faulted = self.config.policy.raises(code);
+        self.ledger.faulted
+    }
+
     /// How many diagnostics there were.
     pub fn said(&self) -> u64 {
         self.ledger.said
@@ -99,7 +107,7 @@ impl<'a> Out<'a> {
     /// Records an anomaly, or raises it where the policy says so.
     #[cold]
     pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
-        if self.config.policy.action(code) == Action::Raise {
+        if self.config.policy.action(code) == Action::Raise && !self.ledger.faulted {
             return Err(Fault::of_code(code, detail));
         }
         self.ledger.said += 1;

@@ -12,7 +12,7 @@
 //! A5   the fragment is the one before                          keep
 //! A5'  every fragment so far came exactly twice                replace by one of each      (also at the end)
 //! A6   the text begins with the fragment                       hold: a replay or a restart, the next fragments tell
-//! A7   the text is broken, the fragment is a whole object      replace
+//! A7   the text is broken, the fragment is a whole object      replace           (not by {}, which says nothing)
 //! A8   the text is whole, and none of the above                overflow: the caller decides
 //!      (also of the rest of a fragment in which the text became whole)
 
@@ -20,60 +20,15 @@ use std::borrow::Cow;
 
 use super::canonical::canonical;
 use super::hypotheses::{Cumulative, Doubling};
+use super::push::{
+    Change, Push, alone, is_empty_object, is_object, overflow, plainly, repaired, trim,
+};
 use crate::json::{Automaton, Problem, Root, Status};
 use crate::spec::Code;
 
 const PLACEHOLDERS: [&[u8]; 3] = [b"{}", b"null", b"\"\""];
 /// With white space around it.
 const LONGEST_PLACEHOLDER: usize = 16;
-
-/// What became of a fragment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The text has more at its end.
-    Grew,
-    /// The text is another one.
-    Replaced,
-    /// Nothing to add.
-    Kept,
-    /// Not decided yet.
-    Held,
-    /// It does not belong to a finished text.
-    Overflow,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Push<'a> {
-    pub change: Change,
-    /// The diagnostic of the repair.
-    pub code: Option<Code>,
-    /// Of `Overflow`: the text that does not belong here.
-    pub spill: Cow<'a, [u8]>,
-}
-
-const fn plainly<'a>(change: Change) -> Push<'a> {
-    Push {
-        change,
-        code: None,
-        spill: Cow::Borrowed(&[]),
-    }
-}
-
-fn repaired<'a>(change: Change, code: Option<Code>) -> Push<'a> {
-    Push {
-        change,
-        code,
-        spill: Cow::Borrowed(&[]),
-    }
-}
-
-fn overflow(spill: Cow<'_, [u8]>) -> Push<'_> {
-    Push {
-        change: Change::Overflow,
-        code: None,
-        spill,
-    }
-}
 
 /// The text of one call.
 #[derive(Clone, Debug, Default)]
@@ -358,7 +313,7 @@ impl ArgumentText {
         if whole {
             return overflow(Cow::Borrowed(piece));
         }
-        if starts && verdict == Status::Complete {
+        if starts && verdict == Status::Complete && !is_empty_object(piece) {
             self.become_text(piece.to_vec());
             return repaired(Change::Replaced, Some(Code::ARGS_RESTART));
         }
@@ -399,7 +354,7 @@ impl ArgumentText {
 
     /// A7: only a whole object helps a text that is broken.
     fn broken(&mut self, piece: &[u8]) -> Push<'static> {
-        if is_object(piece) {
+        if is_object(piece) && !is_empty_object(piece) {
             self.become_text(piece.to_vec());
             return repaired(Change::Replaced, Some(Code::ARGS_RESTART));
         }
@@ -470,27 +425,4 @@ impl ArgumentText {
         self.last = 0;
         self.canonical = None;
     }
-}
-
-fn alone(piece: &[u8]) -> Automaton {
-    let mut automaton = Automaton::new();
-    automaton.feed(piece);
-    automaton
-}
-
-fn is_object(piece: &[u8]) -> bool {
-    alone(piece).is_complete_object()
-}
-
-fn trim(data: &[u8]) -> &[u8] {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-    let start = data
-        .iter()
-        .position(|byte| !blank(byte))
-        .unwrap_or(data.len());
-    let end = data
-        .iter()
-        .rposition(|byte| !blank(byte))
-        .map_or(start, |at| at + 1);
-    data.get(start..end).unwrap_or_default()
 }

@@ -14,12 +14,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::announce;
-use super::arguments::Change;
 use super::call::{Call, MAX_ALIASES};
 use super::canonical;
 use super::choice::{Choice, Key};
 use super::judge::judge;
 use super::pouring::{close_fork, give_tail};
+use super::push::Change;
 use super::shared::{Desk, Step};
 use super::stitch::stitch;
 use crate::fault::Fault;

@@ -299,6 +299,9 @@ fn bound(
             return Decision::new("R3a2");
         }
         let same = relation == Some(Relation::Same);
+        if same && second_is_due(call, Some(index)) {
+            return Decision::join("R3a1", slot);
+        }
         if drops
             && ((same && call.repeats(payload))
                 || said_before(choice, &Key::Index(index), name, payload))
@@ -324,6 +327,11 @@ fn bound(
         Some(other) => Decision::join("R3a4", other).noting(guess(choice, other)),
         None => Decision::join("R3a1", slot),
     }
+}
+
+/// R1e or R1g is open for a finished call: what comes is held for it, or opens the second call under its id.
+fn second_is_due(call: &Call, index: Option<i64>) -> bool {
+    call.text.shadow > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
 
 /// AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text.
@@ -376,7 +384,18 @@ fn no_index(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> De
                 return Decision::join("R3c2", call.slot);
             }
         }
-        return Decision::new("R3c1");
+        let latest = choice.latest.and_then(|slot| choice.get(slot));
+        return match latest {
+            Some(latest)
+                if latest.name == name
+                    && latest.is_complete()
+                    && !payload.is_empty()
+                    && second_is_due(latest, None) =>
+            {
+                Decision::join("R3c2", latest.slot)
+            }
+            _ => Decision::new("R3c1"),
+        };
     }
     if payload.is_empty() {
         return latest_or_nothing(choice, "R3c2");

@@ -11,6 +11,7 @@ mod call;
 mod canonical;
 mod choice;
 mod content;
+mod ending;
 mod finalise;
 mod finish;
 mod fork;
@@ -20,6 +21,7 @@ mod judge;
 mod names;
 mod objects;
 mod pouring;
+mod push;
 mod reconcile;
 mod records;
 mod roster;
@@ -28,19 +30,19 @@ mod settings;
 mod shared;
 mod snapshot;
 mod stitch;
+mod text_part;
 mod textual;
 
 use choice::{Choice, leave};
 use records::{ErrorRecord, FileRecord, StartRecord, UsageRecord};
 use settings::Settings;
 use shared::{Desk, Shared, Step};
-use snapshot::emit_finished;
 use textual::{Attributes, Channel, Textual};
 
 use crate::config::Config;
-use crate::delta::{Completeness, Fragment, Message, Rest};
-use crate::event::{Event, Sink, Usage};
-use crate::fault::{Fault, Where};
+use crate::delta::{Completeness, Fragment, Message};
+use crate::event::{Event, Usage};
+use crate::fault::Fault;
 use crate::json::Text;
 use crate::out::Out;
 use crate::policy::CloseCallsAt;
@@ -309,6 +311,10 @@ impl Assembler {
             return Ok(());
         }
         let At { choice, desk } = self.at(out, index)?;
+        if choice.closed {
+            // What was told as final stays.
+            return desk.out.diagnose(Code::LATE_DELTA, None, "");
+        }
         desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
         choice.textual.take_back(desk.out);
         for slot in choice.live() {
@@ -344,191 +350,8 @@ impl Assembler {
         finish::take_reason(desk.out, choice, raw_reason, reason)?;
         let at_finish = desk.out.config.policy.close_calls_at == CloseCallsAt::Finish;
         if at_finish || (choice.message_seen && !choice.shown().is_empty()) {
-            close_choice(&mut desk, choice, true)?;
+            ending::close_choice(&mut desk, choice, true)?;
         }
         Ok(())
     }
-
-    /// The terminal marker, or the end of a whole body.
-    pub fn done(&mut self, out: &mut Out<'_>) -> Step {
-        if self.over {
-            return Ok(());
-        }
-        self.over = true;
-        self.close(out, true)?;
-        self.completeness = Completeness::Complete;
-        Ok(())
-    }
-
-    /// The end of the input.
-    pub fn end(&mut self, out: &mut Out<'_>, rest: Rest) -> Step {
-        if self.over {
-            return Ok(());
-        }
-        self.over = true;
-        let mut choices = self.choices.iter();
-        if !self.choices.is_empty() && choices.all(|choice| choice.finish.raw.is_some()) {
-            if rest != Rest::Nothing {
-                out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
-            }
-            out.diagnose(Code::NO_TERMINAL_MARKER, None, "")?;
-            self.close(out, false)?;
-            self.completeness = Completeness::Assumed;
-            return Ok(());
-        }
-        self.completeness = Completeness::Truncated;
-        let place = match rest {
-            Rest::Nothing => self.cut_where(),
-            Rest::Empty => Where::Empty,
-            Rest::MidEvent => Where::MidEvent,
-            Rest::MidUtf8 => Where::MidUtf8,
-        };
-        let open = self.open_parts();
-        self.close(out, false)?;
-        if out.config.policy.raises(Code::TRUNCATED) {
-            return Err(Fault::truncated(place, open));
-        }
-        out.diagnose(Code::TRUNCATED, None, place.name())
-    }
-
-    /// The gateway sent an error: everything closes.
-    pub fn upstream_error(
-        &mut self,
-        out: &mut Out<'_>,
-        code: Option<&str>,
-        kind: Option<&str>,
-        message: &str,
-        raw: &[u8],
-    ) -> Step {
-        if self.over {
-            return Ok(());
-        }
-        self.over = true;
-        self.completeness = Completeness::Truncated;
-        let record = ErrorRecord::new(code, kind, message, raw);
-        let closed = self.close(out, false);
-        let raises = out.config.policy.raises(Code::UPSTREAM_ERROR);
-        let error = self.error.insert(record);
-        closed?;
-        if !raises {
-            out.diagnose(Code::UPSTREAM_ERROR, None, "")?;
-        }
-        out.emit(&error.event());
-        if raises {
-            return Err(error.fault());
-        }
-        Ok(())
-    }
-
-    pub fn completeness(&self) -> Completeness {
-        self.completeness
-    }
-
-    /// Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.
-    fn close(&mut self, out: &mut Out<'_>, ended: bool) -> Step {
-        self.choices.sort_by_key(|choice| choice.index);
-        let mut desk = Desk {
-            shared: &mut self.shared,
-            out,
-        };
-        for choice in &mut self.choices {
-            let finished = choice.finish.raw.is_some();
-            close_choice(&mut desk, choice, ended || finished)?;
-        }
-        if let Some(usage) = &self.usage {
-            out.emit(&usage.event());
-        }
-        for choice in &mut self.choices {
-            if ended || choice.finish.raw.is_some() {
-                conclude(out, choice)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn cut_where(&self) -> Where {
-        let cut = || {
-            let choices = self.choices.iter();
-            choices.filter(|choice| choice.finish.raw.is_none())
-        };
-        let mid_call = |choice: &Choice| {
-            let mut calls = choice
-                .shown()
-                .into_iter()
-                .filter_map(|slot| choice.get(slot));
-            calls.any(|call| !call.is_complete())
-        };
-        if cut().any(mid_call) {
-            Where::MidArguments
-        } else if cut().any(|choice| choice.textual.current().is_some()) {
-            Where::MidText
-        } else {
-            Where::BetweenEvents
-        }
-    }
-
-    fn open_parts(&self) -> Vec<u32> {
-        let mut parts: Vec<u32> = Vec::new();
-        for choice in &self.choices {
-            parts.extend(choice.textual.current().map(|part| part.part));
-            if !choice.closed {
-                let calls = choice
-                    .shown()
-                    .into_iter()
-                    .filter_map(|slot| choice.get(slot));
-                parts.extend(calls.map(|call| call.part));
-            }
-        }
-        parts.sort_unstable();
-        parts
-    }
-
-    /// The close events that rebuild the answer as it stands.
-    pub fn snapshot(&self, sink: &mut dyn Sink) {
-        if let Some(started) = &self.started {
-            sink.event(&started.event());
-        }
-        let mut choices: Vec<&Choice> = self.choices.iter().collect();
-        choices.sort_by_key(|choice| choice.index);
-        snapshot::emit_parts(&self.shared, &choices, &self.files, sink);
-        if let Some(usage) = &self.usage {
-            sink.event(&usage.event());
-        }
-        for choice in choices {
-            if choice.finish.raw.is_some() || choice.finish.concluded.is_some() {
-                emit_finished(choice, |event| sink.event(event));
-            }
-        }
-        if let Some(error) = &self.error {
-            sink.event(&error.event());
-        }
-    }
-}
-
-/// The parts of a choice in order, then its calls. Text after that opens a new part, calls are late.
-fn close_choice(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool) -> Step {
-    for (member, raw) in choice.textual.end(desk)? {
-        choice.metadata.put(member, raw);
-    }
-    if choice.closed {
-        return Ok(());
-    }
-    choice.closed = true;
-    let cut = finish::is_cut(choice.finish.reason);
-    finalise::close_calls(desk, choice, ended, cut)
-}
-
-fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {
-    let has_calls = !choice.shown().is_empty();
-    let concluded = finish::conclude(&choice.finish, has_calls);
-    choice.finish.concluded = Some(concluded);
-    match &choice.finish.raw {
-        None => out.diagnose(Code::FINISH_MISSING, None, "")?,
-        Some(raw) if choice.finish.reason != Some(concluded) => {
-            out.diagnose(Code::FINISH_CONTRADICTS, None, raw)?;
-        }
-        Some(_) => {}
-    }
-    emit_finished(choice, |event| out.emit(event));
-    Ok(())
 }

@@ -3,11 +3,11 @@
 //! The repairs themselves are `arguments`; which call is meant was decided before. It knows what only the text can tell.
 
 use super::announce;
-use super::arguments::Change;
 use super::binding::sibling;
 use super::choice::{Choice, Key};
 use super::identity::guess;
 use super::objects::ObjectMerge;
+use super::push::Change;
 use super::shared::{Desk, Step};
 use crate::json::Text;
 use crate::policy::Overflow;
@@ -97,6 +97,7 @@ fn pour(
         call.settle_merge();
         desk.count_arguments(before, call.text.size())?;
     }
+    call.object_arguments = false;
     let size = call.text.size();
     desk.check_piece(piece.len())?;
     let push = call.text.push(piece, told.header);
@@ -188,15 +189,13 @@ pub fn push_object(
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
-    if call.is_empty() && call.merge.is_none() {
+    if !call.object_arguments {
+        let first = call.is_empty();
         pour(desk, choice, slot, raw, told)?;
         if let Some(call) = choice.get_mut(slot) {
-            call.object_arguments = true;
+            call.object_arguments = first && call.text.is_complete();
         }
         return Ok(());
-    }
-    if !call.object_arguments {
-        return pour(desk, choice, slot, raw, told);
     }
     let before = call
         .merge

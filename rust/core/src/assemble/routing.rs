@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::announce;
 use super::binding::{address, open_call};
 use super::call::Call;
 use super::choice::{Choice, LEGACY_INDEX, leave};
@@ -40,6 +41,7 @@ pub fn take_fragment(
         // The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
         choice.textual.close_open(desk)?;
         choice.latest = Some(slot);
+        announce::flush_unstarted(desk.out, choice, Some(slot));
         let told = Told {
             index: None,
             header: fragment.name.is_some(),

@@ -6,6 +6,7 @@
 use crate::dialect::chat::is_of_use;
 use crate::dialect::chat::read::{self, Document};
 use crate::json::{Problem, ScanError};
+use crate::sse::decode_utf8;
 
 /// How many places are tried at which a second document may have been glued to a broken one.
 const TAILS: usize = 16;
@@ -43,8 +44,13 @@ pub(crate) fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_white)
 }
 
-/// What a trimmed payload is. `lenient` allows the rungs.
-pub(crate) fn climb(text: &str, max_depth: Option<u64>, lenient: bool) -> Found<'_> {
+/// What a payload is, `text` being its trimmed text. `lenient` allows the rungs.
+pub(crate) fn climb<'t>(
+    data: &[u8],
+    text: &'t str,
+    max_depth: Option<u64>,
+    lenient: bool,
+) -> Found<'t> {
     match text {
         "" => return Found::Blank,
         "null" => return Found::Null,
@@ -63,7 +69,9 @@ pub(crate) fn climb(text: &str, max_depth: Option<u64>, lenient: bool) -> Found<
         return Found::Lines(lines, count);
     }
     if text.contains('\n') {
-        let joined = text.replace('\n', "");
+        // In bytes: a character may be cut over two lines.
+        let bytes: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\n').collect();
+        let joined = trim(&decode_utf8(&bytes).0).to_owned();
         if whole(&joined, max_depth).is_some() {
             return Found::Joined(joined);
         }
@@ -143,7 +151,7 @@ mod tests {
     use super::*;
 
     fn rung(text: &str) -> String {
-        match climb(text, None, true) {
+        match climb(text.as_bytes(), text, None, true) {
             Found::Document(_) => "document".to_owned(),
             Found::Lines(lines, count) => format!("{count} of {}", lines.len()),
             Found::Tail(tails) => format!("tail {}", tails.join(" ")),
@@ -179,9 +187,12 @@ mod tests {
 
     #[test]
     fn strict_has_no_rungs() {
-        assert!(matches!(climb("{}\n{}", None, false), Found::Broken(_)));
         assert!(matches!(
-            climb("error: died", None, false),
+            climb(b"", "{}\n{}", None, false),
+            Found::Broken(_)
+        ));
+        assert!(matches!(
+            climb(b"", "error: died", None, false),
             Found::Broken(_)
         ));
     }

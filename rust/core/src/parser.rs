@@ -278,7 +278,12 @@ impl Stage {
             *last = Some(arrival.data.to_vec());
         }
         let lenient = out.config.policy.base != Base::Strict;
-        let found = climb(text, out.config.limits.max_json_depth, lenient);
+        let found = climb(
+            arrival.data,
+            text,
+            out.config.limits.max_json_depth,
+            lenient,
+        );
         if replaced {
             out.diagnose(Code::INVALID_UTF8, None, "")?;
         }
@@ -541,7 +546,7 @@ impl Stage {
         if arrival.stray && !self.seen && text.starts_with('<') {
             return Err(self.no_event_stream(out));
         }
-        if text != MARKER && !self.done && !is_whole(out, text) {
+        if text != MARKER && !self.done && !is_whole(out, arrival.data, text) {
             return Ok(Last::Cut);
         }
         if !arrival.stray && !self.done {
@@ -634,11 +639,11 @@ fn is_keep_alive(event: &str) -> bool {
 }
 
 /// Whether an unfinished event can be read as it is; a broken one is a cut one.
-fn is_whole(out: &Out<'_>, text: &str) -> bool {
+fn is_whole(out: &Out<'_>, data: &[u8], text: &str) -> bool {
     let lenient = out.config.policy.base != Base::Strict;
     let depth = out.config.limits.max_json_depth;
     text.starts_with(['{', '['])
-        && match climb(text, depth, lenient) {
+        && match climb(data, text, depth, lenient) {
             // Too deep is too deep, whole or not.
             Found::Broken(error) => error.problem == Problem::TooDeep,
             Found::Text => false,

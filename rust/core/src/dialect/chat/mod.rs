@@ -72,14 +72,16 @@ impl Chat {
     pub(crate) fn new(config: &Config, caching: bool) -> Chat {
         let switches = &config.policy.switches;
         // With these a chunk may mean something else than the same chunk did before.
-        let steady = !switches.restart_on_new_stream_id && !switches.merge_choices;
+        let unsteady = config.policy.inline_reasoning
+            || switches.restart_on_new_stream_id
+            || switches.merge_choices;
         Chat {
             started: false,
             last_seen: LastSeen::default(),
             choices: Vec::new(),
             merged: Vec::new(),
             last_id: None,
-            cache: Cache::new(!caching || !steady),
+            cache: Cache::new(!caching || unsteady),
         }
     }
 
@@ -98,8 +100,6 @@ impl Chat {
             Text::plain(found.text)
         };
         let (choice, metadata) = (template.choice, template.metadata.as_deref());
-        // With tags to be found the splitter of the choice reads the text.
-        let tags = wire.out.config.policy.inline_reasoning;
         match template.what {
             What::Call {
                 has_index_key,
@@ -130,7 +130,6 @@ impl Chat {
                     wire.assembler.choice_metadata(wire.out, choice, metadata)?;
                 }
             }
-            _ if tags => return Ok(false),
             What::Text => wire.assembler.text(wire.out, choice, text, metadata)?,
             What::Reasoning => wire
                 .assembler

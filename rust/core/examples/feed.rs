@@ -1,0 +1,71 @@
+//! Times the core alone: `cargo run --release --example feed -- FILE… [-n ROUNDS] [-r READ_SIZE] [--scan]`.
+//!
+//! Reads each file as one Chat stream in reads of a size, without building events, and prints ns an event (blank-line
+//! blocks) and MB/s: the best of all rounds. `--scan` leaves out the envelope cache.
+
+use std::time::Instant;
+
+use streamweld_core::event::{Event, Sink};
+use streamweld_core::{Config, Dialect, Parser};
+
+/// Looks at every event, as little as a consumer can.
+#[derive(Default)]
+struct Count {
+    events: u64,
+    bytes: u64,
+}
+
+impl Sink for Count {
+    fn event(&mut self, event: &Event<'_>) {
+        self.events += 1;
+        if let Event::TextDelta(delta) | Event::ToolCallDelta(delta) = event {
+            self.bytes += delta.text.len() as u64;
+        }
+    }
+}
+
+fn main() {
+    let mut files = Vec::new();
+    let (mut rounds, mut size, mut caching) = (50, 16_384, true);
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut number = || args.next().and_then(|value| value.parse().ok());
+        match arg.as_str() {
+            "-n" => rounds = number().unwrap_or(rounds),
+            "--scan" => caching = false,
+            "-r" => size = number().unwrap_or(size),
+            _ => files.push(arg),
+        }
+    }
+    for file in files {
+        let Ok(body) = std::fs::read(&file) else {
+            eprintln!("{file}: cannot be read");
+            continue;
+        };
+        let blocks = body
+            .windows(2)
+            .filter(|pair| *pair == b"\n\n")
+            .count()
+            .max(1);
+        let mut best = u128::MAX;
+        let mut seen = Count::default();
+        for _ in 0..rounds {
+            let started = Instant::now();
+            let mut parser = Parser::with_caching(Some(Dialect::Chat), Config::default(), caching);
+            seen = Count::default();
+            for read in body.chunks(size) {
+                if parser.feed(read, &mut seen).is_err() {
+                    break;
+                }
+            }
+            let _ = parser.close(&mut seen);
+            best = best.min(started.elapsed().as_nanos());
+        }
+        let per_event = best / blocks as u128;
+        let speed = body.len() as u128 * 1000 / best.max(1);
+        println!(
+            "{file}: {per_event} ns an event, {speed} MB/s, {} events",
+            seen.events
+        );
+    }
+}

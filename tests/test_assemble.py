@@ -119,6 +119,11 @@ class TestKnownId:
         rig = Rig()(0, "x", "f", OSLO)(0, "x", "f", "")(0, "x", None, ROME).done()
         assert rig.brief == two("x", "x__2")
 
+    def test_r1g_both_values_glued_in_one_fragment(self) -> None:
+        rig = Rig()(0, "x", "f", KEY)(1, "x", "f", "")(1, "x", None, '"Oslo"}' + ROME).done()
+        assert [call.state for call in rig.calls] == ["complete", "complete"]
+        assert rig.brief == two("x", "x__2")
+
 
 class TestNewId:
     def test_r2a_late_id_without_index(self) -> None:

@@ -45,7 +45,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             choice.textual.close_open()
             choice.latest = bound
             announce.flush_unstarted(choice, bound)
-            push_text(choice, bound, text, None, header=name is not None, identified=identity is not None)
+            push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
             return
     if identity is not None:
         choice.shared.check_id(identity)
@@ -105,20 +105,18 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
             # AM1: nothing but the order says that this is the displaced call's text.
             call.suspect = False
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
-        push_text(choice, call, text, incoming, header=incoming.name is not None, identified=incoming.id is not None)
+        header, identified = incoming.name is not None, incoming.id is not None
+        push_text(choice, call, text, incoming.index, header=header, identified=identified)
     choice.track(call)
     return call
 
 
-def push_text(
-    choice: Choice, call: Call, text: str, incoming: Incoming | None, *, header: bool, identified: bool
-) -> None:
-    """A piece of argument text for a call. `incoming` is None on the fast path, where nothing can overflow unseen."""
+def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
+    """A piece of argument text as sent, for a call."""
     piece = call.joiner.push(text).encode()
     if call.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", call.part)
     if piece:
-        index = None if incoming is None else incoming.index
         give(choice, call, piece, index, header=header, identified=identified)
 
 
@@ -183,7 +181,7 @@ def divide(choice: Choice, call: Call, fork: Fork) -> None:
             choice.track(call)
             continue
         other = _sibling(choice, call, index)
-        other.id = call.id
+        other.id = other.last_id = call.id
         if own:
             give(choice, other, own, index, header=True, identified=True)
         else:

@@ -1,17 +1,21 @@
 """Streams that nobody should send: mutated chunks, corrupted bytes, junk, and random options. All from one seed.
 
-It has no truth to offer; it serves the suites that compare, or that wait for a crash. It knows nothing of streamweld's
-code, only the names of its options.
+It has no truth to offer; it serves the suites that compare, or that wait for a crash. Of streamweld it knows the names
+of its options and diagnostic codes.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
+
+from streamweld._spec import CODES
 
 from tests.generate import DONE, chunk, conformant, frame, shaped
 from tests.generate_calls import fragments_of, random_text
+from tests.generate_soup import soup, whole_body
 from tests.shapes import SHAPES
 
 NASTY: tuple[Any, ...] = (
@@ -53,11 +57,16 @@ LINES = (
 )  # fmt: skip
 SWITCHES: dict[str, tuple[Any, ...]] = {
     "same_index_new_id_same_name_empty": ("merge",), "orphan_index": ("latest",),
-    "dup_id_parallel_headers": ("split", "join"), "dup_id_empty_header": ("keep",),
+    "dup_id_parallel_headers": ("split", "join", "auto"), "dup_id_empty_header": ("keep",),
     "identical_idless_same_index": ("keep",), "on_overflow": ("split",), "duplicate_payload": ("drop",),
     "content_mode": ("auto", "cumulative"), "drop_restated_content": (False,), "restart_on_new_stream_id": (True,),
     "merge_choices": (True,), "unstable_id": ("last",), "inline_reasoning": (True,), "close_calls_at": ("finish",),
 }  # fmt: skip
+TOOLS: tuple[Any, ...] = (
+    ["get_weather", "search"], ["get", "get_weather", "weather", "f"], [], ["b\u00e4d", "g"],
+    {"f": {"type": "object", "required": ["a"]}, "g": None, "get_weather": {"required": ["city", "a"]}},
+    {"search": {}, "f": {"required": []}},
+)  # fmt: skip
 SMALL_LIMITS = {
     "max_event_bytes": (64, 300), "max_field_bytes": (4,), "max_json_depth": (3, 6), "max_choices": (1,),
     "max_tool_calls": (1, 2), "max_tool_index": (0, 1), "max_arguments_bytes": (8, 40),
@@ -96,7 +105,10 @@ def mutate(rng: random.Random, value: Any, depth: int = 0) -> Any:
 def payload_of(data: bytes) -> Any:
     if not data.startswith(b"data: {"):
         return None
-    return json.loads(data[6:])
+    try:
+        return json.loads(data[6:])
+    except ValueError:
+        return None
 
 
 def rewrite(rng: random.Random, data: bytes) -> bytes:
@@ -185,31 +197,45 @@ def junk(rng: random.Random) -> bytes:
     return b"".join(rng.choice(tokens) for _ in range(rng.randint(0, 40)))
 
 
-def random_options(rng: random.Random) -> dict[str, Any]:
-    """Keyword arguments of StreamParser; policy as a dict of Policy's own."""
-    options: dict[str, Any] = {}
+def random_policy(rng: random.Random) -> dict[str, Any]:
     policy: dict[str, Any] = {}
     roll = rng.random()
     if roll < 0.35:
         policy["base"] = "salvage"
     elif roll < 0.45:
         policy["base"] = "strict"
+    often = rng.choice((0.03, 0.06, 0.3))
     for name, values in SWITCHES.items():
-        if rng.random() < 0.06:
+        if rng.random() < often:
             policy[name] = rng.choice(values)
-    if policy:
-        options["policy"] = {"base": "standard"} | policy
     if rng.random() < 0.1:
-        options["tools"] = ["get_weather", "search"]
-    if rng.random() < 0.05:
-        options["known_call_ids"] = ["call_sw_0", "a", "call_sw_1"]
-    if rng.random() < 0.05:
-        options["seed"] = "s1"
+        codes = rng.sample(sorted(CODES), rng.choice((1, 3, 12)))
+        policy["actions"] = {
+            code: rng.choice(("raise", "diagnose", "skip" if CODES[code].skippable else "diagnose")) for code in codes
+        }
+    return {"base": "standard"} | policy if policy else {}
+
+
+def random_options(rng: random.Random, body: bytes = b"") -> dict[str, Any]:
+    """Keyword arguments of StreamParser; policy as a dict of Policy's own."""
+    options: dict[str, Any] = {}
+    policy = random_policy(rng)
+    if policy:
+        options["policy"] = policy
+    if rng.random() < 0.15:
+        options["tools"] = rng.choice(TOOLS)
+    if rng.random() < 0.08:
+        sent = [found.decode("utf-8", "replace") for found in re.findall(rb'"id":"([^"\\\\]{1,40})"', body)]
+        options["known_call_ids"] = ["call_sw_0", "a", "call_sw_1", *rng.sample(sent, min(len(sent), 2))]
+    if rng.random() < 0.06:
+        options["seed"] = rng.choice(("s1", "x_" * 20))
     if rng.random() < 0.1:
         options["dialect"] = "auto"
-    if rng.random() < 0.12:
-        name = rng.choice(list(SMALL_LIMITS))
-        options["limits"] = {name: rng.choice(SMALL_LIMITS[name])}
+    if rng.random() < 0.05:
+        options["content_type"] = rng.choice(("text/html", "application/json; charset=utf-8", "text/event-stream", ""))
+    if rng.random() < 0.14:
+        names = rng.sample(list(SMALL_LIMITS), rng.choice((1, 1, 1, 2, 4)))
+        options["limits"] = {name: rng.choice((*SMALL_LIMITS[name], None)) for name in names}
     return options
 
 
@@ -229,29 +255,62 @@ def random_pieces(rng: random.Random, body: bytes) -> list[bytes]:
     return out
 
 
-def random_case(seed: int) -> tuple[bytes, dict[str, Any]]:
-    """Stream number `seed`: (body, options)."""
-    rng = random.Random(seed)
-    kind = rng.random()
-    if kind < 0.08:
-        return conformant(rng).body, random_options(rng)
-    if kind < 0.25:
-        return shaped(rng, rng.choice(list(SHAPES))).body, random_options(rng)
-    if kind < 0.33:
-        return junk(rng), random_options(rng)
-    frames = conformant(rng).frames if rng.random() < 0.4 else shaped(rng, rng.choice(list(SHAPES))).frames
+def random_frames(rng: random.Random) -> list[bytes]:
+    roll = rng.random()
+    if roll < 0.25:
+        frames = conformant(rng).frames
+    elif roll < 0.55:
+        frames = shaped(rng, rng.choice(list(SHAPES))).frames
+    else:
+        return soup(rng)
     if rng.random() < 0.2:
-        other = shaped(rng, rng.choice(list(SHAPES))).frames
+        other = soup(rng) if rng.random() < 0.3 else shaped(rng, rng.choice(list(SHAPES))).frames
         frames = frames[:-1] + other  # two answers in one stream
     if rng.random() < 0.2:
         text = random_text(rng)
         frames = [chunk({rng.choice(("content", "reasoning")): p}, index=1) for p in fragments_of(rng, text)] + frames
-    if kind < 0.75:
-        body = b"".join(noisy_frames(rng, frames))
-    else:
-        body = b"".join(frames)
-    if kind > 0.65:
+    return frames
+
+
+def line_ends(rng: random.Random, body: bytes) -> bytes:
+    """The same lines, ended as the standard allows it."""
+    roll = rng.random()
+    if roll < 0.4:
+        return body.replace(b"\n", b"\r\n")
+    if roll < 0.7:
+        return body.replace(b"\n", b"\r")
+    return b"".join(
+        line[:-1] + rng.choice((b"\n", b"\r", b"\r\n")) if line.endswith(b"\n") else line
+        for line in body.splitlines(keepends=True)
+    )
+
+
+def random_body(rng: random.Random) -> bytes:
+    kind = rng.random()
+    if kind < 0.05:
+        return conformant(rng).body
+    if kind < 0.17:
+        return shaped(rng, rng.choice(list(SHAPES))).body
+    if kind < 0.24:
+        return junk(rng)
+    if kind < 0.27:
+        body = whole_body(rng)
+        return corrupt(rng, body) if rng.random() < 0.3 else body
+    frames = random_frames(rng)
+    body = b"".join(noisy_frames(rng, frames)) if kind < 0.62 else b"".join(frames)
+    if 0.55 < kind < 0.8:
         body = corrupt(rng, body)
     if rng.random() < 0.1 and body.endswith(DONE):
         body = body[: -len(DONE)]
-    return body, random_options(rng)
+    if rng.random() < 0.05:
+        body = body[: rng.randrange(len(body) + 1)]
+    if rng.random() < 0.06:
+        body = line_ends(rng, body)
+    return b"\xef\xbb\xbf" + body if rng.random() < 0.02 else body
+
+
+def random_case(seed: int) -> tuple[bytes, dict[str, Any]]:
+    """Stream number `seed`: (body, options)."""
+    rng = random.Random(seed)
+    body = random_body(rng)
+    return body, random_options(rng, body)

@@ -27,6 +27,7 @@ class Outcome:
     response: Response
     diagnostics: list[Diagnostic]
     dialect: str | None
+    batches: list[int]  # how many events each call gave
 
     @property
     def codes(self) -> set[str]:
@@ -65,15 +66,20 @@ def read(
     """One stream through one parser. Only StreamError is caught; any other exception is a bug that the test shows."""
     parser = make_parser(backend, **policy_of(options or {}))
     events: list[Any] = []
+    batches: list[int] = []
     error: StreamError | None = None
     try:
         for piece in pieces:
-            events += parser.feed(piece)
-        events += parser.close()
+            batch = parser.feed(piece)
+            batches.append(len(batch))
+            events += batch
+        batch = parser.close()
+        batches.append(len(batch))
+        events += batch
     except StreamError as exc:
         error = exc
         events += exc.events
-    return Outcome(events, error, parser.response, list(parser.diagnostics), parser.dialect)
+    return Outcome(events, error, parser.response, list(parser.diagnostics), parser.dialect, batches)
 
 
 def bytewise(data: bytes) -> list[bytes]:

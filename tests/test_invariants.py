@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from streamweld.errors import StreamError
+from streamweld.errors import StreamError, UpstreamError
 
 from tests.corpus import recordings
 from tests.generate_noise import LINES, random_case, random_pieces
@@ -52,7 +52,7 @@ def broken_rule(outcome: Outcome) -> str | None:
             return f"{where}: after Finished of its choice"
         if name == "Finished":
             finished.add(event.choice)
-        if name == "UpstreamErrorEvent" and n != len(outcome.events) - 1 and outcome.error is not None:
+        if name == "UpstreamErrorEvent" and n != len(outcome.events) - 1 and isinstance(outcome.error, UpstreamError):
             return f"{where}: not the last"
         if part is None or name in {"File", "Source", "ToolResult"}:
             continue

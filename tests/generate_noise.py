@@ -49,7 +49,8 @@ LINES = (
     b": comment\n", b"event: ping\n", b"event: error\n", b"id: 7\n", b"retry: 10\n", b"data\n", b"data:\n",
     b"data: null\n\n", b"data: [DONE]\n\n", b"[DONE]\n", b"data: : comment\n\n",
     b'{"error":{"message":"m","code":5}}\n', b"{\n", b"}\n", b"<html>\n", b"data: oops\n\n", b'data: {"a":\n\n',
-    b"\n", b"\r\n", b"\r", b"garbage\n", b"\xef\xbb\xbf", b"\xff\xfe", b"\xe2\x82",
+    b"\n", b"\r\n", b"\r", b"garbage\n", b"\xef\xbb\xbf", b"\xff\xfe", b"\xe2\x82", b"\xed\xa0",
+    b"data: \xed\xa0\n\n",
     b'data: {"error":{"message":"m","type":"t"}}\n\n', b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n',
     b'{"choices":[{"index":0,"delta":{"content":"s"}}]}\n', b"data: 1e999\n\n", b'data: "text"\n\n',
     b"data: [1]\n\n", b'data: {"choices":[{"index":0,"message":{"content":"whole"},"finish_reason":"stop"}]}\n\n',
@@ -303,7 +304,7 @@ def random_body(rng: random.Random) -> bytes:
     if rng.random() < 0.1 and body.endswith(DONE):
         body = body[: -len(DONE)]
     if rng.random() < 0.05:
-        body = body[: rng.randrange(len(body) + 1)]
+        body = body[: rng.randrange(len(body) + 1)] + rng.choice((b"", b"\xed\xa0", b"\xe6\x97", b"\xf4\x90", b"\xff"))
     if rng.random() < 0.06:
         body = line_ends(rng, body)
     return b"\xef\xbb\xbf" + body if rng.random() < 0.02 else body

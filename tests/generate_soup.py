@@ -14,7 +14,7 @@ from tests.generate import DONE, frame
 if TYPE_CHECKING:
     from random import Random
 
-ARGUMENTS = (
+ARGUMENTS: tuple[Any, ...] = (
     "{", "}", "{}", '{"a"', ':1}', '{"a":1}', '{"b":"x', '"}', '{"a":1}{"a":1}', '{"a":1} ', "", "", " ", '"', "[]",
     "null", "1", '"{\\"a\\":1}"', '"{\\"a\\"', ':1}"', '{"a":1,', '"b":2}', "\ud83d", "\ude00", "\\ud8", "é", "oops",
     '{"a":1,"a":2}', '{"n":123456789012345678901}', {}, {"a": 1}, {"b": 2}, None, [], 7, True,
@@ -29,8 +29,8 @@ FINISHES = (
     "stop", "length", "tool_calls", "content_filter", "error", "function_call", "end_turn", "", " ", "STOP", "eos", 3,
 )  # fmt: skip
 NAMES = ("f", "g", "f", "get_weather", "get_", "weather", "search", "", " ", None, "b\u00e4d", "x" * 200, 5)
-INDEXES = (0, 0, 0, 1, 1, 2, 3, "0", "1", 1.0, -1, True, None, 5000, 2**63, 0.5, "x", [])
-USAGE = (
+INDEXES: tuple[Any, ...] = (0, 0, 0, 1, 1, 2, 3, "0", "1", 1.0, -1, True, None, 5000, 2**63, 0.5, "x", [])
+USAGE: tuple[Any, ...] = (
     {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}, {"prompt_tokens": 0}, {"total_tokens": "3"}, None,
     {"input_tokens": 4, "output_tokens": 5.0}, {"prompt_tokens_details": {"cached_tokens": 1}, "x": 1e400}, [], {},
     {"completion_tokens_details": {"reasoning_tokens": 2}, "prompt_tokens": -1, "total_tokens": 2**70},
@@ -44,7 +44,7 @@ DETAILS = (
     {"type": "reasoning.encrypted", "data": "AAAA"}, {"type": "reasoning.summary", "summary": "b"}, None, 1,
     {"text": "\ud83d", "signature": "\ud83d", "format": "x"},
 )  # fmt: skip
-PARTS = (
+PARTS: tuple[Any, ...] = (
     {"type": "text", "text": "hello"}, {"type": "text", "text": "b", "x": 1}, {"type": "refusal", "refusal": "no"},
     {"type": "thinking", "thinking": [{"type": "text", "text": "hello"}, {"text": 1}, None]},
     {"thinking": "b"}, {"type": "image_url", "image_url": "http://x/y.png"}, {"type": "strange"}, None, "hello", [],
@@ -52,9 +52,12 @@ PARTS = (
     {"image_url": {"url": "http://\ud83d"}}, {"image_url": {"url": "data:\ud83d;base64,\ud83d"}}, {"text": None},
     {"type": "text", "text": "<think>b</think>a"}, {"image_url": {"url": ""}},
 )  # fmt: skip
-NOTES = (
+NOTES: tuple[dict[str, Any], ...] = (
     {"logprobs": None}, {"logprobs": {"content": []}}, {"x": 1}, {"x": 2}, {"y": {"z": [1, 2]}}, {"provider": "p"},
     {"content_filter_results": {}}, {"x": None}, {"é": "\ud83d"}, {"stop_reason": 12},
+)  # fmt: skip
+LEGACY: tuple[Any, ...] = (
+    {"name": "f", "arguments": '{"a"'}, {"arguments": ":1}"}, {"name": "g", "arguments": {}}, {}, 1, None,
 )  # fmt: skip
 REASONING = ("reasoning", "reasoning_content", "reasoning_text", "thinking", "reasoning", "reasoning_content")
 EVENTS = (b"event: error\n", b"event: ping\n", b"event: message\n", b"event: \xff\n", b"id: 1\n")
@@ -119,8 +122,7 @@ def extra(rng: Random) -> dict[str, Any]:
     if roll == 1:
         return {"reasoning_details": [rng.choice(DETAILS) for _ in range(rng.randint(0, 2))]}
     if roll == 2:
-        legacy = ({"name": "f", "arguments": '{"a"'}, {"arguments": ":1}"}, {"name": "g", "arguments": {}}, {}, 1, None)
-        return {"function_call": rng.choice(legacy)}
+        return {"function_call": rng.choice(LEGACY)}
     if roll == 3:
         return {"refusal": rng.choice(("no", "no, ", "", None, 3, "\ud83d"))}
     if roll == 4:

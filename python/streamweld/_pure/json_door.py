@@ -36,7 +36,7 @@ class JsonFault(ValueError):
 
 
 class BigInteger:
-    """An integer outside [-2^63, 2^64-1] in a payload: kept as text, because no member that is read may be one."""
+    """An integer outside [-2^63, 2^64-1] in a payload, as text: of what is read only an id may be one."""
 
     __slots__ = ("text",)
 

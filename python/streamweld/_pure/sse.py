@@ -401,10 +401,14 @@ def _text(value: bytes) -> str:
 
 
 def _is_cut(tail: bytes) -> bool:
-    """Whether the input ends inside a UTF-8 sequence."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    decoder.decode(tail)
-    return bool(decoder.getstate()[0])
+    """Whether the input ends inside a UTF-8 sequence; ED A0 is none: nothing that follows makes it one."""
+    for start in range(len(tail)):
+        try:
+            tail[start:].decode()
+        except UnicodeDecodeError as error:
+            if error.start == 0 and error.end == len(tail) - start and error.reason == "unexpected end of data":
+                return True
+    return False
 
 
 _NO_CAP: Final = (1 << 63) - 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.delta import Fragment
 from streamweld._pure.dialect.chat_kinds import integer, is_array, is_object
 from streamweld._pure.dialect.chat_metadata import CALL_FIELDS, CUSTOM_FIELDS, FUNCTION_FIELDS, as_object, leftovers
+from streamweld._pure.json_door import BigInteger
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class CallReader:
         if isinstance(identity, str):
             trimmed = identity.strip()
             return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
-        if isinstance(identity, int | float) and not isinstance(identity, bool):
+        if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
             return payload.raw(*path, "id")
         notes.shape((*path, "id"))
         return None

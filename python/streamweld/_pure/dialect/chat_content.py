@@ -54,7 +54,7 @@ def read_content(payload: Payload, content: object, path: Path, notes: Notes) ->
     for place, part in enumerate(content):
         here = (*path, place)
         if is_object(part):
-            pieces += _read_part(payload, part, here)
+            pieces += _read_part(payload, part, here, notes)
         elif part is not None:
             notes.shape(here)
     return [piece for piece in pieces if not isinstance(piece, Text) or piece.text]
@@ -69,7 +69,7 @@ def image_files(payload: Payload, images: object, path: Path, notes: Notes) -> l
     for position, image in enumerate(images):
         here = (*path, position)
         if is_object(image):
-            found = _image(payload, image, here)
+            found = _image(payload, image, here, notes)
             if found is not None:
                 files.append(found)
                 continue
@@ -78,7 +78,7 @@ def image_files(payload: Payload, images: object, path: Path, notes: Notes) -> l
     return files
 
 
-def _read_part(payload: Payload, part: dict[str, Any], path: Path) -> list[Piece]:
+def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Notes) -> list[Piece]:
     """By the member that carries it: `type` is what gateways disagree about."""
     if part.get("thinking") is not None:
         return [Text("reasoning", text) for text in _texts(part["thinking"])]
@@ -86,7 +86,7 @@ def _read_part(payload: Payload, part: dict[str, Any], path: Path) -> list[Piece
         return [Text("refusal", part["refusal"])]
     if isinstance(part.get("text"), str):
         return [Text("text", part["text"])]
-    return [_image(payload, part, path) or Unread(payload.raw(*path) or "null")]
+    return [_image(payload, part, path, notes) or Unread(payload.raw(*path) or "null")]
 
 
 def _texts(thinking: object) -> list[str]:
@@ -99,11 +99,12 @@ def _texts(thinking: object) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
-def _image(payload: Payload, image: Mapping[str, Any], path: Path) -> File | None:
+def _image(payload: Payload, image: Mapping[str, Any], path: Path, notes: Notes) -> File | None:
     holder = image.get("image_url")
     url = holder.get("url") if is_object(holder) else holder
     if not isinstance(url, str) or not url:
         return None
+    url = notes.clean(url)
     metadata = as_object(leftovers(payload, path, image, IMAGE_FIELDS))
     if url.startswith("data:"):
         kind, comma, data = url[5:].partition(",")

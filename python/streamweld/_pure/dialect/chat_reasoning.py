@@ -126,9 +126,9 @@ def _details(payload: Payload, delta: Mapping[str, Any], path: Path, notes: Note
     for entry in entries:
         if is_object(entry):
             text += [_word(entry, "text"), _word(entry, "summary")]
-            signature = _word(entry, "signature") or signature
+            signature = notes.clean(_word(entry, "signature")) or signature
             if entry.get("type") == "reasoning.encrypted":
-                encrypted = _word(entry, "data") or encrypted
+                encrypted = notes.clean(_word(entry, "data")) or encrypted
     return Details("".join(text), signature, encrypted, payload.raw(*path, "reasoning_details") or "[]")
 
 

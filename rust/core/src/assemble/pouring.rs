@@ -149,6 +149,7 @@ fn divide(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
         let id = choice.get(slot).and_then(|call| call.id.clone());
         let other = sibling(desk, choice, slot, Some(index))?;
         if let Some(call) = choice.get_mut(other) {
+            call.last_id.clone_from(&id);
             call.id = id;
             call.tentative = own.is_empty();
         }

@@ -43,7 +43,7 @@ pub fn take_fragment(
         choice.latest = Some(slot);
         announce::flush_unstarted(desk.out, choice, Some(slot));
         let told = Told {
-            index: None,
+            index: Some(index),
             header: fragment.name.is_some(),
             identified: fragment.id.is_some(),
         };

@@ -188,7 +188,7 @@ class ChoiceReader:
         text = _joined(pieces, "text")
         reasoning = thought.text or _joined(pieces, "reasoning")
         if self._tools.inline_reasoning and text:
-            inline, text = split_whole(text)
+            inline, text = split_whole(notes.clean(text))
             reasoning = reasoning or inline
         refusal = notes.a_text(message, path, "refusal") or _joined(pieces, "refusal")
         fragments = self._fragments(payload, message, path, notes)

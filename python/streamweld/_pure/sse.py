@@ -412,7 +412,7 @@ def _is_cut(tail: bytes) -> bool:
 
 
 _NO_CAP: Final = (1 << 63) - 1
-_WINDOW: Final = 65_536
+_WINDOW: Final = 16_384
 _MERGE: Final = 1_024
 _LF, _CR = b"\n\r"
 _LINE_START, _HEAD, _DATA, _STRAY, _EVENT, _ID, _RETRY, _BLANKS, _SKIP = range(9)

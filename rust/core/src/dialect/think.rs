@@ -42,7 +42,16 @@ impl Think {
     pub(crate) fn feed(&mut self, text: &Text<'_>) -> Vec<Piece> {
         let mut out = Vec::new();
         let mut lead_low = text.lead_low;
-        let joined = (!self.held.is_empty()).then(|| mem::take(&mut self.held) + &text.body);
+        let mut lone = text.lone;
+        let joined = (!self.held.is_empty()).then(|| {
+            let mut joined = mem::take(&mut self.held);
+            // Behind held text half a character stands alone.
+            if lead_low.take().is_some() {
+                joined.push(char::REPLACEMENT_CHARACTER);
+                lone = true;
+            }
+            joined + &text.body
+        });
         let mut rest = joined.as_deref().unwrap_or(&text.body);
         loop {
             let Some((before, tag, after)) = self.next_tag(rest) else {
@@ -75,7 +84,7 @@ impl Think {
             }
         }
         if let Some(Piece::Text(first) | Piece::Reasoning(first)) = out.first_mut() {
-            first.lone |= text.lone;
+            first.lone |= lone;
         }
         out
     }

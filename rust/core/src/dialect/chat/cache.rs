@@ -8,6 +8,8 @@
 //! metadata, a finish reason, usage, a diagnostic) is either in those bytes, and then the chunk was not learned, or
 //! differs from them, and then there is no match. Where chunk-level metadata changes, `clear` forgets everything.
 
+use super::read::members;
+use super::template::{Template, cut, is_small};
 use crate::json::{Kind, Raw};
 
 /// How many shapes of chunks are kept.
@@ -17,17 +19,21 @@ const KEPT: usize = 8;
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 
-/// The most strings that vary within one chunk.
-const HOLES: usize = 5;
+/// The most members that vary within one chunk.
+pub(super) const HOLES: usize = 16;
 
 /// What stands in a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hole {
     /// The text, the reasoning or the arguments.
     Text,
+    /// The text again, byte for byte.
+    Same,
     Index,
     Id,
     Name,
+    /// A count: some small number, read with the object it stands in.
+    Count,
     /// Padding that nobody reads.
     Padding,
 }
@@ -40,7 +46,7 @@ pub(crate) enum What {
     Call { has_index_key: bool, custom: bool },
 }
 
-/// The varying members of one payload: strings as between their quotes, the index as digits.
+/// What varies in one payload: strings as between their quotes, the index as digits, objects as their text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found<'p> {
     pub(crate) text: &'p str,
@@ -49,6 +55,10 @@ pub(crate) struct Found<'p> {
     pub(crate) index: Option<u32>,
     pub(crate) id: Option<&'p str>,
     pub(crate) name: Option<&'p str>,
+    /// The details of the reasoning: the text of an array.
+    pub(crate) details: Option<&'p str>,
+    /// The usage: the text of an object.
+    pub(crate) usage: Option<&'p str>,
 }
 
 /// A chunk that did one thing only, with the members that vary.
@@ -57,26 +67,44 @@ pub(crate) struct Lesson<'a> {
     pub(crate) what: What,
     pub(crate) holes: Vec<(Hole, Raw<'a>)>,
     pub(crate) metadata: Option<String>,
+    pub(crate) details: Option<Raw<'a>>,
+    pub(crate) usage: Option<Raw<'a>>,
 }
 
 impl<'a> Lesson<'a> {
+    pub(crate) fn new(what: What, text: Raw<'a>) -> Lesson<'a> {
+        Lesson {
+            what,
+            holes: vec![(Hole::Text, text)],
+            metadata: None,
+            details: None,
+            usage: None,
+        }
+    }
+
     /// A string of padding varies too.
     pub(crate) fn padding(&mut self, slot: Option<Raw<'a>>) {
         if let Some(raw) = slot.filter(|raw| raw.kind == Kind::String) {
             self.holes.push((Hole::Padding, raw));
         }
     }
-}
 
-#[derive(Debug)]
-pub(crate) struct Template {
-    pub(crate) what: What,
-    pub(crate) choice: i32,
-    /// Metadata below the chunk level, which every such chunk carries.
-    pub(crate) metadata: Option<String>,
-    head: Vec<u8>,
-    /// Each hole with the bytes behind it.
-    holes: Vec<(Hole, Vec<u8>)>,
+    /// The counts of a usage object vary too.
+    pub(crate) fn counts(&mut self, usage: Raw<'a>) {
+        self.usage = Some(usage);
+        let mut objects = vec![usage];
+        while let Some(object) = objects.pop() {
+            for member in members(object) {
+                match member.raw.kind {
+                    Kind::Number if is_small(member.raw) => {
+                        self.holes.push((Hole::Count, member.raw))
+                    }
+                    Kind::Object => objects.push(member.raw),
+                    _ => {}
+                }
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -126,7 +154,7 @@ impl Cache {
     }
 
     /// Whether a new template is taken now.
-    fn wants(&mut self) -> bool {
+    pub(crate) fn wants(&mut self) -> bool {
         if self.off {
             return false;
         }
@@ -136,34 +164,16 @@ impl Cache {
 
     /// Learns from a payload that was read in full.
     pub(crate) fn learn(&mut self, payload: &str, choice: i32, lesson: Lesson<'_>) {
-        if !self.wants() {
+        if lesson.holes.len() > HOLES {
             return;
         }
-        let Lesson {
-            what,
-            mut holes,
-            metadata,
-        } = lesson;
-        holes.sort_by_key(|(_, raw)| raw.text.as_ptr());
-        let Some(template) = cut(payload, &holes) else {
+        let Some(template) = cut(payload, choice, lesson) else {
             return;
         };
-        let (head, holes) = template;
-        if holes.len() > HOLES
-            || self
-                .templates
-                .iter()
-                .any(|known| known.head == head && known.holes == holes)
-        {
+        let same = |known: &Template| known.head == template.head && known.holes == template.holes;
+        if self.templates.iter().any(same) {
             return;
         }
-        let template = Template {
-            what,
-            choice,
-            metadata,
-            head,
-            holes,
-        };
         if self.templates.len() < KEPT {
             self.templates.push(template);
         } else if let Some(place) = self.templates.get_mut(self.next) {
@@ -173,185 +183,10 @@ impl Cache {
     }
 }
 
-/// The bytes before the first hole, and each hole with the bytes behind it.
-type Cut = (Vec<u8>, Vec<(Hole, Vec<u8>)>);
-
-fn cut(payload: &str, holes: &[(Hole, Raw<'_>)]) -> Option<Cut> {
-    let base = payload.as_ptr() as usize;
-    let mut from = 0;
-    let mut pieces = Vec::with_capacity(holes.len() + 1);
-    for (hole, raw) in holes {
-        let at = (raw.text.as_ptr() as usize).checked_sub(base)?;
-        let (start, end) = match hole {
-            Hole::Index => (at, at + raw.text.len()),
-            // The quotes belong to the envelope.
-            _ => (at + 1, (at + raw.text.len()).checked_sub(1)?),
-        };
-        pieces.push(payload.as_bytes().get(from..start)?.to_vec());
-        from = end;
-    }
-    pieces.push(payload.as_bytes().get(from..)?.to_vec());
-    let mut pieces = pieces.into_iter();
-    let head = pieces.next()?;
-    Some((
-        head,
-        holes.iter().map(|(hole, _)| *hole).zip(pieces).collect(),
-    ))
-}
-
-impl Template {
-    #[inline]
-    fn fit<'p>(&self, payload: &'p [u8]) -> Option<Found<'p>> {
-        let mut rest = payload.strip_prefix(self.head.as_slice())?;
-        let mut found = Found::default();
-        for (hole, behind) in &self.holes {
-            let length = match hole {
-                Hole::Index => digits(rest),
-                _ => {
-                    let (length, escaped) = string(rest)?;
-                    if escaped {
-                        match hole {
-                            Hole::Text => found.escaped = true,
-                            Hole::Padding => {}
-                            _ => return None,
-                        }
-                    }
-                    length
-                }
-            };
-            let (value, after) = rest.split_at_checked(length)?;
-            let value = std::str::from_utf8(value).ok()?;
-            match hole {
-                Hole::Text => found.text = value,
-                Hole::Index => found.index = Some(value.parse().ok()?),
-                Hole::Id => found.id = Some(value),
-                Hole::Name => found.name = Some(value),
-                Hole::Padding => {}
-            }
-            rest = after.strip_prefix(behind.as_slice())?;
-        }
-        rest.is_empty().then_some(found)
-    }
-}
-
-/// The length of a small number without a sign or a leading zero; 0 where there is none, which no number fits.
-fn digits(bytes: &[u8]) -> usize {
-    match bytes {
-        [b'0', ..] => 1,
-        _ => bytes
-            .iter()
-            .take(9)
-            .take_while(|byte| byte.is_ascii_digit())
-            .count(),
-    }
-}
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-const TOPS: u64 = 0x8080_8080_8080_8080;
-
-/// Whether one of eight bytes is a quote, a backslash or a control character; bytes above 127 may say so too.
-#[inline]
-fn special(word: u64) -> bool {
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
-    let quote = zero(word ^ (ONES * u64::from(b'"')));
-    let backslash = zero(word ^ (ONES * u64::from(b'\\')));
-    let control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
-    (quote | backslash | control) != 0
-}
-
-/// The length of a JSON string up to its closing quote, and whether it holds escapes; `None` if it is none.
-#[inline]
-fn string(bytes: &[u8]) -> Option<(usize, bool)> {
-    let mut at = 0;
-    let mut escaped = false;
-    loop {
-        while let Some(word) = bytes.get(at..at + 8).and_then(|word| word.try_into().ok()) {
-            if special(u64::from_le_bytes(word)) {
-                break;
-            }
-            at += 8;
-        }
-        // At most eight plain bytes follow before one of the special ones, or the end.
-        match bytes
-            .get(at..)?
-            .iter()
-            .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
-        {
-            Some(run) => at += run,
-            None => return None,
-        }
-        match bytes.get(at)? {
-            b'"' => return Some((at, escaped)),
-            b'\\' => {
-                escaped = true;
-                at += escape(bytes.get(at + 1..)?)?;
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// The length of an escape, given what follows its backslash.
-#[inline]
-fn escape(bytes: &[u8]) -> Option<usize> {
-    match bytes {
-        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Some(2),
-        [b'u', a, b, c, d, ..] => [a, b, c, d]
-            .iter()
-            .all(|digit| digit.is_ascii_hexdigit())
-            .then_some(6),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::json::Scanner;
-
-    #[test]
-    fn strings_end_where_json_says() {
-        assert_eq!(string(br#"abc","x""#), Some((3, false)));
-        assert_eq!(string(br#"","x""#), Some((0, false)));
-        assert_eq!(
-            string(br#"a long text with \"quotes\" and \u00e9 in it""#),
-            Some((44, true))
-        );
-        assert_eq!(
-            string("größer als früher, viel größer\"".as_bytes()),
-            Some((35, false))
-        );
-        for broken in [
-            &b"abc"[..],
-            b"a\nb\"",
-            b"\\x\"",
-            b"\\u12g4\"",
-            b"\\",
-            b"\\u12",
-            b"",
-        ] {
-            assert_eq!(string(broken), None, "{broken:?}");
-        }
-    }
-
-    #[test]
-    fn every_length_and_place_of_a_special_byte() {
-        for length in 0..40 {
-            for byte in 0..=255u8 {
-                let mut text = vec![b'a'; length];
-                text.push(byte);
-                text.extend(b"aaaaaaaaaaaaaaaaa\"");
-                let quoted = [b"\"", text.as_slice()].concat();
-                let valid = std::str::from_utf8(&quoted).ok().is_some_and(|text| {
-                    let mut scanner = Scanner::new(text, None);
-                    scanner.skip().is_ok()
-                });
-                let found = string(&text)
-                    .filter(|(end, _)| std::str::from_utf8(text.get(..*end).unwrap()).is_ok());
-                assert_eq!(found.is_some(), valid, "{byte} at {length}");
-            }
-        }
-    }
 
     #[test]
     fn a_template_fits_what_differs_in_its_holes_only() {
@@ -366,20 +201,10 @@ mod tests {
             payload.find("\"xyz").unwrap(),
         );
         let mut cache = Cache::new(false);
-        let mut holes = vec![
-            (Hole::Text, raw(text, text + 4)),
-            (Hole::Index, raw(index, index + 2)),
-        ];
-        holes.insert(0, (Hole::Padding, raw(pad, pad + 5)));
-        cache.learn(
-            payload,
-            0,
-            Lesson {
-                what: What::Text,
-                holes,
-                metadata: None,
-            },
-        );
+        let mut lesson = Lesson::new(What::Text, raw(text, text + 4));
+        lesson.holes.push((Hole::Index, raw(index, index + 2)));
+        lesson.padding(Some(raw(pad, pad + 5)));
+        cache.learn(payload, 0, lesson);
         let fits = |cache: &mut Cache, text: &str| {
             cache
                 .find(text.as_bytes())
@@ -401,6 +226,34 @@ mod tests {
             r#"{"a":[{"index":1,"text":"h"i"}],"pad":"x"}"#,
         ] {
             assert_eq!(fits(&mut cache, miss), None, "{miss}");
+        }
+    }
+    #[test]
+    fn parts_with_holes_in_them_are_found_again() {
+        let payload = r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":1,"o":{"m":22}}}"#;
+        let raw = |text: &str, at: usize| {
+            let (start, found) = payload.match_indices(text).nth(at).unwrap();
+            Scanner::new(payload.get(start..start + found.len()).unwrap(), None)
+                .skip()
+                .unwrap()
+        };
+        let mut lesson = Lesson::new(What::Reasoning, raw("\"hi\"", 0));
+        lesson.holes.push((Hole::Same, raw("\"hi\"", 1)));
+        lesson.details = Some(raw(r#"[{"t":"hi"}]"#, 0));
+        lesson.counts(raw(r#"{"n":1,"o":{"m":22}}"#, 0));
+        let mut cache = Cache::new(false);
+        cache.learn(payload, 0, lesson);
+        let other = r#"{"t":"grüße","d":[{"t":"grüße"}],"u":{"n":12345,"o":{"m":0}}}"#;
+        let (_, found) = cache.find(other.as_bytes()).unwrap();
+        assert_eq!(found.text, "grüße");
+        assert_eq!(found.details, Some(r#"[{"t":"grüße"}]"#));
+        assert_eq!(found.usage, Some(r#"{"n":12345,"o":{"m":0}}"#));
+        for miss in [
+            r#"{"t":"hi","d":[{"t":"ho"}],"u":{"n":1,"o":{"m":22}}}"#,
+            r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":,"o":{"m":22}}}"#,
+            r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":1.5,"o":{"m":22}}}"#,
+        ] {
+            assert!(cache.find(miss.as_bytes()).is_none(), "{miss}");
         }
     }
 }

@@ -8,19 +8,19 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::cache::{Hole, Lesson, What};
-use super::content::{self, Piece, concat};
-use super::error::{Complaint, string, text};
+use super::cache::Lesson;
+use super::content::{self, Piece};
+use super::error::{Complaint, text};
+use super::lesson::{self, Tally};
 use super::metadata::Leftovers;
 use super::notes::{Notes, Pointer};
-use super::read::{Call, Choice, Delta, Walk, first_item, present};
-use super::reasoning::{self, Progress, Thought};
+use super::read::{Choice, Delta, Walk, present};
+use super::reasoning::{self, Details, Progress, Thought};
 use super::{Step, Wire, calls, usage};
-use crate::delta::{Fragment, Message};
-use crate::dialect::think::{self, Think, is_white, split_whole};
+use crate::delta::Fragment;
+use crate::dialect::think::{self, Think, is_white};
 use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
-use crate::limits::LimitName;
 use crate::spec::{self, Code};
 
 /// What the finish reasons of the wire mean.
@@ -32,7 +32,7 @@ pub(super) struct Carry<'c, 'a> {
     /// Of the chunk: shared by its choices, the first event of all of them takes it.
     chunk: &'c mut Leftovers<'a>,
     /// Of the choice, its delta and its message; the inner level wins.
-    own: Leftovers<'a>,
+    pub(super) own: Leftovers<'a>,
     text: Option<String>,
 }
 
@@ -63,6 +63,8 @@ pub(super) struct Reading {
     pub(super) new_id: bool,
     /// The chunk calls itself a whole answer.
     pub(super) body: bool,
+    /// Whether anything can be learned from the chunk.
+    pub(super) learns: bool,
 }
 
 /// What a choice came to: an error in it, and what can be learned from the chunk.
@@ -76,21 +78,18 @@ pub(super) struct Taken<'a> {
 #[derive(Debug)]
 pub(super) struct ChoiceState {
     pub(super) index: i32,
-    think: Option<Think>,
+    pub(super) think: Option<Think>,
     details: Progress,
     /// Pieces of audio, which go to the last event.
-    audio: Vec<String>,
-    audio_size: usize,
+    pub(super) audio: Vec<String>,
+    pub(super) audio_size: usize,
     /// Files or annotations came in deltas: a whole message only repeats them.
-    attached: bool,
+    pub(super) attached: bool,
     /// A gateway that repeats reasoning does it in every chunk.
     said_repeated: bool,
     /// There was something to start again from.
-    spoke: bool,
+    pub(super) spoke: bool,
 }
-
-/// What a delta does, and the members that vary; `None` where that cannot be learned.
-type Learned<'a> = Option<(What, Vec<(Hole, Raw<'a>)>)>;
 
 impl ChoiceState {
     pub(super) fn new(index: i32, inline_reasoning: bool) -> ChoiceState {
@@ -141,10 +140,10 @@ impl ChoiceState {
                 notes,
                 at.member("delta"),
                 finish.is_some(),
-                reading.tail,
+                reading,
             )?;
         }
-        if let Some((message, raw)) = message.filter(|_| !reading.tail) {
+        if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && is_filled(*raw)) {
             // Some gateways mirror every delta, or all deltas so far, in a message.
             let absent = !matches!(&choice.delta, Some(Walk::Read(..)))
                 && choice
@@ -211,28 +210,30 @@ impl ChoiceState {
         notes: &mut Notes<'a>,
         at: Pointer<'_>,
         finishes: bool,
-        tail: bool,
+        reading: Reading,
     ) -> Result<Option<Lesson<'a>>, Fault> {
         carry.own.extend(&delta.rest);
-        let metadata = carry.own.text();
-        let mut lessons: Vec<Learned<'a>> = Vec::new();
-        if !tail {
+        let metadata = if reading.learns {
+            carry.own.text()
+        } else {
+            None
+        };
+        let mut tally = Tally::default();
+        if !reading.tail {
             let thought = reasoning::read(delta, notes, at);
             notes.tell(wire)?;
             carry.own.extend(&thought.extra);
-            lessons.extend(self.thought(wire, thought, carry)?);
+            if reading.learns && thought.says_something() {
+                tally.add(lesson::of_thought(&thought, self.said_repeated));
+            }
+            self.thought(wire, thought, carry)?;
         }
-        let calls = match &delta.tool_calls {
-            Some(Walk::Read(entries, _)) => entries.as_slice(),
-            _ => &[],
-        };
         let mut pieces = content::read(delta.content, notes, at.member("content"));
-        if tail {
+        if reading.tail {
             pieces.retain(|piece| matches!(piece, Piece::Said(_)));
         }
-        if !pieces.is_empty() {
-            let plain = delta.content.filter(|raw| raw.kind == Kind::String);
-            lessons.push(plain.map(|raw| (What::Text, vec![(Hole::Text, raw)])));
+        if reading.learns && !pieces.is_empty() {
+            tally.add(lesson::of_text(delta.content));
         }
         let closes = finishes
             || says_something(delta.tool_calls.as_ref())
@@ -242,67 +243,61 @@ impl ChoiceState {
                 self.piece(wire, piece, Some(carry))?;
             }
         }
-        if tail {
+        if reading.tail {
             notes.tell(wire)?;
             return Ok(None);
         }
-        let mut odd = self.attachments(wire, delta, carry, notes, at)?;
+        if self.attachments(wire, delta, carry, notes, at)? {
+            tally.add(None);
+        }
         notes.tell(wire)?;
         let fragments = fragments(wire, delta, notes, at);
         notes.tell(wire)?;
-        if !fragments.is_empty() {
-            self.spoke = true;
-            if let Some(think) = &mut self.think {
-                say(wire, self.index, think.flush(), None)?;
-            }
+        if fragments.is_empty() {
+            return Ok(tally.only().map(|lesson| Lesson { metadata, ..lesson }));
+        }
+        self.spoke = true;
+        if let Some(think) = &mut self.think {
+            say(wire, self.index, think.flush(), None)?;
         }
         for fragment in &fragments {
-            odd |= fragment.legacy;
             wire.assembler.call(wire.out, self.index, fragment)?;
         }
-        match calls {
-            [] => {}
-            [Walk::Read(call, _)] => lessons.push(lesson(call)),
-            _ => odd = true,
+        if reading.learns {
+            tally.add(match &delta.tool_calls {
+                Some(Walk::Read(entries, raw))
+                    if fragments.len() == 1 && raw.kind == Kind::Array =>
+                {
+                    match entries.as_slice() {
+                        [Walk::Read(call, _)] => lesson::of_call(call),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            });
         }
-        let lesson = if lessons.len() == 1 && !odd {
-            lessons.pop().flatten()
-        } else {
-            None
-        };
-        Ok(lesson.map(|(what, holes)| Lesson {
-            what,
-            holes,
-            metadata,
-        }))
+        Ok(tally.only().map(|lesson| Lesson { metadata, ..lesson }))
     }
 
-    /// Says what was thought. Returns what can be learned from it, if it said anything.
+    /// Says what was thought.
     fn thought<'a>(
         &mut self,
         wire: &mut Wire<'_, '_>,
         thought: Thought<'a>,
         carry: &mut Carry<'_, 'a>,
-    ) -> Result<Option<Learned<'a>>, Fault> {
+    ) -> Step {
         let Thought {
             mut text,
-            field,
             mut repeated,
-            extra,
             details,
+            ..
         } = thought;
-        let mut learned = field.map(|raw| Some((What::Reasoning, vec![(Hole::Text, raw)])));
         if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
             if text.is_some() {
                 repeated = true;
             } else {
-                let (new, again) = self.details.next(&details.text.body);
+                let (new, again) = self.details.next(&details.text);
                 repeated |= again;
-                let mut new = Text::plain(new).into_owned();
-                if !again {
-                    (new.lead_low, new.lone) = (details.text.lead_low, details.text.lone);
-                }
-                new.tail_high = details.text.tail_high;
                 text = Some(new);
             }
         }
@@ -315,27 +310,22 @@ impl ChoiceState {
                 .reasoning(wire.out, self.index, "raw", text, carry.text())?;
             carry.given();
         }
-        if let Some(details) = details {
-            let (signature, encrypted) =
-                (details.signature.as_deref(), details.encrypted.as_deref());
-            wire.assembler.reasoning_attributes(
-                wire.out,
-                self.index,
-                signature,
-                encrypted,
-                Some(details.raw.text),
-            )?;
-            learned = Some(None);
+        if let Some(details) = &details {
+            self.attributes(wire, details)?;
         }
         if repeated && !self.said_repeated {
             self.said_repeated = true;
             wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
         }
-        Ok(if repeated || !extra.is_empty() {
-            Some(None)
-        } else {
-            learned
-        })
+        Ok(())
+    }
+
+    /// What a later turn has to hand back.
+    pub(super) fn attributes(&self, wire: &mut Wire<'_, '_>, details: &Details<'_>) -> Step {
+        let (signature, encrypted) = (details.signature.as_deref(), details.encrypted.as_deref());
+        let raw = Some(details.raw.text);
+        wire.assembler
+            .reasoning_attributes(wire.out, self.index, signature, encrypted, raw)
     }
 
     /// AM9: the closing chunk says all of the text again.
@@ -351,7 +341,7 @@ impl ChoiceState {
         Ok(true)
     }
 
-    fn piece(
+    pub(super) fn piece(
         &mut self,
         wire: &mut Wire<'_, '_>,
         piece: Piece<'_>,
@@ -391,201 +381,10 @@ impl ChoiceState {
         }
         Ok(())
     }
-
-    /// Annotations, refusal, images, audio. True where there was any.
-    fn attachments<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        delta: &Delta<'a>,
-        carry: &mut Carry<'_, 'a>,
-        notes: &mut Notes<'a>,
-        at: Pointer<'_>,
-    ) -> Result<bool, Fault> {
-        self.annotations(wire, delta, notes, at)?;
-        let refusal = refusal(delta, notes, at);
-        let any = refusal.is_some()
-            || [delta.annotations, delta.images, delta.audio]
-                .into_iter()
-                .any(|slot| present(slot).is_some());
-        if let Some(text) = refusal {
-            self.piece(wire, Piece::Refused(text), Some(carry))?;
-        }
-        self.images(wire, delta, notes, at)?;
-        self.audio(wire, delta)?;
-        Ok(any)
-    }
-
-    fn annotations<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        delta: &Delta<'a>,
-        notes: &mut Notes<'a>,
-        at: Pointer<'_>,
-    ) -> Step {
-        match present(delta.annotations) {
-            Some(raw) if raw.kind != Kind::Array => notes.shape(raw, at.member("annotations")),
-            Some(raw) if first_item(raw).is_some() => {
-                self.attached = true;
-                wire.assembler.annotations(wire.out, self.index, raw.text)?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn images<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        delta: &Delta<'a>,
-        notes: &mut Notes<'a>,
-        at: Pointer<'_>,
-    ) -> Step {
-        let Some(raw) = present(delta.images) else {
-            return Ok(());
-        };
-        for file in content::images(raw, notes, at.member("images")) {
-            self.piece(wire, Piece::File(file), None)?;
-        }
-        Ok(())
-    }
-
-    /// Audio comes in pieces; all of them go to the choice's last event.
-    fn audio(&mut self, wire: &Wire<'_, '_>, delta: &Delta<'_>) -> Step {
-        let Some(raw) = present(delta.audio) else {
-            return Ok(());
-        };
-        self.audio_size += raw.text.len();
-        let limit = wire.out.config.limits.max_text_bytes;
-        if let Some(limit) = limit.filter(|limit| self.audio_size as u64 > *limit) {
-            return Err(Fault::limit(LimitName::max_text_bytes, limit));
-        }
-        self.audio.push(raw.text.to_owned());
-        Ok(())
-    }
-
-    /// A whole message: reconciled with what was streamed, never appended.
-    fn message<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        message: &Delta<'a>,
-        carry: &mut Carry<'_, 'a>,
-        notes: &mut Notes<'a>,
-        at: Pointer<'_>,
-    ) -> Step {
-        if let Some(think) = &mut self.think {
-            say(wire, self.index, think.flush(), None)?;
-        }
-        let Thought {
-            text: thought,
-            extra,
-            details,
-            ..
-        } = reasoning::read(message, notes, at);
-        carry.own.extend(&extra);
-        let (mut said, mut thoughts, mut refused, mut others) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for piece in content::read(message.content, notes, at.member("content")) {
-            match piece {
-                Piece::Said(text) => said.push(text),
-                Piece::Thought(text) => thoughts.push(text),
-                Piece::Refused(text) => refused.push(text),
-                Piece::File(_) | Piece::Unread(_) => others.push(piece),
-            }
-        }
-        let some = |text: Text<'a>| Some(text).filter(|text| !text.is_empty());
-        let mut whole = Message {
-            content: some(concat(said)),
-            reasoning: thought
-                .or_else(|| {
-                    details
-                        .as_ref()
-                        .and_then(|details| some(details.text.clone()))
-                })
-                .or_else(|| some(concat(thoughts))),
-            refusal: refusal(message, notes, at).or_else(|| some(concat(refused))),
-            fragments: Vec::new(),
-        };
-        if self.think.is_some() {
-            unmix(&mut whole);
-        }
-        whole.fragments = fragments(wire, message, notes, at);
-        notes.tell(wire)?;
-        self.spoke = true;
-        // What belongs to a part is said before it: the message opens and closes its parts.
-        if let Some(details) = details {
-            let (signature, encrypted) =
-                (details.signature.as_deref(), details.encrypted.as_deref());
-            wire.assembler.reasoning_attributes(
-                wire.out,
-                self.index,
-                signature,
-                encrypted,
-                Some(details.raw.text),
-            )?;
-        }
-        let attached = self.attached;
-        if !attached {
-            self.annotations(wire, message, notes, at)?;
-        }
-        wire.assembler.message(wire.out, self.index, whole)?;
-        for piece in others {
-            if !(attached && matches!(piece, Piece::File(_))) {
-                self.piece(wire, piece, None)?;
-            }
-        }
-        if !attached {
-            self.images(wire, message, notes, at)?;
-        }
-        self.audio(wire, message)?;
-        notes.tell(wire)
-    }
-}
-
-/// What can be learned from an entry of `tool_calls`.
-fn lesson<'a>(call: &Call<'a>) -> Learned<'a> {
-    let (function, custom) = match (&call.function, &call.custom) {
-        (Some(Walk::Read(function, _)), None) => (function, false),
-        (None, Some(Walk::Read(function, _))) => (function, true),
-        _ => return None,
-    };
-    let twice = function.id.is_some() || call.name.is_some() || call.arguments.is_some();
-    if twice || !call.rest.is_empty() || !function.rest.is_empty() {
-        return None;
-    }
-    let kind = present(call.kind).map(string);
-    let custom = match kind.as_ref().map(Option::as_deref) {
-        None | Some(Some("" | "function")) => custom,
-        Some(Some("custom")) => true,
-        Some(_) => return None,
-    };
-    let mut holes = Vec::with_capacity(5);
-    holes.push((
-        Hole::Text,
-        function.arguments.filter(|raw| raw.kind == Kind::String)?,
-    ));
-    if let Some(raw) = present(call.index) {
-        // Anything but a plain small number was said to be unusable, or needs more than digits to be read.
-        let digits = raw.kind == Kind::Number
-            && raw.text.len() < 9
-            && raw.text.bytes().all(|byte| byte.is_ascii_digit());
-        holes.push((Hole::Index, digits.then_some(raw)?));
-    }
-    for (hole, slot) in [(Hole::Id, call.id), (Hole::Name, function.name)] {
-        if let Some(raw) = present(slot) {
-            holes.push((hole, (raw.kind == Kind::String).then_some(raw)?));
-        }
-    }
-    Some((
-        What::Call {
-            has_index_key: call.index.is_some(),
-            custom,
-        },
-        holes,
-    ))
 }
 
 /// The calls of a delta or a message, the legacy one behind the others.
-fn fragments<'a>(
+pub(super) fn fragments<'a>(
     wire: &Wire<'_, '_>,
     delta: &Delta<'a>,
     notes: &mut Notes<'a>,
@@ -622,13 +421,17 @@ fn says_something<T>(walk: Option<&Walk<'_, T>>) -> bool {
             Kind::True => true,
             Kind::Number => raw.text.parse::<f64>().is_ok_and(|number| number != 0.0),
             Kind::String => raw.text.len() > 2,
-            Kind::Array | Kind::Object => raw
-                .text
-                .bytes()
-                .skip(1)
-                .any(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b']' | b'}')),
+            Kind::Array | Kind::Object => is_filled(raw),
         }
     })
+}
+
+/// Whether an array or object has anything in it.
+fn is_filled(raw: Raw<'_>) -> bool {
+    raw.text
+        .bytes()
+        .skip(1)
+        .any(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b']' | b'}'))
 }
 
 type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
@@ -668,17 +471,8 @@ fn finish<'a>(
     None
 }
 
-fn refusal<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Text<'a>> {
-    let raw = present(delta.refusal)?;
-    let text = text(raw);
-    if text.is_none() {
-        notes.shape(raw, at.member("refusal"));
-    }
-    text.filter(|text| !text.is_empty())
-}
-
 /// What a splitter of tags has let out.
-fn say(
+pub(super) fn say(
     wire: &mut Wire<'_, '_>,
     index: i32,
     pieces: Vec<think::Piece>,
@@ -705,20 +499,4 @@ fn say(
         }
     }
     Ok(())
-}
-
-/// Tags in the text of a whole message.
-fn unmix(whole: &mut Message<'_>) {
-    let Some(content) = whole.content.take() else {
-        return;
-    };
-    let (thought, said) = split_whole(&content.body);
-    let some = |text: String| Some(Text::plain(&text).into_owned()).filter(|text| !text.is_empty());
-    whole.content = some(said).map(|text| Text {
-        lone: content.lone,
-        ..text
-    });
-    if whole.reasoning.is_none() {
-        whole.reasoning = some(thought);
-    }
 }

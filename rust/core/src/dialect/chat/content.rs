@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::error::{string, text};
+use super::error::text;
 use super::metadata::Leftovers;
 use super::notes::{Notes, Pointer};
 use super::read::{Member, Slot, find, items, members, present};
@@ -63,7 +63,7 @@ pub(crate) fn read<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -
     let mut pieces = Vec::new();
     for (place, item) in items(raw).into_iter().enumerate() {
         if item.kind == Kind::Object {
-            part(item, &mut pieces);
+            part(item, &mut pieces, notes);
         } else {
             notes.unless_null(item, at.item(place));
         }
@@ -76,7 +76,7 @@ pub(crate) fn read<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -
 }
 
 /// By the member that carries it: `type` is what gateways disagree about.
-fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<Piece<'a>>) {
+fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<Piece<'a>>, notes: &mut Notes<'a>) {
     let part = members(raw);
     let member = |name: &str| present(find(&part, name));
     if let Some(thinking) = member("thinking") {
@@ -86,7 +86,7 @@ fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<Piece<'a>>) {
     } else if let Some(text) = member("text").and_then(text) {
         pieces.push(Piece::Said(text));
     } else {
-        pieces.push(image(&part).map_or(Piece::Unread(raw), Piece::File));
+        pieces.push(image(&part, notes).map_or(Piece::Unread(raw), Piece::File));
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn images<'a>(raw: Raw<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -
     }
     let mut files = Vec::new();
     for (place, item) in items(raw).into_iter().enumerate() {
-        match image(&members(item)) {
+        match image(&members(item), notes) {
             Some(file) => files.push(file),
             None => notes.unless_null(item, at.item(place)),
         }
@@ -117,15 +117,17 @@ pub(crate) fn images<'a>(raw: Raw<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -
     files
 }
 
-fn image<'a>(entry: &[Member<'a>]) -> Option<File<'a>> {
+fn image<'a>(entry: &[Member<'a>], notes: &mut Notes<'a>) -> Option<File<'a>> {
     let holder = present(find(entry, "image_url"))?;
     let url = match holder.kind {
-        Kind::Object => find(&members(holder), "url").and_then(string)?,
-        _ => string(holder)?,
+        Kind::Object => find(&members(holder), "url").and_then(text)?,
+        _ => text(holder)?,
     };
+    let (url, lone) = url.into_whole();
     if url.is_empty() {
         return None;
     }
+    notes.lone |= lone;
     let modelled = |member: &&Member<'_>| {
         !matches!(member.key.name().as_ref(), "type" | "image_url" | "index")
     };
@@ -152,7 +154,10 @@ pub(crate) fn concat<'a>(mut texts: Vec<Text<'a>>) -> Text<'a> {
         body.push_str(&text);
         lone |= alone;
     }
-    body.extend(half.finish());
+    if let Some(left) = half.finish() {
+        body.push(left);
+        lone = true;
+    }
     Text {
         body: body.into(),
         lead_low,

@@ -18,7 +18,7 @@ const FEW: usize = 16;
 pub(crate) struct Leftovers<'a> {
     members: Vec<Member<'a>>,
     /// Where each key stands, once there are too many to look through.
-    places: HashMap<String, usize>,
+    places: Option<HashMap<String, usize>>,
 }
 
 impl<'a> Leftovers<'a> {
@@ -32,9 +32,8 @@ impl<'a> Leftovers<'a> {
         match place.and_then(|at| self.members.get_mut(at)) {
             Some(known) => known.raw = member.raw,
             None => {
-                if !self.places.is_empty() {
-                    self.places
-                        .insert(member.key.name().into_owned(), self.members.len());
+                if let Some(places) = &mut self.places {
+                    places.insert(member.key.name().into_owned(), self.members.len());
                 }
                 self.members.push(member);
             }
@@ -49,31 +48,32 @@ impl<'a> Leftovers<'a> {
                 .iter()
                 .position(|known| known.key.name() == name);
         }
-        if self.places.is_empty() {
-            let names = self
-                .members
-                .iter()
-                .map(|known| known.key.name().into_owned());
-            self.places = names.zip(0..).collect();
-        }
-        self.places.get(name.as_ref()).copied()
+        let known = &self.members;
+        let places = self.places.get_or_insert_with(|| {
+            let names = known.iter().map(|known| known.key.name().into_owned());
+            names.zip(0..).collect()
+        });
+        places.get(name.as_ref()).copied()
     }
 
     /// The members of an inner level.
     pub(crate) fn extend(&mut self, members: &[Member<'a>]) {
-        if members.is_empty() {
+        if members.iter().all(|member| member.raw.kind == Kind::Null) {
             return;
         }
+        // Of a key that stands twice in one level a null may be the last.
         let mut level = Leftovers::default();
         for member in members {
             level.add(*member);
         }
-        for member in level
-            .members
-            .iter()
-            .filter(|member| member.raw.kind != Kind::Null)
-        {
-            self.add(*member);
+        level.members.retain(|member| member.raw.kind != Kind::Null);
+        level.places = None;
+        if self.members.is_empty() {
+            *self = level;
+            return;
+        }
+        for member in level.members {
+            self.add(member);
         }
     }
 
@@ -115,6 +115,16 @@ pub(crate) struct LastSeen {
 impl LastSeen {
     /// The members that are new or say something else than before.
     pub(crate) fn fresh<'a>(&mut self, members: &[Member<'a>]) -> Leftovers<'a> {
+        let unchanged = |member: &Member<'_>| {
+            member.raw.kind == Kind::Null
+                || self
+                    .members
+                    .iter()
+                    .any(|(known, last)| member.key.is(known) && last == member.raw.text)
+        };
+        if members.iter().all(unchanged) {
+            return Leftovers::default();
+        }
         let mut level = Leftovers::default();
         level.extend(members);
         let mut out = Leftovers::default();

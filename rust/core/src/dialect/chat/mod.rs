@@ -5,15 +5,19 @@
 //! and errors. Payloads that differ from an earlier one only in their text skip the reading (`cache`).
 //! Knows no other dialect, no framing and no identity of calls.
 
+mod attach;
 mod cache;
 mod calls;
 mod choice;
 mod content;
 mod error;
+mod lesson;
+mod message;
 mod metadata;
 mod notes;
 pub(crate) mod read;
 mod reasoning;
+mod template;
 mod usage;
 
 use std::borrow::Cow;
@@ -131,9 +135,28 @@ impl Chat {
                 }
             }
             What::Text => wire.assembler.text(wire.out, choice, text, metadata)?,
-            What::Reasoning => wire
-                .assembler
-                .reasoning(wire.out, choice, "raw", text, metadata)?,
+            What::Reasoning => {
+                wire.assembler
+                    .reasoning(wire.out, choice, "raw", text, metadata)?;
+                if found.details.is_some() {
+                    wire.assembler.reasoning_attributes(
+                        wire.out,
+                        choice,
+                        None,
+                        None,
+                        found.details,
+                    )?;
+                }
+            }
+        }
+        if let Some(text) = found.usage {
+            wire.assembler.usage(
+                wire.out,
+                usage::read(Raw {
+                    text,
+                    kind: Kind::Object,
+                }),
+            )?;
         }
         Ok(true)
     }
@@ -259,10 +282,18 @@ impl Chat {
             self.cache.clear();
         }
         let groq = find(&chunk.rest, "x_groq").filter(|raw| raw.kind == Kind::Object);
-        let silent =
-            present(chunk.error).is_none() && present(chunk.usage).is_none() && groq.is_none();
-        let mut plain =
-            self.started && fresh.is_empty() && silent && !payload.tail && payload.event.is_none();
+        let usage = present(chunk.usage);
+        // Whether a later chunk of the same bytes does nothing but what its choice does.
+        let plain = self.started
+            && fresh.is_empty()
+            && present(chunk.error).is_none()
+            && usage.is_none_or(|raw| raw.kind == Kind::Object)
+            && groq.is_none()
+            && !chunk.wide_integer
+            && chunk.duplicates.is_empty()
+            && !payload.tail
+            && payload.event.is_none()
+            && matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.len() == 1);
         if !self.started {
             self.started = true;
             start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
@@ -272,11 +303,11 @@ impl Chat {
             tail: payload.tail,
             new_id: !payload.tail && self.id_changed(wire, chunk),
             body: is_string(chunk.object, "chat.completion"),
+            learns: plain && self.cache.wants(),
         };
         let mut complaint = None;
         match &chunk.choices {
             Some(Walk::Read(choices, _)) => {
-                plain &= choices.len() == 1;
                 for (place, choice) in choices.iter().enumerate() {
                     let at = Pointer::ROOT.member("choices");
                     let at = at.item(place);
@@ -288,10 +319,11 @@ impl Chat {
                     let index = state.index;
                     let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
                     complaint = complaint.or(taken.complaint);
-                    if let Some(mut lesson) =
-                        taken.lesson.filter(|_| plain && wire.out.said() == before)
-                    {
+                    if let Some(mut lesson) = taken.lesson.filter(|_| wire.out.said() == before) {
                         lesson.padding(chunk.obfuscation);
+                        if let Some(usage) = usage {
+                            lesson.counts(usage);
+                        }
                         self.cache.learn(payload.text, index, lesson);
                     }
                 }

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::content::concat;
-use super::error::{is_string, string, text};
+use super::error::{is_string, text};
 use super::notes::{Notes, Pointer};
 use super::read::{Delta, Member, REASONING_FIELDS, find, items, members, present};
 use crate::json::{Key, Kind, Raw, Text};
@@ -21,6 +21,8 @@ pub(crate) struct Thought<'a> {
     pub(crate) field: Option<Raw<'a>>,
     /// A text came twice, and was used once.
     pub(crate) repeated: bool,
+    /// Where else it stands.
+    pub(crate) again: Vec<Raw<'a>>,
     /// A second field with another text.
     pub(crate) extra: Vec<Member<'a>>,
     pub(crate) details: Option<Details<'a>>,
@@ -33,6 +35,14 @@ pub(crate) struct Details<'a> {
     pub(crate) signature: Option<Cow<'a, str>>,
     pub(crate) encrypted: Option<Cow<'a, str>>,
     pub(crate) raw: Raw<'a>,
+    /// Where the text stands.
+    pub(crate) texts: Vec<Raw<'a>>,
+}
+
+impl Thought<'_> {
+    pub(crate) fn says_something(&self) -> bool {
+        self.text.is_some() || self.details.is_some()
+    }
 }
 
 pub(crate) fn read<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Thought<'a> {
@@ -45,6 +55,7 @@ pub(crate) fn read<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>
             Some(text) if out.text.is_some() => {
                 if out.text.as_ref() == Some(&text) {
                     out.repeated = true;
+                    out.again.push(raw);
                 } else {
                     out.extra.push(Member {
                         key: Key {
@@ -63,14 +74,14 @@ pub(crate) fn read<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>
     }
     if let Some(raw) = present(delta.reasoning_details) {
         match raw.kind {
-            Kind::Array => out.details = details(raw),
+            Kind::Array => out.details = details(raw, notes),
             _ => notes.shape(raw, at.member("reasoning_details")),
         }
     }
     out
 }
 
-fn details<'a>(raw: Raw<'a>) -> Option<Details<'a>> {
+fn details<'a>(raw: Raw<'a>, notes: &mut Notes<'a>) -> Option<Details<'a>> {
     let entries = items(raw);
     if entries.is_empty() {
         return None;
@@ -81,26 +92,27 @@ fn details<'a>(raw: Raw<'a>) -> Option<Details<'a>> {
         signature: None,
         encrypted: None,
         raw,
+        texts: Vec::new(),
     };
     for entry in entries {
         let entry = members(entry);
         let member = |name: &str| present(find(&entry, name));
-        texts.extend(
-            ["text", "summary"]
-                .into_iter()
-                .filter_map(|name| text(member(name)?)),
-        );
-        let word = |name: &str| {
-            member(name)
-                .and_then(string)
-                .filter(|word| !word.is_empty())
+        for raw in ["text", "summary"].into_iter().filter_map(member) {
+            if let Some(text) = text(raw).filter(|text| !text.is_empty()) {
+                texts.push(text);
+                out.texts.push(raw);
+            }
+        }
+        let mut word = |name: &str| {
+            let (word, lone) = member(name).and_then(text)?.into_whole();
+            notes.lone |= lone;
+            Some(word).filter(|word| !word.is_empty())
         };
         out.signature = word("signature").or(out.signature);
         if is_string(find(&entry, "type"), "reasoning.encrypted") {
             out.encrypted = word("data").or(out.encrypted);
         }
     }
-    texts.retain(|text| !text.is_empty());
     out.text = concat(texts);
     Some(out)
 }
@@ -113,18 +125,27 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// What the text adds; true where it repeated what was there.
-    pub(crate) fn next<'t>(&mut self, text: &'t str) -> (&'t str, bool) {
+    pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
+        // Half a character counts as one that stands for nothing else.
+        let (whole, _) = text.clone().into_whole();
         let long = self.seen.chars().nth(PREFIX_CHARS - 1).is_some();
-        match text.strip_prefix(self.seen.as_str()) {
-            Some(new) if long => {
-                self.seen.push_str(new);
-                (new, true)
-            }
-            _ => {
-                self.seen.push_str(text);
-                (text, false)
-            }
-        }
+        let Some(new) = whole.strip_prefix(self.seen.as_str()).filter(|_| long) else {
+            self.seen.push_str(&whole);
+            return (text.clone(), false);
+        };
+        self.seen.push_str(new);
+        let tail_high = text.tail_high.filter(|_| !new.is_empty());
+        let body = match new.strip_suffix(char::REPLACEMENT_CHARACTER) {
+            Some(body) if tail_high.is_some() => body,
+            _ => new,
+        };
+        (
+            Text {
+                tail_high,
+                ..Text::plain(body).into_owned()
+            },
+            true,
+        )
     }
 }
 
@@ -134,12 +155,22 @@ mod tests {
 
     #[test]
     fn cumulative_and_incremental_details() {
+        let step = |progress: &mut Progress, text: &str| {
+            let (new, again) = progress.next(&Text::plain(text));
+            (new.body.into_owned(), again)
+        };
         let mut progress = Progress::default();
-        assert_eq!(progress.next("The user"), ("The user", false));
-        assert_eq!(progress.next("The user asks"), (" asks", true));
-        assert_eq!(progress.next(" why"), (" why", false));
+        assert_eq!(
+            step(&mut progress, "The user"),
+            ("The user".to_owned(), false)
+        );
+        assert_eq!(
+            step(&mut progress, "The user asks"),
+            (" asks".to_owned(), true)
+        );
+        assert_eq!(step(&mut progress, " why"), (" why".to_owned(), false));
         let mut progress = Progress::default();
-        assert_eq!(progress.next("a"), ("a", false));
-        assert_eq!(progress.next("and"), ("and", false));
+        assert_eq!(step(&mut progress, "a"), ("a".to_owned(), false));
+        assert_eq!(step(&mut progress, "and"), ("and".to_owned(), false));
     }
 }

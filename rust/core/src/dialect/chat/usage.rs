@@ -58,7 +58,7 @@ pub(crate) fn take<'a>(
 }
 
 /// The counts of a usage object.
-fn read(raw: Raw<'_>) -> Usage<'_> {
+pub(crate) fn read(raw: Raw<'_>) -> Usage<'_> {
     let object = members(raw);
     let [input, output, total, cached, written, reasoning] = &*PATHS;
     Usage {

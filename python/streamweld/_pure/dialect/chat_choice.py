@@ -1,6 +1,7 @@
 """One choice of a chat stream: what a delta, a full message and a finish reason say, in the order in which it counts.
 
-Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along.
+Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along. Of a
+chunk that has no such event (calls carry only their own) it goes to the choice's last one.
 """
 
 from __future__ import annotations

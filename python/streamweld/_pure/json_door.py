@@ -348,6 +348,13 @@ def replace_lone_surrogates(text: str) -> str:
     return _SURROGATE.sub("\ufffd", joined)
 
 
+def between_halves(text: str) -> str:
+    """The text without a low surrogate at its start and a high one at its end, which other texts may complete."""
+    start = 1 if "\udc00" <= text[:1] <= "\udfff" else 0
+    end = len(text) - 1 if "\ud800" <= text[-1:] <= "\udbff" else len(text)
+    return text[start:end]
+
+
 def _join(pair: re.Match[str]) -> str:
     return chr(0x10000 + (ord(pair[0][0]) - 0xD800 << 10) + ord(pair[0][1]) - 0xDC00)
 

@@ -337,7 +337,7 @@ class Parser:
         if text == MARKER or text[:1] == b":":
             return
         if _is_note(text, self._max_depth):
-            self._assembler.unknown(None if event == "message" else event, text)
+            self._assembler.unknown(None if event == "message" else event, text.decode("utf-8", "replace").encode())
         elif not self._said_after_done:
             self._said_after_done = True
             self._out.diagnose("data_after_done")

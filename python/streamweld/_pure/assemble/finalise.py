@@ -235,14 +235,19 @@ def _dedupe(choice: Choice) -> None:
 
 def _identify(choice: Choice, call: Call) -> str:
     shared = choice.shared
-    wire = call.last_id if shared.settings.switches.unstable_id == "last" else call.id
-    if wire is None:
-        wire = call.id
+    wire = _wire_id(choice, call)
     given = shared.fresh_id(announce.minted_id(choice, call) if wire is None else wire, minted=wire is None)
     shared.ids_given.add(given)
     if given != wire:
         shared.out.diagnose("id_minted", call.part, given)
     return given
+
+
+def _wire_id(choice: Choice, call: Call) -> str | None:
+    """AM12: which of the ids on the wire is the call's own. One that a repair gave it was never the last one."""
+    if choice.shared.settings.switches.unstable_id == "last" and call.last_id is not None:
+        return call.last_id
+    return call.id
 
 
 def _judge(choice: Choice, call: Call, given: str, *, ended: bool, cut: bool) -> Verdict:
@@ -265,7 +270,7 @@ def _judge(choice: Choice, call: Call, given: str, *, ended: bool, cut: bool) ->
     if text.overflow:
         raw = (text.data + text.overflow).decode("utf-8", "replace")
     known = [call.id, *call.aliases] if call.id is not None else list(call.aliases)
-    wire = call.last_id if choice.shared.settings.switches.unstable_id == "last" else call.id
+    wire = _wire_id(choice, call)
     aliases = tuple([alias for alias in known if alias not in (given, wire)])
     return Verdict(given, text.text(), state, reason, raw, aliases)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.chat_kinds import is_array, is_object
+from streamweld._pure.json_door import between_halves, replace_lone_surrogates
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
 # From here on a text that begins with all of the text so far is that text again; "a" before "and" is real.
 _CUMULATIVE_FROM = 4
+
+
+_HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
 
 
 class _SoFar:
@@ -81,11 +85,20 @@ class ReasoningReader:
             if text:
                 repeated = True
             else:
-                again = self._so_far.repeated_by(details.text)
-                text = details.text[self._so_far.length :] if again else details.text
-                self._so_far.add(text)
+                text, again = self._new_in(details.text)
                 repeated |= again
         return Thought(text, details, repeated)
+
+    def _new_in(self, text: str) -> tuple[str, bool]:
+        """What the text adds, and whether it began with all there was; half a character at an end is no part of it."""
+        inner = between_halves(text)
+        whole = replace_lone_surrogates(inner)
+        again = self._so_far.repeated_by(whole)
+        new = whole[self._so_far.length :] if again else whole
+        self._so_far.add(new)
+        if not again:
+            return text, False
+        return (new + text[-1] if text.endswith(_HIGH) else new), True
 
 
 def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> Thought:

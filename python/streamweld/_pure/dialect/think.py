@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from streamweld._pure.json_door import replace_lone_surrogates
+from streamweld._pure.json_door import between_halves, replace_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ class ThinkSplitter:
 
     def field(self, text: str) -> None:
         """Reasoning text that arrived in a field of its own; a block that repeats it is dropped."""
-        self._twin.expect(replace_lone_surrogates(_between_halves(text)))
+        self._twin.expect(replace_lone_surrogates(between_halves(text)))
 
     def feed(self, text: str, carry: Carrier) -> None:
         """Split one piece of content."""
@@ -144,13 +144,6 @@ def split_whole(text: str) -> tuple[str, str]:
         reasoning.append(block)
 
 
-def _between_halves(text: str) -> str:
-    """The text without a low surrogate at its start and a high one at its end, which other texts may complete."""
-    start = 1 if "\udc00" <= text[:1] <= "\udfff" else 0
-    end = len(text) - 1 if "\ud800" <= text[-1:] <= "\udbff" else len(text)
-    return text[start:end]
-
-
 class _Twin:
     """Compares the text of a block with the reasoning that came in a field, white space at both ends aside.
 
@@ -175,7 +168,7 @@ class _Twin:
         if self._parted:
             return text
         # Half a character at an end waits for the other half; it repeats nothing.
-        if _between_halves(text) == text and self._repeats(replace_lone_surrogates(text)):
+        if between_halves(text) == text and self._repeats(replace_lone_surrogates(text)):
             self._held.append(text)
             return ""
         self._parted = True

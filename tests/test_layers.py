@@ -70,7 +70,8 @@ RUST_CORE_LAYERS = (
 )
 RUST_BINDINGS_LAYERS = (
     "events errors",
-    "config input sink",
+    "config input delta",
+    "sink",
     "parser sse",
     "lib",
 )

@@ -31,6 +31,16 @@ pub struct Fragment<'a> {
     pub metadata: Option<Cow<'a, str>>,
 }
 
+/// The next piece of a call, where nothing is said of it but plain text and who it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    pub index: u32,
+    pub id: Option<&'a str>,
+    pub name: Option<&'a str>,
+    /// Not escaped, no half of a character at its ends.
+    pub text: &'a str,
+}
+
 /// A whole message at the end of a stream, or the only thing in it.
 #[derive(Clone, Debug, Default)]
 pub struct Message<'a> {

@@ -139,7 +139,7 @@ impl Parser {
                 .extend(taken.iter().take(HEAD - stage.head.len()));
         }
         let mut out = Out::new(config, ledger, sink);
-        let mut result = framer.feed(taken, &mut |item| stage.item(&mut out, item));
+        let mut result = framer.feed(taken, &mut |item: Item<'_>| stage.item(&mut out, item));
         if let Some(limit) = limit.filter(|_| result.is_ok() && taken.len() < input.len()) {
             result =
                 Err(Fault::limit(LimitName::max_stream_bytes, limit).at(limit, framer.ordinal()));

@@ -16,7 +16,7 @@ use field::{
 };
 
 pub use field::decode_utf8;
-pub use item::{Frame, Item, Pending, Stray};
+pub use item::{Frame, Item, Pending, Receiver, Stray};
 
 const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
@@ -152,10 +152,7 @@ impl Framer {
     }
 
     /// Takes the next bytes and hands out every payload that they complete. After a fault the framer is spent.
-    pub fn feed<F>(&mut self, input: &[u8], on: &mut F) -> Result<(), Fault>
-    where
-        F: FnMut(Item<'_>) -> Result<(), Fault>,
-    {
+    pub fn feed<R: Receiver>(&mut self, input: &[u8], on: &mut R) -> Result<(), Fault> {
         let base = self.offset;
         self.offset += input.len() as u64;
         self.keep_tail(input);
@@ -179,10 +176,19 @@ impl Framer {
                 self.dispatch(&mut held, on)?;
                 continue;
             }
+            let at = base + (input.len() - rest.len()) as u64;
+            if self.is_clear() {
+                // What fits into the cap with its line ends does so without them.
+                let room = rest.get(..self.max_event).unwrap_or(rest);
+                let taken = on.whole(room, at, self.ordinal)?;
+                if let Some(tail) = rest.get(taken..).filter(|_| taken > 0) {
+                    (rest, self.ordinal) = (tail, self.ordinal + 1);
+                    continue;
+                }
+            }
             let Some((line, tail)) = split_line(rest) else {
                 break;
             };
-            let at = base + (input.len() - rest.len()) as u64;
             rest = self.past_line_end(tail);
             self.whole_line(line, at, &mut held, on)?;
         }
@@ -279,16 +285,13 @@ impl Framer {
     }
 
     #[inline]
-    fn whole_line<'i, F>(
+    fn whole_line<'i, R: Receiver>(
         &mut self,
         line: &'i [u8],
         at: u64,
         held: &mut Held<'i>,
-        on: &mut F,
-    ) -> Result<(), Fault>
-    where
-        F: FnMut(Item<'_>) -> Result<(), Fault>,
-    {
+        on: &mut R,
+    ) -> Result<(), Fault> {
         match value_of(line, b"data") {
             Some(value) => self.data_line(value, at, held),
             None => self.other_line(line, at, held, on),
@@ -296,16 +299,13 @@ impl Framer {
     }
 
     /// A whole line that is no data line.
-    fn other_line<'i, F>(
+    fn other_line<'i, R: Receiver>(
         &mut self,
         line: &'i [u8],
         at: u64,
         held: &mut Held<'i>,
-        on: &mut F,
-    ) -> Result<(), Fault>
-    where
-        F: FnMut(Item<'_>) -> Result<(), Fault>,
-    {
+        on: &mut R,
+    ) -> Result<(), Fault> {
         if let Some(value) = value_of(line, b"event") {
             self.open_block(at);
             self.check_field(value.len())?;
@@ -346,10 +346,7 @@ impl Framer {
 
     /// A blank line: the event so far goes out, if there is one.
     #[inline]
-    fn dispatch<F>(&mut self, held: &mut Held<'_>, on: &mut F) -> Result<(), Fault>
-    where
-        F: FnMut(Item<'_>) -> Result<(), Fault>,
-    {
+    fn dispatch<R: Receiver>(&mut self, held: &mut Held<'_>, on: &mut R) -> Result<(), Fault> {
         let strayed = std::mem::take(&mut self.strayed);
         if self.block_offset.is_none() {
             return Ok(());
@@ -370,7 +367,7 @@ impl Framer {
                 ordinal: self.ordinal,
             };
             self.ordinal += 1;
-            result = on(Item::Frame(frame));
+            result = on.item(Item::Frame(frame));
         }
         if self.has_stray && result.is_ok() {
             let stray = Stray {
@@ -379,7 +376,7 @@ impl Framer {
                 ordinal: self.ordinal,
             };
             self.ordinal += 1;
-            result = on(Item::Stray(stray));
+            result = on.item(Item::Stray(stray));
         }
         *held = Held::default();
         self.reset_block();
@@ -400,15 +397,10 @@ impl Framer {
         }
     }
 
-    /// The input ends: what was held as a slice of it is copied.
-    fn keep(&mut self, held: Held<'_>) {
-        if let Some(data) = held.data {
-            self.data.extend_from_slice(data);
-        }
-        if let Some(event) = held.event {
-            self.event.clear();
-            self.event.extend_from_slice(event);
-        }
+    /// Nothing of an event is there.
+    #[inline]
+    fn is_clear(&self) -> bool {
+        self.block_offset.is_none() && !self.has_id && !self.has_stray && !self.strayed
     }
 
     #[inline]

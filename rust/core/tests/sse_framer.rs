@@ -300,9 +300,9 @@ fn caps_to_the_byte() {
 fn the_end_inside_of_a_character() {
     let mid = |body: &[u8]| {
         let mut framer = Framer::new(&Limits::default(), false);
-        framer.feed(b"data: ", &mut |_| Ok(())).unwrap();
+        framer.feed(b"data: ", &mut |_: Item<'_>| Ok(())).unwrap();
         for byte in body {
-            framer.feed(&[*byte], &mut |_| Ok(())).unwrap();
+            framer.feed(&[*byte], &mut |_: Item<'_>| Ok(())).unwrap();
         }
         framer.finish().mid_utf8
     };
@@ -334,7 +334,7 @@ fn the_end_inside_of_a_character() {
 fn a_fault_of_the_caller_ends_the_read() {
     let mut framer = Framer::new(&Limits::default(), false);
     let mut count = 0;
-    let result = framer.feed(b"data: a\n\ndata: b\n\n", &mut |_| {
+    let result = framer.feed(b"data: a\n\ndata: b\n\n", &mut |_: Item<'_>| {
         count += 1;
         Err(Fault::chunk(7))
     });

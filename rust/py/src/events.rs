@@ -1,7 +1,7 @@
 //! The event classes, as `_spec/events.json` has them: names, fields, order, defaults.
 //!
 //! Frozen, plain slots, built once an event on the hot path; everything that is not hot (repr, ==, hash, pickle,
-//! `to_dict`) goes over the list of fields. Knows nothing of streams.
+//! `to_dict`) goes over the list of fields. The three that are hot are in `delta`. Knows nothing of streams.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,7 +12,7 @@ type Str = Py<PyString>;
 type OptStr = Option<Py<PyString>>;
 type Tuple = Py<PyTuple>;
 type Object = Option<Py<PyAny>>;
-type Fields<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
+pub(crate) type Fields<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
 
 /// One class: its fields, its constructor's signature (`as` what `inspect` shall show), and what only it has.
 macro_rules! event {
@@ -58,9 +58,7 @@ macro_rules! event {
             fn __hash__(&self, py: Python<'_>) -> PyResult<isize> { hash(py, self.fields(py)?) }
 
             fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-                let py = slf.py();
-                let values = slf.get().fields(py)?.into_iter().map(|(_, value)| value);
-                PyTuple::new(py, [slf.get_type().into_any(), PyTuple::new(py, values.collect::<Vec<_>>())?.into_any()])
+                reduce(slf.as_any(), slf.get().fields(slf.py())?)
             }
 
             /// The event as data that `json.dumps` takes: `type` first, then every field in order of construction.
@@ -88,13 +86,6 @@ event!(
 );
 
 event!(
-    /// A piece of text, as one wire frame brought it.
-    TextDelta = "text_delta",
-    (part: u32, text: Str, choice: i32, provider_metadata: Object),
-    (part, text, choice=0, provider_metadata=None)
-);
-
-event!(
     /// The whole text of a part, with its annotations (citations) as the gateway sent them.
     TextDone = "text_done",
     (part: u32, text: Str, annotations: Tuple, choice: i32, provider_metadata: Object),
@@ -106,13 +97,6 @@ event!(
     ReasoningStarted = "reasoning_started",
     (part: u32, kind: Str, item_id: OptStr, choice: i32, provider_metadata: Object),
     (part, kind, item_id=None, choice=0, provider_metadata=None)
-);
-
-event!(
-    /// A piece of reasoning, as one wire frame brought it.
-    ReasoningDelta = "reasoning_delta",
-    (part: u32, text: Str, choice: i32, provider_metadata: Object),
-    (part, text, choice=0, provider_metadata=None)
 );
 
 event!(
@@ -148,13 +132,6 @@ event!(
     ToolCallStarted = "tool_call_started",
     (part: u32, call_id: OptStr, item_id: OptStr, name: Str, choice: i32, provider_metadata: Object),
     (part, call_id=None, item_id=None, name=empty(), choice=0, provider_metadata=None) as "(part, call_id=None, item_id=None, name='', choice=0, provider_metadata=None)"
-);
-
-event!(
-    /// A piece of a call's arguments. Those since the last `ToolCallReset` of the part add up to the call's text.
-    ToolCallDelta = "tool_call_delta",
-    (part: u32, arguments: Str, choice: i32, provider_metadata: Object),
-    (part, arguments, choice=0, provider_metadata=None)
 );
 
 event!(
@@ -266,7 +243,7 @@ fn no_items() -> Tuple {
     Python::attach(|py| PyTuple::empty(py).unbind())
 }
 
-fn repr(name: &str, fields: &Fields<'_>) -> PyResult<String> {
+pub(crate) fn repr(name: &str, fields: &Fields<'_>) -> PyResult<String> {
     let mut out = String::from(name);
     for (i, (field, value)) in fields.iter().enumerate() {
         out.push_str(if i == 0 { "(" } else { ", " });
@@ -278,7 +255,7 @@ fn repr(name: &str, fields: &Fields<'_>) -> PyResult<String> {
     Ok(out)
 }
 
-fn equal(left: &Fields<'_>, right: &Fields<'_>) -> PyResult<bool> {
+pub(crate) fn equal(left: &Fields<'_>, right: &Fields<'_>) -> PyResult<bool> {
     for ((_, left), (_, right)) in left.iter().zip(right) {
         if !left.eq(right)? {
             return Ok(false);
@@ -287,7 +264,7 @@ fn equal(left: &Fields<'_>, right: &Fields<'_>) -> PyResult<bool> {
     Ok(true)
 }
 
-fn answer(py: Python<'_>, op: CompareOp, same: bool) -> PyResult<Py<PyAny>> {
+pub(crate) fn answer(py: Python<'_>, op: CompareOp, same: bool) -> PyResult<Py<PyAny>> {
     match op {
         CompareOp::Eq => same.into_py_any(py),
         CompareOp::Ne => (!same).into_py_any(py),
@@ -295,12 +272,27 @@ fn answer(py: Python<'_>, op: CompareOp, same: bool) -> PyResult<Py<PyAny>> {
     }
 }
 
-fn hash(py: Python<'_>, fields: Fields<'_>) -> PyResult<isize> {
+/// What `pickle` builds the event from.
+pub(crate) fn reduce<'py>(
+    slf: &Bound<'py, PyAny>,
+    fields: Fields<'py>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = slf.py();
+    let values = fields.into_iter().map(|(_, value)| value);
+    let values = PyTuple::new(py, values.collect::<Vec<_>>())?;
+    PyTuple::new(py, [slf.get_type().into_any(), values.into_any()])
+}
+
+pub(crate) fn hash(py: Python<'_>, fields: Fields<'_>) -> PyResult<isize> {
     let values: Vec<_> = fields.into_iter().map(|(_, value)| value).collect();
     PyTuple::new(py, values)?.hash()
 }
 
-fn to_dict<'py>(py: Python<'py>, name: &str, fields: Fields<'py>) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn to_dict<'py>(
+    py: Python<'py>,
+    name: &str,
+    fields: Fields<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item(intern!(py, "type"), name)?;
     for (field, value) in fields {

@@ -3,6 +3,8 @@
 //! No rule of any stream lives here. Of the package it may import `errors`, `_arguments` and `_json`, at the first use.
 
 mod config;
+#[allow(unsafe_code)]
+mod delta;
 mod errors;
 mod events;
 mod input;
@@ -12,12 +14,15 @@ mod sse;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
+    use pyo3::prelude::*;
+
+    use crate::delta::Types;
+
     #[pymodule_export]
     use crate::events::{
-        Diagnostic, File, Finished, ReasoningDelta, ReasoningDone, ReasoningStarted, RefusalDelta,
-        RefusalDone, RefusalStarted, ResponseStarted, Source, TextDelta, TextDone, TextStarted,
-        ToolCall, ToolCallDelta, ToolCallReset, ToolCallRetracted, ToolCallStarted, ToolResult,
-        Unknown, UpstreamErrorEvent, Usage,
+        Diagnostic, File, Finished, ReasoningDone, ReasoningStarted, RefusalDelta, RefusalDone,
+        RefusalStarted, ResponseStarted, Source, TextDone, TextStarted, ToolCall, ToolCallReset,
+        ToolCallRetracted, ToolCallStarted, ToolResult, Unknown, UpstreamErrorEvent, Usage,
     };
 
     #[pymodule_export]
@@ -25,6 +30,14 @@ mod _native {
 
     #[pymodule_export]
     use crate::sse::Framer;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        for (name, class) in Types::get(module.py())?.all() {
+            module.add(name, class)?;
+        }
+        Ok(())
+    }
 
     /// What was built, for bug reports and `streamweld bench`.
     #[pymodule_export]

@@ -14,6 +14,9 @@ use streamweld_core::{Dialect, Parser as Core};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
+/// Fewer bytes than most events have on the wire, so that a list need not grow while it is filled.
+const USUAL_EVENT: usize = 128;
+
 /// Reads one stream. `dialect` is `auto` or the name of one; `config` is what `options.to_config` returns.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
@@ -42,7 +45,8 @@ impl Parser {
         let py = data.py();
         let data = input::bytes(data)?;
         let mut core = self.open(py)?;
-        collect(py, |sink| core.feed(data.as_bytes(), sink))
+        let room = data.as_bytes().len() / USUAL_EVENT;
+        collect(py, room, |sink| core.feed(data.as_bytes(), sink))
     }
 
     /// `feed` for those who want the result only: no events are built.
@@ -58,7 +62,7 @@ impl Parser {
     /// The body has ended: the last events; `[]` the second time, and after an exception.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut core = self.lock(py)?;
-        collect(py, |sink| core.close(sink))
+        collect(py, 0, |sink| core.close(sink))
     }
 
     /// `close` without building events.
@@ -71,7 +75,7 @@ impl Parser {
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let core = self.lock(py)?;
-        let mut sink = Collector::new(py);
+        let mut sink = Collector::new(py, 0)?;
         errors::guarded(py, || core.snapshot(&mut sink))?;
         Ok((
             PyList::new(py, sink.finish()?)?,
@@ -89,7 +93,7 @@ impl Parser {
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let core = self.lock(py)?;
-        let mut sink = Collector::new(py);
+        let mut sink = Collector::new(py, 0)?;
         for diagnostic in core.diagnostics() {
             sink.event(&diagnostic.event());
         }
@@ -123,9 +127,10 @@ impl Parser {
 /// The events of a call, or its exception with the events before it.
 fn collect<'py>(
     py: Python<'py>,
+    room: usize,
     call: impl FnOnce(&mut dyn Sink) -> Result<(), Fault>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let mut sink = Collector::new(py);
+    let mut sink = Collector::new(py, room)?;
     let result = errors::guarded(py, || call(&mut sink))?;
     let events = sink.finish()?;
     match result {

@@ -9,22 +9,26 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyClass, PyTypeInfo};
 use streamweld_core::event::{Event, Mark, Opened, Sink};
 
+use crate::delta::{Kind, Types};
 use crate::events;
 
 /// Collects the events of one call.
 pub(crate) struct Collector<'py> {
     py: Python<'py>,
+    types: &'py Types,
     events: Vec<Py<PyAny>>,
     error: Option<PyErr>,
 }
 
 impl<'py> Collector<'py> {
-    pub(crate) fn new(py: Python<'py>) -> Self {
-        Collector {
+    /// `room` is how many events are expected.
+    pub(crate) fn new(py: Python<'py>, room: usize) -> PyResult<Self> {
+        Ok(Collector {
             py,
-            events: Vec::new(),
+            types: Types::get(py)?,
+            events: Vec::with_capacity(room),
             error: None,
-        }
+        })
     }
 
     /// The events, or what went wrong while they were built.
@@ -42,7 +46,7 @@ impl Sink for Collector<'_> {
         if self.error.is_some() {
             return;
         }
-        match build(self.py, event) {
+        match build(self.py, self.types, event) {
             Ok(event) => self.events.push(event),
             Err(error) => self.error = Some(error),
         }
@@ -100,37 +104,15 @@ fn number(py: Python<'_>, number: Option<i64>) -> PyResult<Option<Py<PyAny>>> {
 }
 
 #[inline]
-fn build(py: Python<'_>, event: &Event<'_>) -> Built {
-    match *event {
-        Event::TextDelta(delta) => object(
-            py,
-            events::TextDelta {
-                part: delta.part,
-                text: str(py, delta.text),
-                choice: delta.choice,
-                provider_metadata: data(py, delta.metadata)?,
-            },
-        ),
-        Event::ToolCallDelta(delta) => object(
-            py,
-            events::ToolCallDelta {
-                part: delta.part,
-                arguments: str(py, delta.text),
-                choice: delta.choice,
-                provider_metadata: data(py, delta.metadata)?,
-            },
-        ),
-        Event::ReasoningDelta(delta) => object(
-            py,
-            events::ReasoningDelta {
-                part: delta.part,
-                text: str(py, delta.text),
-                choice: delta.choice,
-                provider_metadata: data(py, delta.metadata)?,
-            },
-        ),
-        _ => build_rare(py, event),
-    }
+fn build(py: Python<'_>, types: &Types, event: &Event<'_>) -> Built {
+    let (kind, delta) = match event {
+        Event::TextDelta(delta) => (Kind::Text, delta),
+        Event::ToolCallDelta(delta) => (Kind::Arguments, delta),
+        Event::ReasoningDelta(delta) => (Kind::Reasoning, delta),
+        _ => return build_rare(py, event),
+    };
+    let (text, metadata) = (str(py, delta.text), data(py, delta.metadata)?);
+    types.make(py, kind, delta.part, text, delta.choice, metadata)
 }
 
 #[cold]

@@ -79,7 +79,11 @@ impl ArgumentText {
     }
 
     pub fn text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.data)
+        // Checking a long text is quicker than looking for what may be wrong in it.
+        match std::str::from_utf8(&self.data) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(&self.data),
+        }
     }
 
     pub fn is_placeholder(&self) -> bool {
@@ -163,6 +167,24 @@ impl ArgumentText {
             return plainly(Change::Grew);
         }
         self.repair(piece, header)
+    }
+
+    /// The same where a piece can only be what it seems: false, and nothing was done, if it has to be `push`ed.
+    #[inline]
+    pub fn append_plainly(&mut self, piece: &[u8]) -> bool {
+        let settled = !self.plain
+            && self.overflow.is_empty()
+            && self.shadow == 0
+            && self.count > 0
+            && !(self.cumulative.alive || self.cumulative.follows)
+            && !(self.doubling.alive || self.doubling.follows);
+        if !settled || matches!(self.automaton.offer(piece), Status::Broken { .. }) {
+            return false;
+        }
+        self.count += 1;
+        self.last = self.data.len();
+        self.data.extend_from_slice(piece);
+        true
     }
 
     /// R1e: a header came again with the beginning of the finished text.

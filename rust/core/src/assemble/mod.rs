@@ -30,6 +30,7 @@ mod settings;
 mod shared;
 mod snapshot;
 mod stitch;
+mod swift;
 mod text_part;
 mod textual;
 

@@ -313,12 +313,37 @@ impl Textual {
             self.close_open(desk)?;
             self.open(desk, channel, kind, metadata.take());
         }
+        self.grow(desk, channel, text, metadata);
+        Ok(())
+    }
+
+    /// The usual piece of text: nothing waits for it, and the part is open. False, and nothing was done, in any other case.
+    #[inline]
+    pub fn go_on(&mut self, desk: &mut Desk<'_, '_>, text: &str) -> Result<bool, Fault> {
+        let open = self.current_mut(Channel::Text).is_some() && self.mode.is_none();
+        if !open || text.is_empty() || self.joiner(Channel::Text).is_pending() {
+            return Ok(false);
+        }
+        desk.spend_bytes(text.len())?;
+        self.grow(desk, Channel::Text, text, None);
+        Ok(true)
+    }
+
+    /// To the open part, which is of that channel.
+    #[inline]
+    fn grow(
+        &mut self,
+        desk: &mut Desk<'_, '_>,
+        channel: Channel,
+        text: &str,
+        metadata: Option<&str>,
+    ) {
         let choice = self.choice;
         let said = self.said_mut(channel);
         said.pieces += 1;
         said.length += text.len();
         let Some(part) = self.parts.last_mut() else {
-            return Ok(());
+            return;
         };
         part.text.push_str(text);
         let delta = Delta {
@@ -332,7 +357,6 @@ impl Textual {
             Channel::Reasoning => Event::ReasoningDelta(delta),
             Channel::Refusal => Event::RefusalDelta(delta),
         });
-        Ok(())
     }
 
     fn open(

@@ -1,4 +1,6 @@
-//! What the framer hands out. Layer 2.
+//! What the framer hands out, and who takes it. Layer 2.
+
+use crate::fault::Fault;
 
 /// One dispatched event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,28 @@ pub struct Stray<'a> {
 pub enum Item<'a> {
     Frame(Frame<'a>),
     Stray(Stray<'a>),
+}
+
+/// Who takes what the framer hands out. A closure over items does.
+pub trait Receiver {
+    fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
+
+    /// `rest` begins with a new event. Whoever knows its bytes may take it as it stands: a `data` line and a blank line,
+    /// nothing else. How many bytes that is; 0 where it has to be read line by line, and nothing was done.
+    #[inline]
+    fn whole(&mut self, _rest: &[u8], _offset: u64, _ordinal: u64) -> Result<usize, Fault> {
+        Ok(0)
+    }
+}
+
+impl<F> Receiver for F
+where
+    F: FnMut(Item<'_>) -> Result<(), Fault>,
+{
+    #[inline]
+    fn item(&mut self, item: Item<'_>) -> Result<(), Fault> {
+        self(item)
+    }
 }
 
 /// What was unfinished when the input ended.

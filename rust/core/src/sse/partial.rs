@@ -3,7 +3,7 @@
 //! The other half of `Framer`; whole lines never come here. Layer 2.
 
 use super::field::{Digits, begins_name, ends_document, is_blank};
-use super::{Framer, Held, Item, Line};
+use super::{Framer, Held, Line, Receiver};
 use crate::fault::Fault;
 
 impl Framer {
@@ -104,10 +104,7 @@ impl Framer {
     }
 
     /// The line that came in pieces ends here.
-    pub(super) fn end_line<F>(&mut self, on: &mut F) -> Result<(), Fault>
-    where
-        F: FnMut(Item<'_>) -> Result<(), Fault>,
-    {
+    pub(super) fn end_line<R: Receiver>(&mut self, on: &mut R) -> Result<(), Fault> {
         self.value_fresh = false;
         match std::mem::replace(&mut self.line, Line::None) {
             Line::None | Line::Skip => {}
@@ -132,5 +129,16 @@ impl Framer {
             }
         }
         Ok(())
+    }
+
+    /// The input ends: what was held as a slice of it is copied.
+    pub(super) fn keep(&mut self, held: Held<'_>) {
+        if let Some(data) = held.data {
+            self.data.extend_from_slice(data);
+        }
+        if let Some(event) = held.event {
+            self.event.clear();
+            self.event.extend_from_slice(event);
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! block is empty: one document a line must not wait for a blank line. Layer 2.
 
 use super::field::{give_back, is_blank};
-use super::{Framer, Item, Stray};
+use super::{Framer, Item, Receiver, Stray};
 use crate::fault::Fault;
 
 impl Framer {
@@ -31,17 +31,18 @@ impl Framer {
     }
 
     /// Hands out the only stray line of its block: the line, or where it came in pieces the buffer.
-    pub(super) fn stray_at_once<F>(&mut self, line: Option<&[u8]>, on: &mut F) -> Result<(), Fault>
-    where
-        F: FnMut(Item<'_>) -> Result<(), Fault>,
-    {
+    pub(super) fn stray_at_once<R: Receiver>(
+        &mut self,
+        line: Option<&[u8]>,
+        on: &mut R,
+    ) -> Result<(), Fault> {
         let stray = Stray {
             data: line.unwrap_or(&self.stray),
             offset: self.stray_offset,
             ordinal: self.ordinal,
         };
         self.ordinal += 1;
-        let result = on(Item::Stray(stray));
+        let result = on.item(Item::Stray(stray));
         let length = stray.data.len();
         self.size = self.size.saturating_sub(length + 1);
         give_back(&mut self.stray);

@@ -1,0 +1,112 @@
+//! The quick ways: the next plain piece of the text or the call that is under way.
+//!
+//! What most deltas are. Each does what the rules in `textual` and `routing` do with such a piece, or, where anything else is
+//! the case, nothing at all; then the rules decide. They know no rule of their own.
+
+use super::Assembler;
+use super::call::Call;
+use super::choice::Choice;
+use super::shared::Desk;
+use crate::delta::Piece;
+use crate::event::{Delta, Event};
+use crate::fault::Fault;
+use crate::out::Out;
+
+impl Assembler {
+    /// A plain piece of text. False, and nothing was done, if it is more than the next piece of the open part.
+    #[inline]
+    pub fn more_text(&mut self, out: &mut Out<'_>, index: i32, text: &str) -> Result<bool, Fault> {
+        let Some((choice, mut desk)) = self.under_way(out, index) else {
+            return Ok(false);
+        };
+        choice.textual.go_on(&mut desk, text)
+    }
+
+    /// A plain piece of a call. False, and nothing was done, if it is more than the next piece of a call that was shown.
+    #[inline]
+    pub fn more_arguments(
+        &mut self,
+        out: &mut Out<'_>,
+        index: i32,
+        piece: Piece<'_>,
+    ) -> Result<bool, Fault> {
+        let Some((choice, mut desk)) = self.under_way(out, index) else {
+            return Ok(false);
+        };
+        go_on(&mut desk, choice, piece)
+    }
+
+    /// The choice of that index, if nothing waits in it.
+    #[inline]
+    fn under_way<'a, 'o>(
+        &'a mut self,
+        out: &'a mut Out<'o>,
+        index: i32,
+    ) -> Option<(&'a mut Choice, Desk<'a, 'o>)> {
+        let mut choices = self.choices.iter_mut();
+        let choice = choices.find(|choice| choice.index == index)?;
+        let idle = !self.over && choice.unstarted.is_empty();
+        let desk = Desk {
+            shared: &mut self.shared,
+            out,
+        };
+        idle.then_some((choice, desk))
+    }
+}
+
+/// What R1a, R3a1 and A1 say of the next piece of a call: it goes to its end, and is shown.
+#[inline]
+fn go_on(desk: &mut Desk<'_, '_>, choice: &mut Choice, piece: Piece<'_>) -> Result<bool, Fault> {
+    let Some(slot) = choice.by_index.get(i64::from(piece.index)) else {
+        return Ok(false);
+    };
+    let quiet = !choice.closed && choice.textual.current().is_none();
+    let Some(call) = choice.calls.get_mut(slot).filter(|_| quiet) else {
+        return Ok(false);
+    };
+    if piece.text.is_empty() || !is_shown(call) || !says_nothing_new(call, &piece) {
+        return Ok(false);
+    }
+    let before = call.text.data.len();
+    if !call.text.append_plainly(piece.text.as_bytes()) {
+        return Ok(false);
+    }
+    if let Err(fault) = desk.count_arguments(before, call.text.data.len()) {
+        call.text.undo(before);
+        return Err(fault);
+    }
+    call.sent = call.text.data.len();
+    let (part, whole) = (call.part, !call.text.is_unfinished());
+    choice.latest = Some(slot);
+    desk.out.emit(&Event::ToolCallDelta(Delta {
+        part,
+        text: piece.text,
+        choice: choice.index,
+        metadata: None,
+    }));
+    if whole {
+        choice.track(slot);
+    }
+    Ok(true)
+}
+
+/// All of its text so far was shown, and it may be shown as it comes.
+#[inline]
+fn is_shown(call: &Call) -> bool {
+    call.started
+        && call.text.is_unfinished()
+        && call.sent > 0
+        && call.sent == call.text.data.len()
+        && !call.whole_sent
+        && !call.tentative
+        && !call.object_arguments
+        && !call.joiner.is_pending()
+        && call.fork.is_none()
+        && call.merge.is_none()
+}
+
+#[inline]
+fn says_nothing_new(call: &Call, piece: &Piece<'_>) -> bool {
+    (piece.id.is_none() || piece.id == call.id.as_deref())
+        && piece.name.is_none_or(|name| name == call.name)
+}

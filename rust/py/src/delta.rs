@@ -1,0 +1,384 @@
+//! The classes of the three events that most of a stream consists of: `TextDelta`, `ReasoningDelta`, `ToolCallDelta`.
+//!
+//! To the caller they are like the others in `events`. They are made by hand, over the interpreter's own interface, as
+//! an object of the usual kind costs twice as much to make and to drop, and each would be one more for the garbage
+//! collector to walk over: these hold a string and, now and then, plain data, and are not tracked. All `unsafe` of the
+//! bindings is in this module.
+//!
+//! What makes it sound: `Object` is laid out in C, with the interpreter's head first and its size in the type's
+//! description; it comes whole out of `make`, its two references are owned and never null, and nobody can write to it.
+
+use std::ffi::{CStr, CString, c_int, c_uint, c_void};
+use std::mem::offset_of;
+use std::ptr::{addr_of_mut, null, null_mut};
+
+use pyo3::exceptions::PyMemoryError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::pyclass::CompareOp;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use crate::errors;
+use crate::events::{self, Fields};
+
+const MODULE: &str = "streamweld.events";
+
+/// Which of the three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Reasoning,
+    Arguments,
+}
+
+/// What tells one class from the others.
+struct Class {
+    name: &'static str,
+    event: &'static str,
+    /// In order.
+    fields: [&'static CStr; 4],
+    doc: &'static CStr,
+    new: ffi::newfunc,
+}
+
+static CLASSES: [Class; 3] = [
+    Class {
+        name: "TextDelta",
+        event: "text_delta",
+        fields: [c"part", c"text", c"choice", c"provider_metadata"],
+        doc: c"TextDelta(part, text, choice=0, provider_metadata=None)\n--\n\n\
+               A piece of text, as one wire frame brought it.",
+        new: new_text,
+    },
+    Class {
+        name: "ReasoningDelta",
+        event: "reasoning_delta",
+        fields: [c"part", c"text", c"choice", c"provider_metadata"],
+        doc: c"ReasoningDelta(part, text, choice=0, provider_metadata=None)\n--\n\n\
+               A piece of reasoning, as one wire frame brought it.",
+        new: new_reasoning,
+    },
+    Class {
+        name: "ToolCallDelta",
+        event: "tool_call_delta",
+        fields: [c"part", c"arguments", c"choice", c"provider_metadata"],
+        doc: c"ToolCallDelta(part, arguments, choice=0, provider_metadata=None)\n--\n\n\
+               A piece of a call's arguments. Those since the last `ToolCallReset` of the part add up to the call's text.",
+        new: new_arguments,
+    },
+];
+
+#[repr(C)]
+struct Object {
+    head: ffi::PyObject,
+    text: *mut ffi::PyObject,
+    /// None or a dict.
+    metadata: *mut ffi::PyObject,
+    part: c_uint,
+    choice: c_int,
+}
+
+/// The three classes; made at the first use.
+#[derive(Debug)]
+pub(crate) struct Types {
+    text: Py<PyType>,
+    reasoning: Py<PyType>,
+    arguments: Py<PyType>,
+}
+
+impl Types {
+    pub(crate) fn get(py: Python<'_>) -> PyResult<&Types> {
+        static TYPES: PyOnceLock<Types> = PyOnceLock::new();
+        TYPES.get_or_try_init(py, || {
+            let [text, reasoning, arguments] = &CLASSES;
+            Ok(Types {
+                text: class(py, text)?,
+                reasoning: class(py, reasoning)?,
+                arguments: class(py, arguments)?,
+            })
+        })
+    }
+
+    /// Each with its name.
+    pub(crate) fn all(&self) -> [(&'static str, &Py<PyType>); 3] {
+        [
+            ("TextDelta", &self.text),
+            ("ReasoningDelta", &self.reasoning),
+            ("ToolCallDelta", &self.arguments),
+        ]
+    }
+
+    #[inline]
+    fn of(&self, kind: Kind) -> &Py<PyType> {
+        match kind {
+            Kind::Text => &self.text,
+            Kind::Reasoning => &self.reasoning,
+            Kind::Arguments => &self.arguments,
+        }
+    }
+
+    /// One event.
+    #[inline]
+    pub(crate) fn make(
+        &self,
+        py: Python<'_>,
+        kind: Kind,
+        part: u32,
+        text: Py<PyString>,
+        choice: i32,
+        metadata: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let class = self.of(kind).as_ptr().cast::<ffi::PyTypeObject>();
+        // SAFETY: the memory is of the size that the type's description names and comes from the allocator that
+        // `dealloc` gives it back to. Every field is written before anyone sees the object; `PyObject_Init` writes the
+        // head, with one reference, which is handed on, and takes the reference to the type that `dealloc` drops.
+        unsafe {
+            let object = ffi::PyObject_Malloc(size_of::<Object>()).cast::<Object>();
+            if object.is_null() {
+                return Err(PyMemoryError::new_err(()));
+            }
+            addr_of_mut!((*object).text).write(text.into_ptr());
+            addr_of_mut!((*object).metadata)
+                .write(metadata.unwrap_or_else(|| py.None()).into_ptr());
+            addr_of_mut!((*object).part).write(part);
+            addr_of_mut!((*object).choice).write(choice);
+            Ok(Bound::from_owned_ptr(py, ffi::PyObject_Init(object.cast(), class)).unbind())
+        }
+    }
+}
+
+/// Called by the interpreter when the last reference to an object is gone.
+unsafe extern "C" fn dealloc(slf: *mut ffi::PyObject) {
+    // SAFETY: `slf` is an object out of `make` that nobody else refers to. Its references are owned, none is used after it
+    // is dropped, and the memory is given back to where it came from. The type is an owned reference of its objects.
+    unsafe {
+        let class = ffi::Py_TYPE(slf);
+        let object = slf.cast::<Object>();
+        ffi::Py_DECREF((*object).text);
+        ffi::Py_DECREF((*object).metadata);
+        ffi::PyObject_Free(slf.cast());
+        ffi::Py_DECREF(class.cast());
+    }
+}
+
+/// Makes one class. What the interpreter goes on referring to is kept for ever: it happens once in a process.
+fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
+    let [part, text, choice, metadata] = class.fields;
+    let member = |name: &'static CStr, code: c_int, offset: usize| ffi::PyMemberDef {
+        name: name.as_ptr(),
+        type_code: code,
+        offset: offset as ffi::Py_ssize_t,
+        flags: ffi::Py_READONLY,
+        doc: null(),
+    };
+    let members = Box::leak(Box::new([
+        member(part, ffi::Py_T_UINT, offset_of!(Object, part)),
+        member(text, ffi::Py_T_OBJECT_EX, offset_of!(Object, text)),
+        member(choice, ffi::Py_T_INT, offset_of!(Object, choice)),
+        member(metadata, ffi::Py_T_OBJECT_EX, offset_of!(Object, metadata)),
+        ffi::PyMemberDef::default(),
+    ]));
+    let method =
+        |name: &'static CStr, call: ffi::PyCFunction, doc: &'static CStr| ffi::PyMethodDef {
+            ml_name: name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunction: call },
+            ml_flags: ffi::METH_NOARGS,
+            ml_doc: doc.as_ptr(),
+        };
+    let methods = Box::leak(Box::new([
+        method(c"__reduce__", reduce, c"__reduce__($self)\n--\n\n"),
+        method(
+            c"to_dict",
+            to_dict,
+            c"to_dict($self)\n--\n\n\
+              The event as data that `json.dumps` takes: `type` first, then every field in order of construction.",
+        ),
+        ffi::PyMethodDef::zeroed(),
+    ]));
+    let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
+    let mut slots = [
+        slot(ffi::Py_tp_doc, class.doc.as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_new, class.new as *mut c_void),
+        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
+        slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
+        slot(ffi::Py_tp_repr, repr as *mut c_void),
+        slot(ffi::Py_tp_richcompare, compare as *mut c_void),
+        slot(ffi::Py_tp_hash, hash as *mut c_void),
+        slot(0, null_mut()),
+    ];
+    let path = Box::leak(CString::new(format!("{MODULE}.{}", class.name))?.into_boxed_c_str());
+    let mut spec = ffi::PyType_Spec {
+        name: path.as_ptr(),
+        basicsize: size_of::<Object>() as c_int,
+        itemsize: 0,
+        flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the description is whole and ends as it should; names, members and methods live for ever; each function has
+    // the signature of its slot.
+    let made = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&raw mut spec))? };
+    let made = made.cast_into::<PyType>()?;
+    made.setattr("type", PyString::intern(py, class.event))?;
+    made.setattr("__match_args__", PyTuple::new(py, names(class))?)?;
+    Ok(made.unbind())
+}
+
+fn names(class: &Class) -> [&'static str; 4] {
+    class.fields.map(|name| name.to_str().unwrap_or_default())
+}
+
+// What the interpreter calls. None of it is quick, all of it is safe but for its pointers.
+
+/// Runs a call of the interpreter into this module; an exception or a panic is left with the interpreter.
+fn guard<T>(failed: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
+    Python::attach(|py| {
+        let result = errors::guarded(py, || call(py)).and_then(|result| result);
+        result.unwrap_or_else(|error| {
+            error.restore(py);
+            failed
+        })
+    })
+}
+
+/// The object that the interpreter lends for a call; null is none.
+///
+/// # Safety
+///
+/// `object` is null or an object that lives at least as long as the call.
+unsafe fn lent<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: as the caller says.
+    unsafe { Bound::from_borrowed_ptr_or_opt(py, object) }
+}
+
+/// The same of the object that a method is called on, which is never null.
+///
+/// # Safety
+///
+/// `object` is an object that lives at least as long as the call.
+unsafe fn this<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Bound<'py, PyAny> {
+    // SAFETY: as the caller says.
+    unsafe { Bound::from_borrowed_ptr(py, object) }
+}
+
+/// Its class, and its fields in order.
+fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>)> {
+    let types = Types::get(slf.py())?;
+    let [text, reasoning, arguments] = &CLASSES;
+    let class = match slf.get_type() {
+        class if class.is(&types.text) => text,
+        class if class.is(&types.reasoning) => reasoning,
+        _ => arguments,
+    };
+    let names = names(class).into_iter();
+    let fields = names.map(|name| Ok((name, slf.getattr(name)?)));
+    Ok((class, fields.collect::<PyResult<Fields<'_>>>()?))
+}
+
+unsafe extern "C" fn repr(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    guard(null_mut(), |py| {
+        // SAFETY: the interpreter calls with an object of this class.
+        let slf = unsafe { this(py, slf) };
+        let name = slf.get_type().name()?;
+        let text = events::repr(name.to_str()?, &fields(&slf)?.1)?;
+        Ok(PyString::new(py, &text).into_ptr())
+    })
+}
+
+unsafe extern "C" fn compare(
+    slf: *mut ffi::PyObject,
+    other: *mut ffi::PyObject,
+    op: c_int,
+) -> *mut ffi::PyObject {
+    guard(null_mut(), |py| {
+        // SAFETY: the interpreter calls with an object of this class, and with another object.
+        let (slf, other) = unsafe { (this(py, slf), this(py, other)) };
+        let op = CompareOp::from_raw(op).filter(|_| slf.get_type().is(other.get_type()));
+        let Some(op) = op else {
+            return Ok(py.NotImplemented().into_ptr());
+        };
+        let same = events::equal(&fields(&slf)?.1, &fields(&other)?.1)?;
+        Ok(events::answer(py, op, same)?.into_ptr())
+    })
+}
+
+unsafe extern "C" fn hash(slf: *mut ffi::PyObject) -> ffi::Py_hash_t {
+    guard(-1, |py| {
+        // SAFETY: the interpreter calls with an object of this class.
+        let slf = unsafe { this(py, slf) };
+        events::hash(py, fields(&slf)?.1)
+    })
+}
+
+unsafe extern "C" fn reduce(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    guard(null_mut(), |py| {
+        // SAFETY: the interpreter calls with an object of this class.
+        let slf = unsafe { this(py, slf) };
+        Ok(events::reduce(&slf, fields(&slf)?.1)?.into_ptr())
+    })
+}
+
+unsafe extern "C" fn to_dict(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    guard(null_mut(), |py| {
+        // SAFETY: the interpreter calls with an object of this class.
+        let slf = unsafe { this(py, slf) };
+        let (class, fields) = fields(&slf)?;
+        Ok(events::to_dict(py, class.event, fields)?.into_ptr())
+    })
+}
+
+/// The constructor of one class: its arguments are read by a function with the same signature.
+macro_rules! constructor {
+    ($new:ident, $call:ident, $name:literal, $kind:expr, $text:ident) => {
+        #[pyfunction(name = $name)]
+        #[pyo3(signature = (part, $text, choice=0, provider_metadata=None))]
+        fn $call(
+            py: Python<'_>,
+            part: u32,
+            $text: Py<PyString>,
+            choice: i32,
+            provider_metadata: Option<Py<PyAny>>,
+        ) -> PyResult<Py<PyAny>> {
+            Types::get(py)?.make(py, $kind, part, $text, choice, provider_metadata)
+        }
+
+        unsafe extern "C" fn $new(
+            _: *mut ffi::PyTypeObject,
+            args: *mut ffi::PyObject,
+            kwargs: *mut ffi::PyObject,
+        ) -> *mut ffi::PyObject {
+            guard(null_mut(), |py| {
+                // SAFETY: the interpreter calls with a tuple and with a dict or null.
+                let (args, kwargs) = unsafe { (this(py, args), lent(py, kwargs)) };
+                let kwargs = kwargs
+                    .map(|kwargs| kwargs.cast_into::<PyDict>())
+                    .transpose()?;
+                static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let call = CALL.get_or_try_init(py, || {
+                    wrap_pyfunction!($call, py).map(|call| call.into_any().unbind())
+                })?;
+                let made = call
+                    .bind(py)
+                    .call(args.cast_into::<PyTuple>()?, kwargs.as_ref())?;
+                Ok(made.into_ptr())
+            })
+        }
+    };
+}
+
+constructor!(new_text, text_delta, "TextDelta", Kind::Text, text);
+constructor!(
+    new_reasoning,
+    reasoning_delta,
+    "ReasoningDelta",
+    Kind::Reasoning,
+    text
+);
+constructor!(
+    new_arguments,
+    tool_call_delta,
+    "ToolCallDelta",
+    Kind::Arguments,
+    arguments
+);

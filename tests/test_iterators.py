@@ -209,7 +209,7 @@ def test_options_are_checked_at_once(name: str) -> None:
     with pytest.raises(TypeError):
         make(chunks, colour="red")
     if name.startswith("a"):
-        for seconds in (0, -1, float("nan")):
+        for seconds in (0, -1, float("nan"), "5", [5]):
             for timeout in ("idle_timeout", "event_timeout"):
                 with pytest.raises(UsageError, match=timeout):
                     make(chunks, **{timeout: seconds})

@@ -219,9 +219,13 @@ class _Patience:
 
 def _patience(idle: float | None, event: float | None) -> _Patience | None:
     for name, seconds in (("idle_timeout", idle), ("event_timeout", event)):
-        if seconds is not None and not seconds > 0:
+        if seconds is not None and not (_is_number(seconds) and seconds > 0):
             raise UsageError(f"{name}={seconds!r}: it must be a positive number of seconds, or None")
     return None if idle is None and event is None else _Patience(idle, event)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
 
 
 class EventIterator(_Iteration, Generic[_T]):

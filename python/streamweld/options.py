@@ -28,8 +28,8 @@ _SEED: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _O = TypeVar("_O")
 
 
-def _unknown(what: str, word: str, known: Iterable[str]) -> UsageError:
-    close = get_close_matches(word, list(known), n=1)
+def _unknown(what: str, word: object, known: Iterable[str]) -> UsageError:
+    close = get_close_matches(word, list(known), n=1) if isinstance(word, str) else ()
     return UsageError(f"there is no {what} {word!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
 
 
@@ -45,8 +45,8 @@ class _Checked:
             for name in options:
                 if name not in known:
                     raise _unknown(f"option of {cls.__name__}", name, known)
-            if len(args) > 1:
-                raise UsageError(f"the options of {cls.__name__} are keywords")
+            if len(args) > sum(not option.kw_only for option in fields(cls)):
+                raise UsageError(f"the options of {cls.__name__} are keywords, such as {known[-1]}=")
             return super().__new__(cls)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -140,6 +140,9 @@ class Policy(_Checked):
             if not (type(value) is type(words[0]) and value in words):
                 allowed = ", ".join([repr(word) for word in words])
                 raise UsageError(f"{name}={value!r}: it must be one of {allowed}")
+        given = cast("object", self.actions)
+        if not isinstance(given, Mapping):
+            raise UsageError(f'actions={given!r}: it must be a mapping, such as {{"unstable_id": "raise"}}')
         actions = dict(self.actions)
         for code, action in actions.items():
             if code not in CODES:
@@ -286,6 +289,7 @@ def to_config(
         raise UsageError(f"limits={limits!r}: it must be Limits")
     if content_type is not None and not isinstance(content_type, str):
         raise UsageError(f"content_type={content_type!r}: it must be the value of the header")
+    _check_text("content_type", content_type or "")
     if seed is not None and not (isinstance(seed, str) and _SEED.fullmatch(seed)):
         raise UsageError(f"seed={seed!r}: it must be 1 to 64 characters of A-Z a-z 0-9 _ -")
     return {
@@ -298,6 +302,14 @@ def to_config(
     }
 
 
+def _check_text(name: str, text: str) -> None:
+    """No stream can hold half a surrogate pair, and no backend need know what one is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{name}: {text!r} holds half of a surrogate pair, which is no character") from None
+
+
 def _words(name: str, values: object) -> list[str]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise UsageError(f"{name}={values!r}: it must be several strings")
@@ -305,6 +317,7 @@ def _words(name: str, values: object) -> list[str]:
     for word in words:
         if not isinstance(word, str):
             raise UsageError(f"{name} holds {word!r}, which is no string")
+        _check_text(name, word)
     return cast("list[str]", words)
 
 

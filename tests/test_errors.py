@@ -99,7 +99,7 @@ def test_every_code_that_raises_names_a_class() -> None:
                 "[not_an_event_stream at byte 12, event 3]"
             ),
         ),
-        (SAMPLES[3], "an event's data is not JSON: at position 17 [malformed_json at byte 12, event 3]"),
+        (SAMPLES[3], "an event's data is not JSON (position 17) [malformed_json at byte 12, event 3]"),
         (
             SAMPLES[4],
             "the stream has more than max_event_bytes allows: 10 [limit_max_event_bytes at byte 12, event 3]",

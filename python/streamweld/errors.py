@@ -246,10 +246,8 @@ class ChunkDecodeError(StreamError, ValueError):
         self.pos = pos
         super().__init__(**place)
 
-    def _said(self) -> str:
-        if self.pos is None:
-            return self.detail
-        return f"{self.detail} at position {self.pos}".strip()
+    def _text(self) -> str:
+        return super()._text() + ("" if self.pos is None else f" (position {self.pos})")
 
 
 class LimitExceeded(StreamError):

@@ -8,7 +8,8 @@ import os
 import pty
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -16,9 +17,6 @@ from streamweld._spec import CODES
 from streamweld.cli.sample import ARGUMENTS, CALL_ID, DELTAS, NAME, TEXT, sample
 
 from tests.wire import DONE, call, chunk, end, event, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLEAN = text("Hello") + end("stop")
 FINDING = text("Hello") + call(-2, "a", "f", "{}") + end()
@@ -182,6 +180,39 @@ def test_usage(args: list[str]) -> None:
     assert "Usage: " in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize("args", [["inspect", "--json"], ["inspect"], ["inspect", "-v"], ["demo", "--raw"]])
+def test_an_output_that_cannot_be_written(files: dict[str, Path], args: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "streamweld", *args, *([files["finding"]] if args[0] == "inspect" else [])],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("streamweld: the output cannot be written: ")
+
+
+@pytest.mark.parametrize("start", [["-m", "streamweld"], [str(Path(sys.executable).parent / "streamweld")]])
+def test_a_backend_that_does_not_exist(start: list[str]) -> None:
+    if start[0] != "-m" and not Path(start[0]).exists():
+        pytest.skip("the script is not installed")
+    done = subprocess.run(
+        [sys.executable, *start, "demo"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"STREAMWELD_BACKEND": "natve"},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "streamweld: STREAMWELD_BACKEND='natve': it must be auto, native or pure\n"
+
+
 def test_inspect_policies(files: dict[str, Path]) -> None:
     (line,) = in_lines(streamweld("auto", "inspect", "--json", "--policy", "salvage", files["cut"]).stdout)
     assert (line["error"], line["findings"]) == (None, ["truncated"])
@@ -310,17 +341,3 @@ def test_without_the_extra(missing: list[str]) -> None:
     assert done.stderr.splitlines() == [
         f"streamweld: the command line needs {' and '.join(missing)}: pip install 'streamweld[cli]'"
     ]
-
-
-def test_a_backend_that_does_not_exist() -> None:
-    """Told at import, so as a traceback whose last line says it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "streamweld", "demo"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"STREAMWELD_BACKEND": "fast"},
-        check=False,
-    )
-    assert done.returncode != 0
-    last = done.stderr.splitlines()[-1]
-    assert last == "streamweld.errors.UsageError: STREAMWELD_BACKEND='fast': it must be auto, native or pure"

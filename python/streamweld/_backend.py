@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 from streamweld._extension import NAME, extension
@@ -64,4 +65,22 @@ def _choose(wanted: str) -> Backend:
     raise UsageError(f"{VARIABLE}={wanted!r}: it must be auto, native or pure")
 
 
-backend: Final = _choose(os.environ.get(VARIABLE) or "auto")
+def _starts_command() -> bool:
+    """Whether this import is that of `streamweld ...` or `python -m streamweld ...`, which comes before their code."""
+    start = sys.argv[0] if sys.argv else ""
+    if start == "-m":
+        return not {"streamweld", "-mstreamweld"}.isdisjoint(sys.orig_argv)
+    return os.path.basename(start).removesuffix(".exe") == "streamweld"  # noqa: PTH119 (pathlib is slow to import)
+
+
+def _chosen() -> Backend:
+    try:
+        return _choose(os.environ.get(VARIABLE) or "auto")
+    except UsageError as error:
+        if not _starts_command():
+            raise
+        sys.stderr.write(f"streamweld: {error}\n")
+        raise SystemExit(2) from None
+
+
+backend: Final = _chosen()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from io import TextIOWrapper
 
@@ -10,7 +11,7 @@ import click
 import streamweld
 from streamweld._extension import extension
 from streamweld.cli.bench import bench
-from streamweld.cli.console import USAGE
+from streamweld.cli.console import UNREADABLE, USAGE
 from streamweld.cli.demo import demo
 from streamweld.cli.inspect import inspect
 from streamweld.errors import UsageError
@@ -29,7 +30,8 @@ def _version() -> str:
 def main() -> None:
     """Read LLM streams right: whole tool calls, and a list of what had to be repaired.
 
-    Exit codes: 0 fine, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file could not be read.
+    Exit codes: 0 fine, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file could not be read
+    or the output not be written.
     """
 
 
@@ -48,3 +50,8 @@ def run() -> None:
     except UsageError as error:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
+    except OSError as error:
+        # Files are read where their names are known: this is the output. What it still holds would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"streamweld: the output cannot be written: {error.strerror or error}", err=True)
+        sys.exit(UNREADABLE)

@@ -65,6 +65,8 @@ RUST_CORE_LAYERS = (
     "dialect.*",
     "dialect",
     "ladder",
+    "stage",
+    "ending",
     "parser",
     "lib",
 )

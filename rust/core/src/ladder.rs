@@ -13,6 +13,7 @@ const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
 
+#[allow(clippy::large_enum_variant)] // read and used in one place
 #[derive(Debug)]
 pub(crate) enum Found<'t> {
     Blank,

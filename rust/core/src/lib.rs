@@ -8,6 +8,7 @@ pub mod assemble;
 pub mod config;
 pub mod delta;
 mod dialect;
+mod ending;
 pub mod event;
 pub mod fault;
 pub mod json;
@@ -18,6 +19,7 @@ pub mod parser;
 pub mod policy;
 pub mod spec;
 pub mod sse;
+mod stage;
 
 pub use config::Config;
 pub use dialect::Dialect;

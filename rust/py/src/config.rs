@@ -1,5 +1,8 @@
 //! The plain data of `options.to_config` as the core's `Config`.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 use streamweld_core::Config;
@@ -10,13 +13,22 @@ use streamweld_core::spec::Code;
 
 use crate::errors;
 
+/// The policy of each base and the default caps, made once.
+static POLICIES: LazyLock<[Policy; 3]> =
+    LazyLock::new(|| [Base::Standard, Base::Strict, Base::Salvage].map(Policy::new));
+static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
+
+/// Every code by its name.
+static CODES: LazyLock<HashMap<&'static str, Code>> =
+    LazyLock::new(|| Code::all().map(|code| (code.name(), code)).collect());
+
 /// Reads the whole table. A name or value that the core does not know is the caller's error.
 pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Config> {
     Ok(Config {
         policy: policy(config)?,
         limits: match member(config, "limits")? {
             Some(limits) => read_limits(limits.cast::<PyDict>()?)?,
-            None => Limits::default(),
+            None => LIMITS.clone(),
         },
         tools: member(config, "tools")?
             .map(|tools| read_tools(tools.cast::<PyDict>()?))
@@ -53,10 +65,13 @@ fn refuse(config: &Bound<'_, PyAny>, name: &str) -> PyErr {
 }
 
 fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
-    let known = |found: Option<Base>| found.ok_or_else(|| refuse(config, "base"));
+    let [standard, ..] = &*POLICIES;
     let mut policy = match word(config, "base")? {
-        Some(base) => Policy::new(known(Base::from_name(&base))?),
-        None => Policy::default(),
+        Some(base) => {
+            let known = POLICIES.iter().find(|policy| policy.base.name() == base);
+            known.ok_or_else(|| refuse(config, "base"))?.clone()
+        }
+        None => standard.clone(),
     };
     if let Some(value) = member(config, "inline_reasoning")? {
         policy.inline_reasoning = value.extract()?;
@@ -67,31 +82,30 @@ fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
     }
     if let Some(actions) = member(config, "actions")? {
         for (code, action) in actions.cast::<PyDict>()? {
-            let (code, action) = (code.extract::<String>()?, action.extract::<String>()?);
-            let set = match (Code::from_name(&code), Action::from_name(&action)) {
-                (Some(code), Some(action)) => policy.set_action(code, action),
+            let (code, action) = (code.cast::<PyString>()?, action.cast::<PyString>()?);
+            let (code, action) = (code.to_str()?, action.to_str()?);
+            let set = match (CODES.get(code), Action::from_name(action)) {
+                (Some(code), Some(action)) => policy.set_action(*code, action),
                 _ => false,
             };
             if !set {
-                return Err(refuse(config, &code));
+                return Err(refuse(config, code));
             }
         }
     }
     if let Some(switches) = member(config, "switches")? {
         for (name, value) in switches.cast::<PyDict>()? {
-            let name = name.extract::<String>()?;
+            let name = name.cast::<PyString>()?;
+            let name = name.to_str()?;
             let set = if let Ok(flag) = value.cast::<PyBool>() {
+                policy.switches.set(name, SwitchValue::Flag(flag.is_true()))
+            } else {
                 policy
                     .switches
-                    .set(&name, SwitchValue::Flag(flag.is_true()))
-            } else {
-                policy.switches.set(
-                    &name,
-                    SwitchValue::Word(value.cast::<PyString>()?.to_str()?),
-                )
+                    .set(name, SwitchValue::Word(value.cast::<PyString>()?.to_str()?))
             };
             if !set {
-                return Err(refuse(config, &name));
+                return Err(refuse(config, name));
             }
         }
     }
@@ -100,17 +114,18 @@ fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
 
 /// Caps that are not named stay as they are by default.
 pub(crate) fn read_limits(table: &Bound<'_, PyDict>) -> PyResult<Limits> {
-    let mut limits = Limits::default();
+    let mut limits = LIMITS.clone();
     for (name, value) in table {
-        let name = name.extract::<String>()?;
+        let name = name.cast::<PyString>()?;
+        let name = name.to_str()?;
         // Beyond 64 bits nothing can ever be counted: as good as off.
         let value = match value.extract::<Option<u64>>() {
             Ok(value) => value,
             Err(_) if value.gt(0)? => None,
             Err(error) => return Err(error),
         };
-        if !limits.set(&name, value) {
-            return Err(refuse(table, &name));
+        if !limits.set(name, value) {
+            return Err(refuse(table, name));
         }
     }
     Ok(limits)

@@ -1,10 +1,11 @@
 //! What a delta or a message has beside its text and calls: annotations, a refusal, images, audio.
 
-use super::choice::{Carry, ChoiceState};
+use super::choice::ChoiceState;
 use super::content::{self, Piece};
 use super::error::text;
 use super::notes::{Notes, Pointer};
 use super::read::{Delta, first_item, present};
+use super::say::Carry;
 use super::{Step, Wire};
 use crate::fault::Fault;
 use crate::json::{Kind, Text};

@@ -1,6 +1,7 @@
 //! One choice of a chunk, said to the assembler in the order in which it counts.
 //!
-//! Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along.
+//! Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along. Of
+//! a chunk that has no such event (calls carry only their own) it goes to the choice's last one.
 
 use std::borrow::Cow;
 use std::mem;
@@ -15,10 +16,11 @@ use super::lesson::{self, Tally};
 use super::metadata::Leftovers;
 use super::notes::{Notes, Pointer};
 use super::read::{Choice, Delta, Walk, present};
-use super::reasoning::{self, Details, Progress, Thought};
+use super::reasoning::{self, Progress};
+use super::say::{Carry, say};
 use super::{Step, Wire, calls, usage};
 use crate::delta::Fragment;
-use crate::dialect::think::{self, Think, is_white};
+use crate::dialect::think::{Think, is_white};
 use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
 use crate::spec::{self, Code};
@@ -26,33 +28,6 @@ use crate::spec::{self, Code};
 /// What the finish reasons of the wire mean.
 static FINISH: LazyLock<Option<&'static Map<String, Value>>> =
     LazyLock::new(|| spec::dialects().get("chat")?.get("finish")?.as_object());
-
-/// What the first event of a choice in a chunk carries.
-pub(super) struct Carry<'c, 'a> {
-    /// Of the chunk: shared by its choices, the first event of all of them takes it.
-    chunk: &'c mut Leftovers<'a>,
-    /// Of the choice, its delta and its message; the inner level wins.
-    pub(super) own: Leftovers<'a>,
-    text: Option<String>,
-}
-
-impl Carry<'_, '_> {
-    /// What the next event has to carry.
-    fn text(&mut self) -> Option<&str> {
-        if self.text.is_none() && !(self.chunk.is_empty() && self.own.is_empty()) {
-            self.text = self.chunk.and(&self.own).text();
-        }
-        self.text.as_deref()
-    }
-
-    /// It was given along.
-    fn given(&mut self) {
-        if self.text.take().is_some() {
-            *self.chunk = Leftovers::default();
-            self.own = Leftovers::default();
-        }
-    }
-}
 
 /// How a chunk is to be read.
 #[derive(Clone, Copy, Debug)]
@@ -79,14 +54,14 @@ pub(super) struct Taken<'a> {
 pub(super) struct ChoiceState {
     pub(super) index: i32,
     pub(super) think: Option<Think>,
-    details: Progress,
+    pub(super) details: Progress,
     /// Pieces of audio, which go to the last event.
     pub(super) audio: Vec<String>,
     pub(super) audio_size: usize,
     /// Files or annotations came in deltas: a whole message only repeats them.
     pub(super) attached: bool,
     /// A gateway that repeats reasoning does it in every chunk.
-    said_repeated: bool,
+    pub(super) said_repeated: bool,
     /// There was something to start again from.
     pub(super) spoke: bool,
 }
@@ -279,55 +254,6 @@ impl ChoiceState {
         Ok(tally.only().map(|lesson| Lesson { metadata, ..lesson }))
     }
 
-    /// Says what was thought.
-    fn thought<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        thought: Thought<'a>,
-        carry: &mut Carry<'_, 'a>,
-    ) -> Step {
-        let Thought {
-            mut text,
-            mut repeated,
-            details,
-            ..
-        } = thought;
-        if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
-            if text.is_some() {
-                repeated = true;
-            } else {
-                let (new, again) = self.details.next(&details.text);
-                repeated |= again;
-                text = Some(new);
-            }
-        }
-        if let Some(text) = text.filter(|text| !text.is_empty()) {
-            self.spoke = true;
-            if let Some(think) = &mut self.think {
-                think.field(&text.body);
-            }
-            wire.assembler
-                .reasoning(wire.out, self.index, "raw", text, carry.text())?;
-            carry.given();
-        }
-        if let Some(details) = &details {
-            self.attributes(wire, details)?;
-        }
-        if repeated && !self.said_repeated {
-            self.said_repeated = true;
-            wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
-        }
-        Ok(())
-    }
-
-    /// What a later turn has to hand back.
-    pub(super) fn attributes(&self, wire: &mut Wire<'_, '_>, details: &Details<'_>) -> Step {
-        let (signature, encrypted) = (details.signature.as_deref(), details.encrypted.as_deref());
-        let raw = Some(details.raw.text);
-        wire.assembler
-            .reasoning_attributes(wire.out, self.index, signature, encrypted, raw)
-    }
-
     /// AM9: the closing chunk says all of the text again.
     fn restates(&self, wire: &mut Wire<'_, '_>, pieces: &[Piece<'_>]) -> Result<bool, Fault> {
         let [Piece::Said(text)] = pieces else {
@@ -339,47 +265,6 @@ impl ChoiceState {
         }
         wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
         Ok(true)
-    }
-
-    pub(super) fn piece(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        piece: Piece<'_>,
-        carry: Option<&mut Carry<'_, '_>>,
-    ) -> Step {
-        let index = self.index;
-        if let Piece::Unread(raw) = piece {
-            return wire.assembler.unknown(wire.out, None, raw.text.as_bytes());
-        }
-        self.spoke = true;
-        if let Piece::File(file) = piece {
-            self.attached = true;
-            let (media_type, data, url) = file.fields();
-            return wire
-                .assembler
-                .file(wire.out, index, media_type, data, url, file.metadata());
-        }
-        match (piece, &mut self.think) {
-            (Piece::Said(text), Some(think)) => return say(wire, index, think.feed(&text), carry),
-            (piece, _) => {
-                let mut carry = carry;
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
-                match piece {
-                    Piece::Said(text) => wire.assembler.text(wire.out, index, text, metadata)?,
-                    Piece::Thought(text) => wire
-                        .assembler
-                        .reasoning(wire.out, index, "raw", text, metadata)?,
-                    Piece::Refused(text) => {
-                        wire.assembler.refusal(wire.out, index, text, metadata)?
-                    }
-                    Piece::File(_) | Piece::Unread(_) => {}
-                }
-                if let Some(carry) = carry {
-                    carry.given();
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -469,34 +354,4 @@ fn finish<'a>(
         }
     }
     None
-}
-
-/// What a splitter of tags has let out.
-pub(super) fn say(
-    wire: &mut Wire<'_, '_>,
-    index: i32,
-    pieces: Vec<think::Piece>,
-    mut carry: Option<&mut Carry<'_, '_>>,
-) -> Step {
-    for piece in pieces {
-        match piece {
-            think::Piece::Orphan => {
-                wire.assembler.retype_text(wire.out, index)?;
-                wire.out.diagnose(Code::ORPHAN_THINK_CLOSE, None, "")?;
-            }
-            think::Piece::Repeated => wire.out.diagnose(Code::REASONING_REPEATED, None, "")?,
-            think::Piece::Text(text) => {
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
-                wire.assembler.text(wire.out, index, text, metadata)?;
-                carry.iter_mut().for_each(|carry| carry.given());
-            }
-            think::Piece::Reasoning(text) => {
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
-                wire.assembler
-                    .reasoning(wire.out, index, "raw", text, metadata)?;
-                carry.iter_mut().for_each(|carry| carry.given());
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,11 +1,12 @@
 //! A whole message: at the end of a stream, or the only thing in it.
 
 use super::attach::refusal;
-use super::choice::{Carry, ChoiceState, fragments, say};
+use super::choice::{ChoiceState, fragments};
 use super::content::{self, Piece, concat};
 use super::notes::{Notes, Pointer};
 use super::read::Delta;
 use super::reasoning::{self, Thought};
+use super::say::{Carry, say};
 use super::{Step, Wire};
 use crate::delta::Message;
 use crate::dialect::think::split_whole;

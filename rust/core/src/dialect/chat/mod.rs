@@ -9,6 +9,7 @@ mod attach;
 mod cache;
 mod calls;
 mod choice;
+mod chunk;
 mod content;
 mod error;
 mod lesson;
@@ -17,6 +18,8 @@ mod metadata;
 mod notes;
 pub(crate) mod read;
 mod reasoning;
+mod say;
+mod shape;
 mod template;
 mod usage;
 
@@ -24,19 +27,20 @@ use std::borrow::Cow;
 use std::mem;
 
 use cache::{Cache, What};
-use choice::{ChoiceState, Reading};
-use error::{Complaint, text};
-pub(crate) use error::{is_string, string};
-use metadata::{LastSeen, Leftovers};
-use notes::{Notes, Pointer};
-use read::{Chunk, Document, Member, Slot, Walk, find, members, present};
+use choice::ChoiceState;
+use error::Complaint;
+pub(crate) use error::string;
+use metadata::LastSeen;
+use notes::Notes;
+use read::{Chunk, Document};
+pub(crate) use shape::{is_body, is_note, is_of_use, lone};
+use shape::{lone_error, wrapped};
 
 use crate::assemble::Assembler;
 use crate::config::Config;
 use crate::delta::Fragment;
-use crate::fault::{Class, Fault};
+use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
-use crate::limits::LimitName;
 use crate::out::Out;
 use crate::spec::Code;
 
@@ -262,262 +266,6 @@ impl Chat {
             &complaint.message,
             payload.text.as_bytes(),
         )
-    }
-
-    /// The members of a chunk; gives back the error of a choice.
-    fn chunk<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        chunk: &Chunk<'a>,
-        around: &[Member<'a>],
-        payload: Payload<'_>,
-        notes: &mut Notes<'a>,
-    ) -> Result<Option<Complaint<'a>>, Fault> {
-        let before = wire.out.said();
-        let mut fresh = self.last_seen.fresh(&chunk.rest);
-        if !around.is_empty() {
-            fresh = self.last_seen.fresh(around).and(&fresh);
-        }
-        if !fresh.is_empty() {
-            self.cache.clear();
-        }
-        let groq = find(&chunk.rest, "x_groq").filter(|raw| raw.kind == Kind::Object);
-        let usage = present(chunk.usage);
-        // Whether a later chunk of the same bytes does nothing but what its choice does.
-        let plain = self.started
-            && fresh.is_empty()
-            && present(chunk.error).is_none()
-            && usage.is_none_or(|raw| raw.kind == Kind::Object)
-            && groq.is_none()
-            && !chunk.wide_integer
-            && chunk.duplicates.is_empty()
-            && !payload.tail
-            && payload.event.is_none()
-            && matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.len() == 1);
-        if !self.started {
-            self.started = true;
-            start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
-            fresh = Leftovers::default();
-        }
-        let reading = Reading {
-            tail: payload.tail,
-            new_id: !payload.tail && self.id_changed(wire, chunk),
-            body: is_string(chunk.object, "chat.completion"),
-            learns: plain && self.cache.wants(),
-        };
-        let mut complaint = None;
-        match &chunk.choices {
-            Some(Walk::Read(choices, _)) => {
-                for (place, choice) in choices.iter().enumerate() {
-                    let at = Pointer::ROOT.member("choices");
-                    let at = at.item(place);
-                    let Walk::Read(choice, _) = choice else {
-                        notes.shape(choice.raw(), at);
-                        continue;
-                    };
-                    let state = self.choice(wire, choice.index, place, notes, at)?;
-                    let index = state.index;
-                    let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
-                    complaint = complaint.or(taken.complaint);
-                    if let Some(mut lesson) = taken.lesson.filter(|_| wire.out.said() == before) {
-                        lesson.padding(chunk.obfuscation);
-                        if let Some(usage) = usage {
-                            lesson.counts(usage);
-                        }
-                        self.cache.learn(payload.text, index, lesson);
-                    }
-                }
-            }
-            Some(Walk::Other(raw)) => notes.unless_null(*raw, Pointer::ROOT.member("choices")),
-            None => {}
-        }
-        notes.tell(wire)?;
-        if let Some(text) = fresh.text() {
-            let lowest = self
-                .choices
-                .iter()
-                .map(|choice| choice.index)
-                .min()
-                .unwrap_or(0);
-            wire.assembler.choice_metadata(wire.out, lowest, &text)?;
-        }
-        if let Some(groq) = groq {
-            usage::take(
-                wire,
-                find(&members(groq), "usage"),
-                notes,
-                Pointer::ROOT.member("x_groq"),
-            )?;
-        }
-        usage::take(wire, chunk.usage, notes, Pointer::ROOT)?;
-        Ok(complaint)
-    }
-
-    /// Whether the chunk has another id than the one before (AM10).
-    fn id_changed(&mut self, wire: &Wire<'_, '_>, chunk: &Chunk<'_>) -> bool {
-        if !wire.out.config.policy.switches.restart_on_new_stream_id {
-            return false;
-        }
-        let Some(id) = present(chunk.id)
-            .and_then(string)
-            .filter(|id| !id.is_empty())
-        else {
-            return false;
-        };
-        let changed = self.last_id.as_deref().is_some_and(|last| last != id);
-        self.last_id = Some(id.into_owned());
-        changed
-    }
-
-    /// The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4).
-    fn choice<'a>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        sent: Slot<'a>,
-        place: usize,
-        notes: &mut Notes<'a>,
-        at: Pointer<'_>,
-    ) -> Result<&mut ChoiceState, Fault> {
-        let sent = present(sent);
-        let number = sent
-            .and_then(calls::integer)
-            .and_then(|number| i32::try_from(number).ok());
-        let number = number.filter(|number| *number >= 0);
-        if let Some(raw) = sent.filter(|_| number.is_none()) {
-            notes.shape(raw, at.member("index"));
-        }
-        let index = number
-            .or_else(|| i32::try_from(place).ok())
-            .unwrap_or(i32::MAX);
-        let known = self.choices.iter().position(|choice| choice.index == index);
-        let limit = wire.out.config.limits.max_choices;
-        let is_full = |count: usize| limit.is_some_and(|limit| count as u64 >= limit);
-        let at = match known {
-            Some(at) => at,
-            None if wire.out.config.policy.switches.merge_choices && !self.choices.is_empty() => {
-                // AM11: the request had one choice, so every other index is the first one.
-                if !self.merged.contains(&index) && !is_full(self.merged.len()) {
-                    self.merged.push(index);
-                    wire.out
-                        .diagnose(Code::CHOICES_MERGED, None, &index.to_string())?;
-                }
-                0
-            }
-            None => {
-                if let Some(limit) = limit.filter(|_| is_full(self.choices.len())) {
-                    return Err(Fault::limit(LimitName::max_choices, limit));
-                }
-                self.choices.push(ChoiceState::new(
-                    index,
-                    wire.out.config.policy.inline_reasoning,
-                ));
-                // Also a choice that never says anything has to end.
-                wire.assembler
-                    .text(wire.out, index, Text::default(), None)?;
-                self.choices.len() - 1
-            }
-        };
-        // Cannot fail: the place was just found or filled.
-        self.choices
-            .get_mut(at)
-            .ok_or_else(|| Fault::new(Class::Internal, "internal"))
-    }
-}
-
-/// The first chunk: what the response calls itself. One from behind a broken document may not say so.
-fn start<'a>(
-    wire: &mut Wire<'_, '_>,
-    chunk: &Chunk<'a>,
-    notes: &mut Notes<'a>,
-    tail: bool,
-    metadata: Option<&str>,
-) -> Step {
-    let mut word = |slot: Slot<'a>| {
-        let (word, lone) = present(slot).and_then(text)?.into_whole();
-        notes.lone |= lone;
-        Some(word).filter(|word| !word.is_empty())
-    };
-    let id = if tail { None } else { word(chunk.id) };
-    let model = word(chunk.model);
-    let created = present(chunk.created)
-        .filter(|raw| raw.kind == Kind::Number)
-        .and_then(calls::integer);
-    wire.assembler
-        .started(wire.out, id.as_deref(), model.as_deref(), created, metadata)
-}
-
-/// The chunk in an envelope.
-struct Wrapped<'a> {
-    chunk: Chunk<'a>,
-    raw: Raw<'a>,
-}
-
-/// The chunk of an envelope `{"data":{"choices":…}}` (E17).
-fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
-    if chunk.is_chunk() {
-        return None;
-    }
-    let raw = find(&chunk.rest, "data").filter(|raw| raw.kind == Kind::Object)?;
-    match read::document(raw.text, max_depth) {
-        Ok(Document::Object(chunk)) if chunk.is_chunk() => Some(Wrapped { chunk: *chunk, raw }),
-        _ => None,
-    }
-}
-
-/// An error object that a gateway put into an array.
-fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
-    let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
-    match read::document(first.text, max_depth) {
-        Ok(Document::Object(chunk)) if chunk.error.is_some() => Some((*chunk, first)),
-        _ => None,
-    }
-}
-
-/// Whether a payload outside of any event is a whole answer, or the error in its place.
-pub(crate) fn is_body(document: &Document<'_>) -> bool {
-    let Document::Object(chunk) = document else {
-        return false;
-    };
-    if is_string(chunk.object, "chat.completion") || is_string(chunk.object, "error") {
-        return true;
-    }
-    let Some(Walk::Read(choices, _)) = &chunk.choices else {
-        return present(chunk.error).is_some();
-    };
-    choices.iter().any(|choice| match choice {
-        Walk::Read(choice, _) => {
-            choice.message.is_some()
-                && choice
-                    .delta
-                    .as_ref()
-                    .is_none_or(|delta| delta.raw().kind == Kind::Null)
-        }
-        Walk::Other(_) => false,
-    })
-}
-
-/// Whether a document behind a broken one brings what may be taken from there: a chunk, or an error.
-pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
-    match document {
-        Document::Object(chunk) => chunk.is_chunk() || chunk.error.is_some(),
-        Document::Other(_) => false,
-    }
-}
-
-/// A chunk that says nothing of any choice.
-pub(crate) fn is_note(document: &Document<'_>) -> bool {
-    let Document::Object(chunk) = document else {
-        return false;
-    };
-    let empty = matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.is_empty());
-    empty && present(chunk.error).is_none()
-}
-
-/// The error object that a document is, where it stands in an array.
-pub(crate) fn lone<'a>(document: &Document<'a>) -> Option<Box<Chunk<'a>>> {
-    match document {
-        Document::Other(raw) => lone_error(*raw, None).map(|(chunk, _)| Box::new(chunk)),
-        Document::Object(_) => None,
     }
 }
 

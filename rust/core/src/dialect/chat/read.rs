@@ -35,9 +35,10 @@ pub(crate) enum Walk<'a, T> {
 }
 
 /// A whole payload.
+#[allow(clippy::large_enum_variant)] // read and used in one place
 #[derive(Debug)]
 pub(crate) enum Document<'a> {
-    Object(Box<Chunk<'a>>),
+    Object(Chunk<'a>),
     /// An array, a string, a number or a literal.
     Other(Raw<'a>),
 }
@@ -128,7 +129,7 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     reader.scanner.finish()?;
     chunk.wide_integer = reader.scanner.wide_integer();
     chunk.duplicates = reader.duplicates;
-    Ok(Document::Object(Box::new(chunk)))
+    Ok(Document::Object(chunk))
 }
 
 /// The members of an object that was read as raw text, in order; nothing for any other value.

@@ -124,25 +124,19 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// What the text adds; true where it repeated what was there.
+    /// What the text adds; true where it repeated what was there. Half a character at an end is no part of that.
     pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
-        // Half a character counts as one that stands for nothing else.
-        let (whole, _) = text.clone().into_whole();
         let long = self.seen.chars().nth(PREFIX_CHARS - 1).is_some();
-        let Some(new) = whole.strip_prefix(self.seen.as_str()).filter(|_| long) else {
-            self.seen.push_str(&whole);
+        let Some(new) = text.body.strip_prefix(self.seen.as_str()).filter(|_| long) else {
+            self.seen.push_str(&text.body);
             return (text.clone(), false);
         };
         self.seen.push_str(new);
-        let tail_high = text.tail_high.filter(|_| !new.is_empty());
-        let body = match new.strip_suffix(char::REPLACEMENT_CHARACTER) {
-            Some(body) if tail_high.is_some() => body,
-            _ => new,
-        };
+        let new = Text::plain(new).into_owned();
         (
             Text {
-                tail_high,
-                ..Text::plain(body).into_owned()
+                tail_high: text.tail_high,
+                ..new
             },
             true,
         )

@@ -1,0 +1,195 @@
+//! The members of one chunk: what it says of the response, its choices in order, then usage.
+
+use super::choice::{ChoiceState, Reading};
+use super::error::{Complaint, is_string, string, text};
+use super::metadata::Leftovers;
+use super::notes::{Notes, Pointer};
+use super::read::{Chunk, Member, Slot, Walk, find, members, present};
+use super::{Chat, Payload, Step, Wire, calls, usage};
+use crate::fault::{Class, Fault};
+use crate::json::{Kind, Text};
+use crate::limits::LimitName;
+use crate::spec::Code;
+
+impl Chat {
+    /// The members of a chunk; gives back the error of a choice.
+    pub(super) fn chunk<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        chunk: &Chunk<'a>,
+        around: &[Member<'a>],
+        payload: Payload<'_>,
+        notes: &mut Notes<'a>,
+    ) -> Result<Option<Complaint<'a>>, Fault> {
+        let before = wire.out.said();
+        let mut fresh = self.last_seen.fresh(&chunk.rest);
+        if !around.is_empty() {
+            fresh = self.last_seen.fresh(around).and(&fresh);
+        }
+        if !fresh.is_empty() {
+            self.cache.clear();
+        }
+        let groq = find(&chunk.rest, "x_groq").filter(|raw| raw.kind == Kind::Object);
+        let usage = present(chunk.usage);
+        // Whether a later chunk of the same bytes does nothing but what its choice does.
+        let plain = self.started
+            && fresh.is_empty()
+            && present(chunk.error).is_none()
+            && usage.is_none_or(|raw| raw.kind == Kind::Object)
+            && groq.is_none()
+            && !chunk.wide_integer
+            && chunk.duplicates.is_empty()
+            && !payload.tail
+            && payload.event.is_none()
+            && matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.len() == 1);
+        if !self.started {
+            self.started = true;
+            start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
+            fresh = Leftovers::default();
+        }
+        let reading = Reading {
+            tail: payload.tail,
+            new_id: !payload.tail && self.id_changed(wire, chunk),
+            body: is_string(chunk.object, "chat.completion"),
+            learns: plain && self.cache.wants(),
+        };
+        let mut complaint = None;
+        match &chunk.choices {
+            Some(Walk::Read(choices, _)) => {
+                for (place, choice) in choices.iter().enumerate() {
+                    let at = Pointer::ROOT.member("choices");
+                    let at = at.item(place);
+                    let Walk::Read(choice, _) = choice else {
+                        notes.shape(choice.raw(), at);
+                        continue;
+                    };
+                    let state = self.choice(wire, choice.index, place, notes, at)?;
+                    let index = state.index;
+                    let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
+                    complaint = complaint.or(taken.complaint);
+                    if let Some(mut lesson) = taken.lesson.filter(|_| wire.out.said() == before) {
+                        lesson.padding(chunk.obfuscation);
+                        if let Some(usage) = usage {
+                            lesson.counts(usage);
+                        }
+                        self.cache.learn(payload.text, index, lesson);
+                    }
+                }
+            }
+            Some(Walk::Other(raw)) => notes.unless_null(*raw, Pointer::ROOT.member("choices")),
+            None => {}
+        }
+        notes.tell(wire)?;
+        if let Some(text) = fresh.text() {
+            let lowest = self
+                .choices
+                .iter()
+                .map(|choice| choice.index)
+                .min()
+                .unwrap_or(0);
+            wire.assembler.choice_metadata(wire.out, lowest, &text)?;
+        }
+        if let Some(groq) = groq {
+            usage::take(
+                wire,
+                find(&members(groq), "usage"),
+                notes,
+                Pointer::ROOT.member("x_groq"),
+            )?;
+        }
+        usage::take(wire, chunk.usage, notes, Pointer::ROOT)?;
+        Ok(complaint)
+    }
+
+    /// Whether the chunk has another id than the one before (AM10).
+    fn id_changed(&mut self, wire: &Wire<'_, '_>, chunk: &Chunk<'_>) -> bool {
+        if !wire.out.config.policy.switches.restart_on_new_stream_id {
+            return false;
+        }
+        let Some(id) = present(chunk.id)
+            .and_then(string)
+            .filter(|id| !id.is_empty())
+        else {
+            return false;
+        };
+        let changed = self.last_id.as_deref().is_some_and(|last| last != id);
+        self.last_id = Some(id.into_owned());
+        changed
+    }
+
+    /// The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4).
+    fn choice<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        sent: Slot<'a>,
+        place: usize,
+        notes: &mut Notes<'a>,
+        at: Pointer<'_>,
+    ) -> Result<&mut ChoiceState, Fault> {
+        let sent = present(sent);
+        let number = sent
+            .and_then(calls::integer)
+            .and_then(|number| i32::try_from(number).ok());
+        let number = number.filter(|number| *number >= 0);
+        if let Some(raw) = sent.filter(|_| number.is_none()) {
+            notes.shape(raw, at.member("index"));
+        }
+        let index = number
+            .or_else(|| i32::try_from(place).ok())
+            .unwrap_or(i32::MAX);
+        let known = self.choices.iter().position(|choice| choice.index == index);
+        let limit = wire.out.config.limits.max_choices;
+        let is_full = |count: usize| limit.is_some_and(|limit| count as u64 >= limit);
+        let at = match known {
+            Some(at) => at,
+            None if wire.out.config.policy.switches.merge_choices && !self.choices.is_empty() => {
+                // AM11: the request had one choice, so every other index is the first one.
+                if !self.merged.contains(&index) && !is_full(self.merged.len()) {
+                    self.merged.push(index);
+                    wire.out
+                        .diagnose(Code::CHOICES_MERGED, None, &index.to_string())?;
+                }
+                0
+            }
+            None => {
+                if let Some(limit) = limit.filter(|_| is_full(self.choices.len())) {
+                    return Err(Fault::limit(LimitName::max_choices, limit));
+                }
+                self.choices.push(ChoiceState::new(
+                    index,
+                    wire.out.config.policy.inline_reasoning,
+                ));
+                // Also a choice that never says anything has to end.
+                wire.assembler
+                    .text(wire.out, index, Text::default(), None)?;
+                self.choices.len() - 1
+            }
+        };
+        // Cannot fail: the place was just found or filled.
+        self.choices
+            .get_mut(at)
+            .ok_or_else(|| Fault::new(Class::Internal, "internal"))
+    }
+}
+
+/// The first chunk: what the response calls itself. One from behind a broken document may not say so.
+fn start<'a>(
+    wire: &mut Wire<'_, '_>,
+    chunk: &Chunk<'a>,
+    notes: &mut Notes<'a>,
+    tail: bool,
+    metadata: Option<&str>,
+) -> Step {
+    let mut word = |slot: Slot<'a>| {
+        let (word, lone) = present(slot).and_then(text)?.into_whole();
+        notes.lone |= lone;
+        Some(word).filter(|word| !word.is_empty())
+    };
+    let id = if tail { None } else { word(chunk.id) };
+    let model = word(chunk.model);
+    let created = present(chunk.created)
+        .filter(|raw| raw.kind == Kind::Number)
+        .and_then(calls::integer);
+    wire.assembler
+        .started(wire.out, id.as_deref(), model.as_deref(), created, metadata)
+}

@@ -1,0 +1,80 @@
+//! What kind of payload a document is: wrapped, an error alone, a whole body, of use, a note.
+
+use super::error::is_string;
+use super::read::{self, Chunk, Document, Walk, find, present};
+use crate::json::{Kind, Raw};
+
+/// The chunk in an envelope.
+pub(super) struct Wrapped<'a> {
+    pub(super) chunk: Chunk<'a>,
+    pub(super) raw: Raw<'a>,
+}
+
+/// The chunk of an envelope `{"data":{"choices":…}}` (E17).
+pub(super) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
+    if chunk.is_chunk() {
+        return None;
+    }
+    let raw = find(&chunk.rest, "data").filter(|raw| raw.kind == Kind::Object)?;
+    match read::document(raw.text, max_depth) {
+        Ok(Document::Object(chunk)) if chunk.is_chunk() => Some(Wrapped { chunk, raw }),
+        _ => None,
+    }
+}
+
+/// An error object that a gateway put into an array.
+pub(super) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
+    let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
+    match read::document(first.text, max_depth) {
+        Ok(Document::Object(chunk)) if chunk.error.is_some() => Some((chunk, first)),
+        _ => None,
+    }
+}
+
+/// Whether a payload outside of any event is a whole answer, or the error in its place.
+pub(crate) fn is_body(document: &Document<'_>) -> bool {
+    let Document::Object(chunk) = document else {
+        return false;
+    };
+    if is_string(chunk.object, "chat.completion") || is_string(chunk.object, "error") {
+        return true;
+    }
+    let Some(Walk::Read(choices, _)) = &chunk.choices else {
+        return present(chunk.error).is_some();
+    };
+    choices.iter().any(|choice| match choice {
+        Walk::Read(choice, _) => {
+            choice.message.is_some()
+                && choice
+                    .delta
+                    .as_ref()
+                    .is_none_or(|delta| delta.raw().kind == Kind::Null)
+        }
+        Walk::Other(_) => false,
+    })
+}
+
+/// Whether a document behind a broken one brings what may be taken from there: a chunk, or an error.
+pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
+    match document {
+        Document::Object(chunk) => chunk.is_chunk() || chunk.error.is_some(),
+        Document::Other(_) => false,
+    }
+}
+
+/// A chunk that says nothing of any choice.
+pub(crate) fn is_note(document: &Document<'_>) -> bool {
+    let Document::Object(chunk) = document else {
+        return false;
+    };
+    let empty = matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.is_empty());
+    empty && present(chunk.error).is_none()
+}
+
+/// The error object that a document is, where it stands in an array.
+pub(crate) fn lone<'a>(document: &Document<'a>) -> Option<Chunk<'a>> {
+    match document {
+        Document::Other(raw) => lone_error(*raw, None).map(|(chunk, _)| chunk),
+        Document::Object(_) => None,
+    }
+}

@@ -115,7 +115,7 @@ class TestArguments:
         rig = Rig()(0, "a", "w", {"path": "x", "n": 1})(0, None, None, {"path": "x.py", "text": "he"})
         rig(0, None, None, {"text": "y", "n": 2}).done()
         assert rig.brief == [("a", "w", '{"path":"x.py","n":2,"text":"hey"}')]
-        assert rig.codes == []
+        assert rig.codes == ["args_merged"]
 
     def test_one_object_stays_as_sent(self) -> None:
         rig = Rig()(0, "a", "f", None, object_arguments='{"b": 1,\n "a": 2}').done()

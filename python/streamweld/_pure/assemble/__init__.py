@@ -210,12 +210,12 @@ class Assembler:
         if self._over:
             return self.completeness
         self._over = True
-        if self._choices and all(choice.finish.raw is not None for choice in self._choices.values()):
+        if self._choices and not any(_is_cut(choice) for choice in self._choices.values()):
+            self.completeness = "assumed"
+            self._close(ended=False)
             if rest != "nothing":
                 self._out.diagnose("partial_event_dropped")
             self._out.diagnose("no_terminal_marker")
-            self._close(ended=False)
-            self.completeness = "assumed"
             return self.completeness
         self.completeness = "truncated"
         where = self._cut_where() if rest == "nothing" else rest
@@ -312,7 +312,7 @@ class Assembler:
         return choice.finish.raw is not None or choice.finish.concluded is not None
 
     def _cut_where(self) -> str:
-        cut = [choice for choice in self._choices.values() if choice.finish.raw is None]
+        cut = [choice for choice in self._choices.values() if _is_cut(choice)]
         if any(not call.complete for choice in cut for call in shown_calls(choice)):
             return "mid_arguments"
         if any(choice.textual.current is not None for choice in cut):
@@ -322,11 +322,18 @@ class Assembler:
     def _open_parts(self) -> list[int]:
         parts: list[int] = []
         for choice in self._choices.values():
+            if not _is_cut(choice):
+                continue
             if choice.textual.current is not None:
                 parts.append(choice.textual.current.part)
             if not choice.closed:
                 parts += [call.part for call in shown_calls(choice)]
         return sorted(parts)
+
+
+def _is_cut(choice: Choice) -> bool:
+    """It said no reason, or went on with a call behind it that is not whole."""
+    return choice.finish.raw is None or any(call.late and not call.complete for call in shown_calls(choice))
 
 
 def _usage_event(usage: Usage) -> UsageEvent:

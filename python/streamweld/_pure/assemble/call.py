@@ -50,9 +50,12 @@ class Call:
     __slots__ = (
         "aliases",
         "announced_again",
+        "conflict_said",
+        "contested",
         "custom",
         "dropped",
         "fork",
+        "guess_said",
         "id",
         "id_changed",
         "index",
@@ -60,6 +63,7 @@ class Call:
         "index_said",
         "joiner",
         "last_id",
+        "late",
         "merge",
         "metadata",
         "name",
@@ -98,6 +102,10 @@ class Call:
         self.suspect = False  # displaced from its index while still empty (AM1)
         self.announced_again: set[int | None] = set()  # R1g: indexes under which a header came again
         self.name_conflict_said = False
+        self.guess_said: set[str] = set()  # named ambiguities that were said of it
+        self.conflict_said = False  # a terminal message left it out
+        self.contested = False  # it took its index from a call that was under way: pieces without an id are a guess
+        self.late = False  # something of it came behind the finish reason
         self.index_said = False
         self.dropped = False
         # What of it was shown: the start, and so many bytes of the text since the last reset.

@@ -145,6 +145,13 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
     name, payload = incoming.name, incoming.payload
     relation = None if name is None else _relation(choice, call, name)
     elsewhere = incoming.index is not None and bound is not call and bool(call.indexes)
+    if payload and call.custom != incoming.custom:
+        return Decision("R1b", None, Deed.NEW)
+    if call.custom and payload and name is not None and not call.empty:
+        # Free-form text has no end that could tell a second call from the next piece.
+        if elsewhere:
+            return Decision("R1b", None, Deed.NEW)
+        return Decision("R1a", call, note="ambiguous_duplicate_id")
     if not call.complete:
         if relation == "other" or (relation == "fragment" and elsewhere):
             # Another tool's name, unless it rides on a piece that can only be the next one of this call.
@@ -190,7 +197,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
             return Decision("R2a", latest)
         return Decision("R2f", None, Deed.NEW)
     bound = choice.by_index.get(incoming.index)
-    if bound is None:
+    if bound is None or (payload and bound.custom != incoming.custom):
         return Decision("R2f", None, Deed.NEW)
     relation = None if name is None else _relation(choice, bound, name)
     if bound.id is None:
@@ -223,6 +230,8 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
 def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decision:
     name, payload = incoming.name, incoming.payload
     relation = None if name is None else _relation(choice, bound, name)
+    if payload and (bound.custom != incoming.custom or (bound.custom and name is not None and not bound.empty)):
+        return Decision("R3a2", None, Deed.NEW)  # free-form text and JSON share no call, nor do two headers with text
     if not bound.complete:
         return Decision("R3a2", None, Deed.NEW) if relation == "other" else Decision("R3a1", bound)
     if name is not None:
@@ -288,7 +297,7 @@ def _no_index(choice: Choice, incoming: Incoming) -> Decision:
             relation = _relation(choice, unfinished, name)
             proven = relation == "fragment" and choice.shared.settings.tools.begins(unfinished.name + name)
             if (relation in ("late", "same") or proven) and unfinished.accepts(payload):
-                return Decision("R3c2", unfinished)
+                return Decision("R3c2", unfinished, note=_one_of_several(choice, payload))
         latest = choice.latest
         if latest is not None and latest.name == name and latest.complete and payload and _second_is_due(latest, None):
             return Decision("R3c2", latest)
@@ -296,12 +305,15 @@ def _no_index(choice: Choice, incoming: Incoming) -> Decision:
     if not payload:
         return _latest_or_nothing(choice, "R3c2")
     if unfinished is not None:
-        # Several wait, and nothing says which one is meant.
-        note = "ambiguous_orphan_index" if choice.waiting.count > 1 and unfinished.empty else None
-        return Decision("R3c2", unfinished, note=note)
+        return Decision("R3c2", unfinished, note=_one_of_several(choice, payload))
     if choice.latest is not None:
         return Decision("R3c2", choice.latest)
     return Decision("R3b3", None, Deed.NEW)
+
+
+def _one_of_several(choice: Choice, payload: bytes) -> str | None:
+    """AM2: several calls are open, and nothing says which one is meant."""
+    return "ambiguous_orphan_index" if payload and choice.unfinished.count > 1 else None
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:

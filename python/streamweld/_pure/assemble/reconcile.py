@@ -91,7 +91,8 @@ def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
                 call.metadata = RawMembers()
             choice.shared.spend_text(call.metadata.add(fragment.metadata))
     for call in streamed:
-        if call.slot not in met and (call.name or not call.empty):
+        if call.slot not in met and (call.name or not call.empty) and not call.conflict_said:
+            call.conflict_said = True
             choice.shared.out.diagnose("conflict", call.part, "tool_calls")
 
 

@@ -40,7 +40,8 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             return  # N6: nothing is left of it
     elif index is not None and text and fragment.object_arguments is None and fragment.metadata is None:
         bound = choice.by_index.get(index)
-        if bound is not None and not fragment.custom and _continues(bound, identity, name):
+        finished = choice.finish.raw is not None
+        if bound is not None and not (fragment.custom or finished) and _continues(bound, identity, name):
             # The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
             choice.textual.close_open()
             choice.latest = bound
@@ -90,7 +91,10 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     else:
         _address(choice, call, incoming)
         if decision.note is not None:
-            choice.shared.out.diagnose(decision.note, call.part)
+            _say_guess(choice, call, decision.note)
+        if call.contested and incoming.id is None and incoming.payload and decision.call is call:
+            call.contested = False
+            _say_guess(choice, call, "ambiguous_same_index")
     if incoming.index is None and incoming.array_len > 1 and incoming.position < _PLACES:
         choice.multi[incoming.position] = call
     if decision.deed is Deed.DROP:
@@ -107,8 +111,16 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
         header, identified = incoming.name is not None, incoming.id is not None
         push_text(choice, call, text, incoming.index, header=header, identified=identified)
+    call.late = call.late or choice.finish.raw is not None
     choice.track(call)
     return call
+
+
+def _say_guess(choice: Choice, call: Call, code: str) -> None:
+    """A named ambiguity, once a call."""
+    if code not in call.guess_said:
+        call.guess_said.add(code)
+        choice.shared.out.diagnose(code, call.part)
 
 
 def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
@@ -223,6 +235,7 @@ def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
         bound.text.unfinished
         and not bound.empty
         and bound.fork is None
+        and not bound.contested
         and bound.merge is None
         and (identity is None or identity == bound.id)
         and (name is None or name == bound.name)
@@ -240,7 +253,9 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
         if displaced is not None:
             choice.remember(displaced, incoming.id)
     announce.flush_unstarted(choice)
+    before = None if incoming.index is None else choice.by_index.get(incoming.index)
     call = choice.create(custom=incoming.custom)
+    call.contested = before is not None and before.text.unfinished and not (before.empty or before.dropped)
     call.tentative = decision.tentative and choice.shared.settings.switches.dup_id_empty_header == "drop"
     if decision.suspect is not None:
         decision.suspect.suspect = True
@@ -329,6 +344,7 @@ def take_name(choice: Choice, call: Call, name: str) -> None:
     elif relation == "fragment":
         call.name += name
         choice.shared.check_name(call.name)
+        choice.shared.out.diagnose("name_joined", call.part, name)
     elif relation == "other" and not call.name_conflict_said:
         call.name_conflict_said = True
         choice.shared.out.diagnose("name_conflict", call.part, name)
@@ -345,6 +361,7 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     shared = choice.shared
     before = call.text.size if call.merge is None else call.merge.size
     if call.merge is None:
+        shared.out.diagnose("args_merged", call.part)
         call.merge = ObjectMerge(call.text.text())
         call.whole_sent = True
         announce.reset(choice, call)
@@ -365,7 +382,7 @@ def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, id
         if other is not None:
             note = guess(choice, other)
             if note is not None:
-                choice.shared.out.diagnose(note, other.part)
+                _say_guess(choice, other, note)
             choice.bind(other, index)
             give(choice, other, spill, index, header=False, identified=False)
             return

@@ -31,6 +31,10 @@ pub fn open_call(
         choice.remember(displaced, Key::Id(id.to_owned()));
     }
     announce::flush_unstarted(desk.out, choice, None);
+    let before = incoming.index.and_then(|index| choice.by_index.get(index));
+    let before = before.and_then(|slot| choice.get(slot));
+    let contested =
+        before.is_some_and(|call| call.text.is_unfinished() && !call.is_empty() && !call.dropped);
     let slot = choice.create(desk, incoming.custom)?;
     let tentative = decision.tentative && desk.switches().dup_id_empty_header == EmptyHeader::Drop;
     if let Some(suspect) = decision.suspect.and_then(|slot| choice.get_mut(slot)) {
@@ -42,6 +46,7 @@ pub fn open_call(
     }
     if let Some(call) = choice.get_mut(slot) {
         call.tentative = tentative;
+        call.contested = contested;
         call.id = incoming.id.map(str::to_owned);
         call.last_id = call.id.clone();
         call.name = incoming.name.unwrap_or_default().to_owned();
@@ -51,6 +56,17 @@ pub fn open_call(
     }
     choice.bind(slot, incoming.index);
     Ok(slot)
+}
+
+/// A named ambiguity, once a call.
+pub fn say_guess(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, code: Code) -> Step {
+    match choice.get_mut(slot) {
+        Some(call) if !call.guess_said.contains(&code) => {
+            call.guess_said.push(code);
+            desk.say(code, call.part)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A further call of the same tool.
@@ -175,6 +191,8 @@ pub fn take_name(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, name
         Relation::Fragment => {
             call.name.push_str(name);
             desk.check_name(&call.name)?;
+            desk.out
+                .diagnose(Code::NAME_JOINED, Some(call.part), name)?;
         }
         Relation::Other if !call.name_conflict_said => {
             call.name_conflict_said = true;

@@ -11,6 +11,7 @@ use super::canonical::canonical;
 use super::fork::Fork;
 use super::objects::{ObjectMerge, RawMembers};
 use crate::json::Surrogates;
+use crate::spec::Code;
 
 /// A new id in every delta must not fill the memory; the index or the order still finds the call.
 pub const MAX_ALIASES: usize = 64;
@@ -60,6 +61,14 @@ pub struct Call {
     /// R1g: indexes under which a header came again.
     pub announced_again: HashSet<Option<i64>>,
     pub name_conflict_said: bool,
+    /// Named ambiguities that were said of it.
+    pub guess_said: Vec<Code>,
+    /// A terminal message left it out.
+    pub conflict_said: bool,
+    /// It took its index from a call that was under way: pieces without an id are a guess.
+    pub contested: bool,
+    /// Something of it came behind the finish reason.
+    pub late: bool,
     pub index_said: bool,
     pub dropped: bool,
     /// What of it was shown: the start, and so many bytes of the text since the last reset.

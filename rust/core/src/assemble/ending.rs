@@ -31,15 +31,13 @@ impl Assembler {
             return Ok(());
         }
         self.over = true;
-        let mut choices = self.choices.iter();
-        if !self.choices.is_empty() && choices.all(|choice| choice.finish.raw.is_some()) {
+        if !self.choices.is_empty() && !self.choices.iter().any(is_cut) {
+            self.completeness = Completeness::Assumed;
+            self.close(out, false)?;
             if rest != Rest::Nothing {
                 out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
             }
-            out.diagnose(Code::NO_TERMINAL_MARKER, None, "")?;
-            self.close(out, false)?;
-            self.completeness = Completeness::Assumed;
-            return Ok(());
+            return out.diagnose(Code::NO_TERMINAL_MARKER, None, "");
         }
         self.completeness = Completeness::Truncated;
         let place = match rest {
@@ -115,7 +113,7 @@ impl Assembler {
     fn cut_where(&self) -> Where {
         let cut = || {
             let choices = self.choices.iter();
-            choices.filter(|choice| choice.finish.raw.is_none())
+            choices.filter(|choice| is_cut(choice))
         };
         let mid_call = |choice: &Choice| {
             let mut calls = choice
@@ -135,7 +133,7 @@ impl Assembler {
 
     fn open_parts(&self) -> Vec<u32> {
         let mut parts: Vec<u32> = Vec::new();
-        for choice in &self.choices {
+        for choice in self.choices.iter().filter(|choice| is_cut(choice)) {
             parts.extend(choice.textual.current().map(|part| part.part));
             if !choice.closed {
                 let calls = choice
@@ -197,4 +195,13 @@ fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {
     }
     emit_finished(choice, |event| out.emit(event));
     Ok(())
+}
+
+/// It said no reason, or went on with a call behind it that is not whole.
+fn is_cut(choice: &Choice) -> bool {
+    let mut calls = choice
+        .shown()
+        .into_iter()
+        .filter_map(|slot| choice.get(slot));
+    choice.finish.raw.is_none() || calls.any(|call| call.late && !call.is_complete())
 }

@@ -147,6 +147,16 @@ fn known_id(
     let relation = relation(desk, call, incoming.name);
     let elsewhere = incoming.index.is_some() && bound != Some(slot) && call.index.is_some();
     let fragment = relation == Some(Relation::Fragment);
+    if !payload.is_empty() && call.custom != incoming.custom {
+        return Decision::new("R1b");
+    }
+    if call.custom && !payload.is_empty() && incoming.name.is_some() && !call.is_empty() {
+        // Free-form text has no end that could tell a second call from the next piece.
+        if elsewhere {
+            return Decision::new("R1b");
+        }
+        return Decision::join("R1a", slot).noting(Some(Code::AMBIGUOUS_DUPLICATE_ID));
+    }
     if !call.is_complete() {
         if relation == Some(Relation::Other) || (fragment && elsewhere) {
             // Another tool's name, unless it rides on a piece that can only be the next one of this call.
@@ -221,6 +231,9 @@ fn new_id(desk: &Desk<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> 
     else {
         return Decision::new("R2f");
     };
+    if !payload.is_empty() && bound.custom != incoming.custom {
+        return Decision::new("R2f");
+    }
     let slot = bound.slot;
     let relation = relation(desk, bound, incoming.name);
     if bound.id.is_none() {
@@ -282,6 +295,10 @@ fn bound(
         return Decision::new("R3b1");
     };
     let relation = relation(desk, call, incoming.name);
+    let two_headers = call.custom && incoming.name.is_some() && !call.is_empty();
+    if !payload.is_empty() && (call.custom != incoming.custom || two_headers) {
+        return Decision::new("R3a2"); // free-form text and JSON share no call, nor do two headers with text
+    }
     if !call.is_complete() {
         if relation == Some(Relation::Other) {
             return Decision::new("R3a2");
@@ -381,7 +398,7 @@ fn no_index(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> De
                 && desk.shared.settings.tools.begins(&call.name, name);
             let fits = matches!(relation, Some(Relation::Late | Relation::Same)) || proven;
             if fits && call.accepts(payload) {
-                return Decision::join("R3c2", call.slot);
+                return Decision::join("R3c2", call.slot).noting(one_of_several(choice, payload));
             }
         }
         let latest = choice.latest.and_then(|slot| choice.get(slot));
@@ -401,15 +418,18 @@ fn no_index(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> De
         return latest_or_nothing(choice, "R3c2");
     }
     if let Some(call) = unfinished {
-        // Several wait, and nothing says which one is meant.
-        let unclear = choice.waiting.len() > 1 && call.is_empty();
-        return Decision::join("R3c2", call.slot)
-            .noting(unclear.then_some(Code::AMBIGUOUS_ORPHAN_INDEX));
+        return Decision::join("R3c2", call.slot).noting(one_of_several(choice, payload));
     }
     match choice.latest {
         Some(latest) => Decision::join("R3c2", latest),
         None => Decision::new("R3b3"),
     }
+}
+
+/// AM2: several calls are open, and nothing says which one is meant.
+fn one_of_several(choice: &Choice, payload: &[u8]) -> Option<Code> {
+    let several = !payload.is_empty() && choice.unfinished.len() > 1;
+    several.then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
 /// Only extra members: they go to the latest call.

@@ -3,7 +3,7 @@
 //! The repairs themselves are `arguments`; which call is meant was decided before. It knows what only the text can tell.
 
 use super::announce;
-use super::binding::sibling;
+use super::binding::{say_guess, sibling};
 use super::choice::{Choice, Key};
 use super::identity::guess;
 use super::objects::ObjectMerge;
@@ -203,6 +203,7 @@ pub fn push_object(
         .as_ref()
         .map_or(call.text.size(), |merge| merge.size);
     if call.merge.is_none() {
+        desk.say(Code::ARGS_MERGED, call.part)?;
         call.merge = Some(Box::new(ObjectMerge::new(&call.text.text())));
         call.whole_sent = true;
         announce::reset(desk.out, choice, slot);
@@ -235,8 +236,8 @@ fn overflow(
         let known = told.identified || told.header;
         let other = choice.accepting(spill, Some(slot)).filter(|_| !known);
         if let Some(other) = other {
-            if let (Some(note), Some(call)) = (guess(choice, other), choice.get(other)) {
-                desk.say(note, call.part)?;
+            if let Some(note) = guess(choice, other) {
+                say_guess(desk, choice, other, note)?;
             }
             choice.bind(other, index);
             let told = Told {

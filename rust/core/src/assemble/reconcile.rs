@@ -48,7 +48,9 @@ fn channel(
         return Ok(());
     }
     let (clean, _) = text.into_whole();
-    if let Some(more) = clean.strip_prefix(choice.textual.whole(channel).as_str()) {
+    if clean.len() >= choice.textual.length(channel)
+        && let Some(more) = clean.strip_prefix(choice.textual.whole(channel).as_str())
+    {
         if !more.is_empty() {
             announce::flush_unstarted(desk.out, choice, None);
             let more = Text::plain(more);
@@ -104,8 +106,9 @@ fn calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>
         }
     }
     for slot in streamed.into_iter().filter(|slot| !met.contains(slot)) {
-        if let Some(call) = choice.get(slot)
+        if let Some(call) = choice.get_mut(slot)
             && (!call.name.is_empty() || !call.is_empty())
+            && !std::mem::replace(&mut call.conflict_said, true)
         {
             desk.out
                 .diagnose(Code::CONFLICT, Some(call.part), "tool_calls")?;

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::announce;
-use super::binding::{address, open_call};
+use super::binding::{address, open_call, say_guess};
 use super::call::Call;
 use super::choice::{Choice, LEGACY_INDEX, leave};
 use super::identity::{Deed, Incoming, decide};
@@ -35,6 +35,7 @@ pub fn take_fragment(
     if let (Some(index), Some(text), true) = (index, &fragment.arguments, has_text)
         && fragment.object_arguments.is_none()
         && fragment.metadata.is_none()
+        && choice.finish.raw.is_none()
         && let Some(slot) = choice.by_index.get(index)
         && choice.get(slot).is_some_and(|call| goes_on(call, fragment))
     {
@@ -129,8 +130,16 @@ fn route(
         None => open_call(desk, choice, incoming, &decision)?,
         Some(slot) => {
             address(desk, choice, slot, incoming)?;
-            if let (Some(note), Some(call)) = (decision.note, choice.get(slot)) {
-                desk.say(note, call.part)?;
+            if let Some(note) = decision.note {
+                say_guess(desk, choice, slot, note)?;
+            }
+            let guessed = incoming.id.is_none() && !incoming.payload.is_empty();
+            if let Some(call) = choice
+                .get_mut(slot)
+                .filter(|call| call.contested && guessed)
+            {
+                call.contested = false;
+                say_guess(desk, choice, slot, Code::AMBIGUOUS_SAME_INDEX)?;
             }
             slot
         }
@@ -161,6 +170,10 @@ fn route(
         }
         push_text(desk, choice, slot, text, told)?;
     }
+    let behind = choice.finish.raw.is_some();
+    if let Some(call) = choice.get_mut(slot) {
+        call.late |= behind;
+    }
     choice.track(slot);
     Ok(Some(slot))
 }
@@ -186,6 +199,7 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
     call.text.is_unfinished()
         && !call.is_empty()
         && call.fork.is_none()
+        && !call.contested
         && call.merge.is_none()
         && (fragment.id.is_none() || fragment.id.as_deref() == call.id.as_deref())
         && fragment.name.as_ref().is_none_or(|name| *name == call.name)

@@ -104,7 +104,7 @@ class Call:
         self.name_conflict_said = False
         self.guess_said: set[str] = set()  # named ambiguities that were said of it
         self.conflict_said = False  # a terminal message left it out
-        self.contested = False  # it took its index from a call that was under way: pieces without an id are a guess
+        self.contested: str | None = None  # the named ambiguity that the next piece without an id stands in
         self.late = False  # something of it came behind the finish reason
         self.index_said = False
         self.dropped = False

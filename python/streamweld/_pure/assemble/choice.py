@@ -118,6 +118,13 @@ class Choice:
                 return call
         return None
 
+    def contest(self, taker: Call, code: str) -> None:
+        """One of the open calls was given what may have been another's: that holds for the others' next pieces too."""
+        for slot in self.unfinished.latest(_CANDIDATES):
+            call = self.calls[slot]
+            if call is not taker and call.contested is None:
+                call.contested = code
+
     def next_waiting(self, *, latest: bool) -> Call | None:
         slot = self.waiting.last() if latest else self.waiting.first()
         return None if slot is None else self.calls[slot]

@@ -92,9 +92,9 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         _address(choice, call, incoming)
         if decision.note is not None:
             _say_guess(choice, call, decision.note)
-        if call.contested and incoming.id is None and incoming.payload and decision.call is call:
-            call.contested = False
-            _say_guess(choice, call, "ambiguous_same_index")
+        if call.contested is not None and incoming.id is None and incoming.payload:
+            _say_guess(choice, call, call.contested)
+            call.contested = None
     if incoming.index is None and incoming.array_len > 1 and incoming.position < _PLACES:
         choice.multi[incoming.position] = call
     if decision.deed is Deed.DROP:
@@ -118,9 +118,12 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
 
 def _say_guess(choice: Choice, call: Call, code: str) -> None:
     """A named ambiguity, once a call."""
-    if code not in call.guess_said:
-        call.guess_said.add(code)
-        choice.shared.out.diagnose(code, call.part)
+    if code in call.guess_said:
+        return
+    call.guess_said.add(code)
+    choice.shared.out.diagnose(code, call.part)
+    if code == "ambiguous_orphan_index":
+        choice.contest(call, code)
 
 
 def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
@@ -235,7 +238,7 @@ def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
         bound.text.unfinished
         and not bound.empty
         and bound.fork is None
-        and not bound.contested
+        and bound.contested is None
         and bound.merge is None
         and (identity is None or identity == bound.id)
         and (name is None or name == bound.name)
@@ -255,7 +258,8 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     announce.flush_unstarted(choice)
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     call = choice.create(custom=incoming.custom)
-    call.contested = before is not None and before.text.unfinished and not (before.empty or before.dropped)
+    if before is not None and before.text.unfinished and not (before.empty or before.dropped):
+        call.contested = "ambiguous_same_index"  # it takes the index from a call that is under way
     call.tentative = decision.tentative and choice.shared.settings.switches.dup_id_empty_header == "drop"
     if decision.suspect is not None:
         decision.suspect.suspect = True

@@ -46,7 +46,8 @@ pub fn open_call(
     }
     if let Some(call) = choice.get_mut(slot) {
         call.tentative = tentative;
-        call.contested = contested;
+        // It takes the index from a call that is under way.
+        call.contested = contested.then_some(Code::AMBIGUOUS_SAME_INDEX);
         call.id = incoming.id.map(str::to_owned);
         call.last_id = call.id.clone();
         call.name = incoming.name.unwrap_or_default().to_owned();
@@ -60,13 +61,16 @@ pub fn open_call(
 
 /// A named ambiguity, once a call.
 pub fn say_guess(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, code: Code) -> Step {
-    match choice.get_mut(slot) {
-        Some(call) if !call.guess_said.contains(&code) => {
-            call.guess_said.push(code);
-            desk.say(code, call.part)
-        }
-        _ => Ok(()),
+    let call = choice.get_mut(slot);
+    let Some(call) = call.filter(|call| !call.guess_said.contains(&code)) else {
+        return Ok(());
+    };
+    call.guess_said.push(code);
+    desk.say(code, call.part)?;
+    if code == Code::AMBIGUOUS_ORPHAN_INDEX {
+        choice.contest(slot, code);
     }
+    Ok(())
 }
 
 /// A further call of the same tool.

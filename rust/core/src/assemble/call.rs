@@ -65,8 +65,8 @@ pub struct Call {
     pub guess_said: Vec<Code>,
     /// A terminal message left it out.
     pub conflict_said: bool,
-    /// It took its index from a call that was under way: pieces without an id are a guess.
-    pub contested: bool,
+    /// The named ambiguity that the next piece without an id stands in.
+    pub contested: Option<Code>,
     /// Something of it came behind the finish reason.
     pub late: bool,
     pub index_said: bool,

@@ -10,6 +10,7 @@ use super::roster::Roster;
 use super::shared::{Desk, Step};
 use super::textual::Textual;
 use crate::fault::Fault;
+use crate::spec::Code;
 
 /// The private index of the one call of `function_call`.
 pub const LEGACY_INDEX: i64 = -1;
@@ -186,6 +187,16 @@ impl Choice {
         self.unfinished.latest().take(CANDIDATES).find(|slot| {
             Some(*slot) != other_than && self.get(*slot).is_some_and(|call| call.accepts(piece))
         })
+    }
+
+    /// One of the open calls was given what may have been another's: that holds for the others' next pieces too.
+    pub fn contest(&mut self, taker: usize, code: Code) {
+        let open: Vec<usize> = self.unfinished.latest().take(CANDIDATES).collect();
+        for slot in open.into_iter().filter(|slot| *slot != taker) {
+            if let Some(call) = self.get_mut(slot) {
+                call.contested.get_or_insert(code);
+            }
+        }
     }
 
     pub fn next_waiting(&self, latest: bool) -> Option<usize> {

@@ -134,12 +134,9 @@ fn route(
                 say_guess(desk, choice, slot, note)?;
             }
             let guessed = incoming.id.is_none() && !incoming.payload.is_empty();
-            if let Some(call) = choice
-                .get_mut(slot)
-                .filter(|call| call.contested && guessed)
-            {
-                call.contested = false;
-                say_guess(desk, choice, slot, Code::AMBIGUOUS_SAME_INDEX)?;
+            let call = choice.get_mut(slot).filter(|_| guessed);
+            if let Some(code) = call.and_then(|call| call.contested.take()) {
+                say_guess(desk, choice, slot, code)?;
             }
             slot
         }
@@ -199,7 +196,7 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
     call.text.is_unfinished()
         && !call.is_empty()
         && call.fork.is_none()
-        && !call.contested
+        && call.contested.is_none()
         && call.merge.is_none()
         && (fragment.id.is_none() || fragment.id.as_deref() == call.id.as_deref())
         && fragment.name.as_ref().is_none_or(|name| *name == call.name)

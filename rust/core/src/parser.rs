@@ -15,8 +15,8 @@ use crate::fault::Fault;
 use crate::limits::LimitName;
 use crate::out::{Diagnostic, Ledger, Out};
 use crate::policy::DuplicatePayload;
-use crate::sse::{Framer, Item};
-use crate::stage::Stage;
+use crate::sse::Framer;
+use crate::stage::{Gate, Stage};
 
 /// How much of a body is kept until its first payload.
 const HEAD: usize = 512;
@@ -85,8 +85,11 @@ impl Parser {
                 .head
                 .extend(taken.iter().take(HEAD - stage.head.len()));
         }
-        let mut out = Out::new(config, ledger, sink);
-        let mut result = framer.feed(taken, &mut |item: Item<'_>| stage.item(&mut out, item));
+        let mut gate = Gate {
+            stage,
+            out: Out::new(config, ledger, sink),
+        };
+        let mut result = framer.feed(taken, &mut gate);
         if let Some(limit) = limit.filter(|_| result.is_ok() && taken.len() < input.len()) {
             result =
                 Err(Fault::limit(LimitName::max_stream_bytes, limit).at(limit, framer.ordinal()));

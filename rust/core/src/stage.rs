@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::assemble::Assembler;
 use crate::dialect::chat::read::{self, Document};
-use crate::dialect::chat::{Chat, Payload, Wire, is_body, is_note, unknown};
+use crate::dialect::chat::{Chat, Ending, Payload, Wire, is_body, is_note, unknown};
 use crate::dialect::{Dialect, detect};
 use crate::fault::{Extra, Fault};
 use crate::json::{Problem, ScanError};
@@ -19,7 +19,7 @@ use crate::limits::LimitName;
 use crate::out::Out;
 use crate::policy::Base;
 use crate::spec::{self, Code};
-use crate::sse::{Item, decode_utf8};
+use crate::sse::{Item, Receiver, decode_utf8};
 
 /// Events that say that there is nothing to say.
 static KEEP_ALIVE: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
@@ -66,9 +66,15 @@ pub(crate) struct Arrival<'a> {
     pub(crate) stray: bool,
 }
 
-impl Stage {
+/// A stage with its way out: takes what the framer hands out.
+pub(crate) struct Gate<'g, 'o> {
+    pub(crate) stage: &'g mut Stage,
+    pub(crate) out: Out<'o>,
+}
+
+impl Receiver for Gate<'_, '_> {
     #[inline]
-    pub(crate) fn item(&mut self, out: &mut Out<'_>, item: Item<'_>) -> Step {
+    fn item(&mut self, item: Item<'_>) -> Step {
         let arrival = match item {
             Item::Frame(frame) => Arrival {
                 event: frame.event,
@@ -85,19 +91,57 @@ impl Stage {
                 stray: true,
             },
         };
-        self.arrival(out, arrival)
+        self.stage
+            .arrival(&mut self.out, arrival)
             .map_err(|fault| arrival.place(fault))
     }
 
     #[inline]
-    pub(crate) fn arrival(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
-        out.at(arrival.offset, arrival.ordinal);
-        if let Some(limit) = out
+    fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<usize, Fault> {
+        let Some(payload) = rest.strip_prefix(b"data: ").filter(|_| self.stage.swift) else {
+            return Ok(0);
+        };
+        if self
+            .out
             .config
             .limits
             .max_events
-            .filter(|limit| arrival.ordinal >= *limit)
+            .is_some_and(|limit| ordinal >= limit)
         {
+            return Ok(0);
+        }
+        self.out.at(offset, ordinal);
+        let mut wire = Wire {
+            assembler: &mut self.stage.assembler,
+            out: &mut self.out,
+        };
+        match self.stage.chat.known(&mut wire, payload, Ending::BlankLine) {
+            Ok(0) => Ok(0),
+            Ok(length) => Ok(rest.len() - payload.len() + length),
+            Err(fault) => {
+                let data = payload
+                    .split(|byte| matches!(byte, b'\n' | b'\r'))
+                    .next()
+                    .unwrap_or_default();
+                Err(Arrival {
+                    event: b"",
+                    data,
+                    offset,
+                    ordinal,
+                    stray: false,
+                }
+                .place(fault))
+            }
+        }
+    }
+}
+
+impl Stage {
+    #[inline]
+    pub(crate) fn arrival(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
+        out.at(arrival.offset, arrival.ordinal);
+        let limit = out.config.limits.max_events;
+        if let Some(limit) = limit.filter(|limit| arrival.ordinal >= *limit) {
             return Err(Fault::limit(LimitName::max_events, limit));
         }
         if self.swift && !arrival.stray && matches!(arrival.event, b"" | b"message") {
@@ -105,7 +149,7 @@ impl Stage {
                 assembler: &mut self.assembler,
                 out,
             };
-            if self.chat.known(&mut wire, arrival.data)? {
+            if self.chat.known(&mut wire, arrival.data, Ending::Here)? > 0 {
                 return Ok(());
             }
         }

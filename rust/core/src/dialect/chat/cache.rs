@@ -9,7 +9,7 @@
 //! differs from them, and then there is no match. Where chunk-level metadata changes, `clear` forgets everything.
 
 use super::read::members;
-use super::template::{Template, cut, is_small};
+use super::template::{Ending, Template, cut, is_small};
 use crate::json::{Kind, Raw};
 
 /// How many shapes of chunks are kept.
@@ -134,20 +134,28 @@ impl Cache {
         self.next = 0;
     }
 
-    /// The template that the payload fits, with what stands in its holes.
+    /// The template that the beginning of the input fits, what stands in its holes, and how long that is with its
+    /// `ending`.
     #[inline]
-    pub(crate) fn find<'p>(&mut self, payload: &'p [u8]) -> Option<(&Template, Found<'p>)> {
+    pub(crate) fn find<'p>(
+        &mut self,
+        input: &'p [u8],
+        ending: Ending,
+    ) -> Option<(&Template, Found<'p>, usize)> {
         let count = self.templates.len();
         let order = (self.last..count).chain(0..self.last);
         for at in order {
-            if let Some(found) = self
+            if let Some((found, length)) = self
                 .templates
                 .get(at)
-                .and_then(|template| template.fit(payload))
+                .and_then(|template| template.fit(input, ending))
             {
                 self.last = at;
                 self.fruitless = 0;
-                return self.templates.get(at).map(|template| (template, found));
+                return self
+                    .templates
+                    .get(at)
+                    .map(|template| (template, found, length));
             }
         }
         None
@@ -207,8 +215,8 @@ mod tests {
         cache.learn(payload, 0, lesson);
         let fits = |cache: &mut Cache, text: &str| {
             cache
-                .find(text.as_bytes())
-                .map(|(_, found)| (found.text.to_owned(), found.index))
+                .find(text.as_bytes(), Ending::Here)
+                .map(|(_, found, _)| (found.text.to_owned(), found.index))
         };
         assert_eq!(fits(&mut cache, payload), Some(("hi".to_owned(), Some(12))));
         let other = r#"{"a":[{"index":0,"text":"a \"quoted\" é"}],"pad":""}"#;
@@ -244,7 +252,7 @@ mod tests {
         let mut cache = Cache::new(false);
         cache.learn(payload, 0, lesson);
         let other = r#"{"t":"grüße","d":[{"t":"grüße"}],"u":{"n":12345,"o":{"m":0}}}"#;
-        let (_, found) = cache.find(other.as_bytes()).unwrap();
+        let (_, found, _) = cache.find(other.as_bytes(), Ending::Here).unwrap();
         assert_eq!(found.text, "grüße");
         assert_eq!(found.details, Some(r#"[{"t":"grüße"}]"#));
         assert_eq!(found.usage, Some(r#"{"n":12345,"o":{"m":0}}"#));
@@ -253,7 +261,10 @@ mod tests {
             r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":,"o":{"m":22}}}"#,
             r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":1.5,"o":{"m":22}}}"#,
         ] {
-            assert!(cache.find(miss.as_bytes()).is_none(), "{miss}");
+            assert!(
+                cache.find(miss.as_bytes(), Ending::Here).is_none(),
+                "{miss}"
+            );
         }
     }
 }

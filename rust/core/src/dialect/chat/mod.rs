@@ -26,7 +26,7 @@ mod usage;
 use std::borrow::Cow;
 use std::mem;
 
-use cache::{Cache, What};
+use cache::{Cache, Found, What};
 use choice::ChoiceState;
 use error::Complaint;
 pub(crate) use error::string;
@@ -35,10 +35,12 @@ use notes::Notes;
 use read::{Chunk, Document};
 pub(crate) use shape::{is_body, is_note, is_of_use, lone};
 use shape::{lone_error, wrapped};
+pub(crate) use template::Ending;
+use template::Template;
 
 use crate::assemble::Assembler;
 use crate::config::Config;
-use crate::delta::Fragment;
+use crate::delta::{Fragment, Piece};
 use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
 use crate::out::Out;
@@ -93,76 +95,52 @@ impl Chat {
         }
     }
 
-    /// Takes a payload that fits a known envelope; false where it has to be read.
+    /// Takes a payload that fits a known envelope. How long it is with its ending; 0 where it has to be read.
     #[inline]
-    pub(crate) fn known(&mut self, wire: &mut Wire<'_, '_>, payload: &[u8]) -> Result<bool, Fault> {
-        let Some((template, found)) = self.cache.find(payload) else {
-            return Ok(false);
+    pub(crate) fn known(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        input: &[u8],
+        ending: Ending,
+    ) -> Result<usize, Fault> {
+        let Some((template, found, length)) = self.cache.find(input, ending) else {
+            return Ok(0);
         };
-        if found.text.is_empty() && !matches!(template.what, What::Call { .. }) {
-            return Ok(false);
+        let choice = template.choice;
+        let Wire { assembler, out } = wire;
+        if found.escaped || template.metadata.is_some() || found.usage.is_some() {
+            let taken = act(wire, template, &found)?;
+            return Ok(if taken { length } else { 0 });
         }
-        let text = if found.escaped {
-            Text::unescape(found.text)
-        } else {
-            Text::plain(found.text)
-        };
-        let (choice, metadata) = (template.choice, template.metadata.as_deref());
-        match template.what {
-            What::Call {
-                has_index_key,
-                custom,
-            } => {
-                let max = wire.out.config.limits.max_tool_index;
-                if max.is_some_and(|max| found.index.is_some_and(|index| u64::from(index) > max)) {
-                    return Ok(false);
-                }
-                let fragment = Fragment {
-                    index: found.index,
-                    has_index_key,
-                    id: found
-                        .id
-                        .filter(|id| calls::usable_id(id))
-                        .map(Cow::Borrowed),
-                    name: found
-                        .name
-                        .filter(|name| calls::not_blank(name))
-                        .map(Cow::Borrowed),
-                    arguments: Some(text),
-                    array_len: 1,
-                    custom,
-                    ..Fragment::default()
-                };
-                wire.assembler.call(wire.out, choice, &fragment)?;
-                if let Some(metadata) = metadata {
-                    wire.assembler.choice_metadata(wire.out, choice, metadata)?;
-                }
-            }
-            What::Text => wire.assembler.text(wire.out, choice, text, metadata)?,
-            What::Reasoning => {
-                wire.assembler
-                    .reasoning(wire.out, choice, "raw", text, metadata)?;
-                if found.details.is_some() {
-                    wire.assembler.reasoning_attributes(
-                        wire.out,
+        let quick = match template.what {
+            What::Text => assembler.more_text(out, choice, found.text)?,
+            What::Call { custom: false, .. } => match found.index {
+                Some(index)
+                    if out
+                        .config
+                        .limits
+                        .max_tool_index
+                        .is_none_or(|max| u64::from(index) <= max) =>
+                {
+                    let id = found.id.filter(|id| calls::usable_id(id));
+                    let name = found.name.filter(|name| calls::not_blank(name));
+                    assembler.more_arguments(
+                        out,
                         choice,
-                        None,
-                        None,
-                        found.details,
-                    )?;
+                        Piece {
+                            index,
+                            id,
+                            name,
+                            text: found.text,
+                        },
+                    )?
                 }
-            }
-        }
-        if let Some(text) = found.usage {
-            wire.assembler.usage(
-                wire.out,
-                usage::read(Raw {
-                    text,
-                    kind: Kind::Object,
-                }),
-            )?;
-        }
-        Ok(true)
+                _ => false,
+            },
+            What::Call { .. } | What::Reasoning => false,
+        };
+        let taken = quick || act(wire, template, &found)?;
+        Ok(if taken { length } else { 0 })
     }
 
     /// Takes a payload that was read.
@@ -291,4 +269,64 @@ impl Notes<'_> {
         }
         Ok(())
     }
+}
+
+/// Does what such a chunk does; false, and nothing was done, where it has to be read.
+fn act(wire: &mut Wire<'_, '_>, template: &Template, found: &Found<'_>) -> Result<bool, Fault> {
+    let (choice, metadata) = (template.choice, template.metadata.as_deref());
+    let Wire { assembler, out } = wire;
+    let text = if found.escaped {
+        Text::unescape(found.text)
+    } else {
+        Text::plain(found.text)
+    };
+    match template.what {
+        What::Text | What::Reasoning if found.text.is_empty() => return Ok(false),
+        What::Text => assembler.text(out, choice, text, metadata)?,
+        What::Reasoning => {
+            assembler.reasoning(out, choice, "raw", text, metadata)?;
+            if found.details.is_some() {
+                assembler.reasoning_attributes(out, choice, None, None, found.details)?;
+            }
+        }
+        What::Call {
+            has_index_key,
+            custom,
+        } => {
+            let max = out.config.limits.max_tool_index;
+            if max.is_some_and(|max| found.index.is_some_and(|index| u64::from(index) > max)) {
+                return Ok(false);
+            }
+            let fragment = Fragment {
+                index: found.index,
+                has_index_key,
+                id: found
+                    .id
+                    .filter(|id| calls::usable_id(id))
+                    .map(Cow::Borrowed),
+                name: found
+                    .name
+                    .filter(|name| calls::not_blank(name))
+                    .map(Cow::Borrowed),
+                arguments: Some(text),
+                array_len: 1,
+                custom,
+                ..Fragment::default()
+            };
+            assembler.call(out, choice, &fragment)?;
+            if let Some(metadata) = metadata {
+                assembler.choice_metadata(out, choice, metadata)?;
+            }
+        }
+    }
+    if let Some(text) = found.usage {
+        assembler.usage(
+            out,
+            usage::read(Raw {
+                text,
+                kind: Kind::Object,
+            }),
+        )?;
+    }
+    Ok(true)
 }

@@ -26,6 +26,8 @@ pub(crate) struct Template {
     pub(super) holes: Vec<(Hole, Vec<u8>)>,
     details: Option<[Mark; 2]>,
     usage: Option<[Mark; 2]>,
+    /// No line end stands in it, so that it can be known before it is cut out of its line.
+    one_line: bool,
 }
 
 /// Where a part of the payload begins and ends.
@@ -72,6 +74,7 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
         .zip(ends)
         .map(|((hole, _, end), next)| Some((*hole, payload.as_bytes().get(*end..next)?.to_vec())));
     Some(Template {
+        one_line: !payload.contains('\n'),
         what: lesson.what,
         choice,
         metadata: lesson.metadata,
@@ -83,9 +86,10 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
 }
 
 impl Template {
+    /// What stands in the holes of a payload with these bytes, and how long it is with its `ending`.
     #[inline]
-    pub(super) fn fit<'p>(&self, payload: &'p [u8]) -> Option<Found<'p>> {
-        let mut rest = payload.strip_prefix(self.head.as_slice())?;
+    pub(super) fn fit<'p>(&self, input: &'p [u8], ending: Ending) -> Option<(Found<'p>, usize)> {
+        let mut rest = input.strip_prefix(self.head.as_slice())?;
         let mut found = Found::default();
         let mut same: Option<&[u8]> = None;
         let mut lengths = [0; HOLES];
@@ -108,7 +112,7 @@ impl Template {
                     found.escaped = escaped;
                 }
                 Hole::Same if same.is_none_or(|same| same == value) => same = Some(value),
-                Hole::Index => found.index = Some(std::str::from_utf8(value).ok()?.parse().ok()?),
+                Hole::Index => found.index = Some(number(value)?),
                 Hole::Id if !escaped => found.id = Some(std::str::from_utf8(value).ok()?),
                 Hole::Name if !escaped => found.name = Some(std::str::from_utf8(value).ok()?),
                 Hole::Count if length > 0 => {}
@@ -116,12 +120,15 @@ impl Template {
                 Hole::Same | Hole::Id | Hole::Name | Hole::Count => return None,
             }
         }
-        if !rest.is_empty() || same.is_some_and(|same| same != found.text.as_bytes()) {
+        let end = ending
+            .length(rest)
+            .filter(|_| ending == Ending::Here || self.one_line)?;
+        if same.is_some_and(|same| same != found.text.as_bytes()) {
             return None;
         }
         let part = |[start, end]: [Mark; 2]| {
             let place = |mark: Mark| mark.fixed + lengths.iter().take(mark.holes).sum::<usize>();
-            std::str::from_utf8(payload.get(place(start)..place(end))?).ok()
+            std::str::from_utf8(input.get(place(start)..place(end))?).ok()
         };
         if let Some(marks) = self.details {
             found.details = Some(part(marks)?);
@@ -129,8 +136,35 @@ impl Template {
         if let Some(marks) = self.usage {
             found.usage = Some(part(marks)?);
         }
-        Some(found)
+        Some((found, input.len() - rest.len() + end))
     }
+}
+
+/// What has to follow a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Here,
+    /// The ends of its line and of its event.
+    BlankLine,
+}
+
+impl Ending {
+    #[inline]
+    fn length(self, rest: &[u8]) -> Option<usize> {
+        match (self, rest) {
+            (Ending::Here, []) => Some(0),
+            (Ending::BlankLine, [b'\n', b'\n', ..]) => Some(2),
+            (Ending::BlankLine, [b'\r', b'\n', b'\r', b'\n', ..]) => Some(4),
+            _ => None,
+        }
+    }
+}
+
+/// The value of digits; `None` without any.
+#[inline]
+fn number(digits: &[u8]) -> Option<u32> {
+    let value = |value: u32, digit: &u8| value * 10 + u32::from(digit - b'0');
+    (!digits.is_empty()).then(|| digits.iter().fold(0, value))
 }
 
 /// The length of a small number without a sign or a leading zero; 0 where there is none, which no number fits.

@@ -6,87 +6,11 @@
 use super::call::Call;
 use super::canonical::{canonical, is_whole};
 use super::choice::{Choice, Key};
+pub use super::decision::{Decision, Deed, Incoming};
 use super::names::{Relation, relate};
 use super::shared::Desk;
 use crate::policy::{IdenticalCall, OrphanIndex, ParallelHeaders, SameIndexNewId};
 use crate::spec::Code;
-
-/// What to do with the fragment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// It belongs to the call.
-    Join,
-    /// It opens a call.
-    New,
-    /// It addresses the call, but its payload is a replay.
-    Drop,
-    /// It addresses the call, and may be a replay of it.
-    Shadow,
-    /// There is nothing it could belong to.
-    Ignore,
-}
-
-/// One fragment, read once: its index is usable or `None`, its payload is bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Incoming<'a> {
-    pub index: Option<i64>,
-    pub id: Option<&'a str>,
-    pub name: Option<&'a str>,
-    pub payload: &'a [u8],
-    pub is_object: bool,
-    pub custom: bool,
-    pub position: u32,
-    pub array_len: u32,
-}
-
-impl Incoming<'_> {
-    pub fn starts_object(&self) -> bool {
-        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        self.payload.iter().find(|byte| !blank(byte)) == Some(&b'{')
-    }
-}
-
-/// The verdict on one fragment: the rule, the call if it is not a new one, and what is to be said.
-#[derive(Clone, Copy, Debug)]
-pub struct Decision {
-    pub rule: &'static str,
-    pub call: Option<usize>,
-    pub deed: Deed,
-    /// The code of the named ambiguity whose default was applied.
-    pub note: Option<Code>,
-    pub tentative: bool,
-    /// The call that a new one displaced while it was still empty.
-    pub suspect: Option<usize>,
-}
-
-impl Decision {
-    pub fn new(rule: &'static str) -> Decision {
-        Decision {
-            rule,
-            call: None,
-            deed: Deed::New,
-            note: None,
-            tentative: false,
-            suspect: None,
-        }
-    }
-
-    fn of(rule: &'static str, call: usize, deed: Deed) -> Decision {
-        Decision {
-            call: Some(call),
-            deed,
-            ..Decision::new(rule)
-        }
-    }
-
-    fn join(rule: &'static str, call: usize) -> Decision {
-        Decision::of(rule, call, Deed::Join)
-    }
-
-    fn noting(self, note: Option<Code>) -> Decision {
-        Decision { note, ..self }
-    }
-}
 
 /// The table.
 pub fn decide(desk: &Desk<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {

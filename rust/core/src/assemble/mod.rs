@@ -11,6 +11,7 @@ mod call;
 mod canonical;
 mod choice;
 mod content;
+mod decision;
 mod ending;
 mod finalise;
 mod finish;

@@ -34,8 +34,9 @@ class ErrorFields:
 
 def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
     """The error of a payload object, or None. `choices` beside it do not matter here."""
-    if value.get("error") is not None:
-        return _read(payload, (*path, "error"), value["error"])
+    error = value.get("error")
+    if error is not None and not (_says_nothing(error) and _brings_chunk(value)):
+        return _read(payload, (*path, "error"), error)
     if value.get("object") == "error" or event == "error":
         return _read(payload, path, value)
     if "choices" in value or "usage" in value or value.get("message") is None:
@@ -48,7 +49,7 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
     """The error of one choice (`choices[i].error`), or None."""
     error = value.get("error")
-    return None if error is None else _read(payload, (*path, "error"), error)
+    return None if _says_nothing(error) else _read(payload, (*path, "error"), error)
 
 
 def value_error(payload: Payload) -> ErrorFields:
@@ -64,6 +65,17 @@ def text_error(text: str) -> ErrorFields:
 def compact(raw: str) -> str:
     """A JSON text without the white space between its tokens."""
     return _TOKEN.sub(lambda found: found[0] if found[0][0] == '"' else "", raw)
+
+
+def _says_nothing(error: object) -> bool:
+    """Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
+    return not error
+
+
+def _brings_chunk(value: Mapping[str, Any]) -> bool:
+    """Whether there is a chunk beside the error, maybe in an envelope (E17)."""
+    inner = value.get("data")
+    return any(name in value or (is_object(inner) and name in inner) for name in ("choices", "usage"))
 
 
 def _read(payload: Payload, path: Path, error: object) -> ErrorFields:

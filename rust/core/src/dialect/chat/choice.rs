@@ -158,7 +158,7 @@ impl ChoiceState {
                 .finish(wire.out, self.index, &raw_reason, reason)?;
         }
         Ok(Taken {
-            complaint: present(choice.error).map(Complaint::of_value),
+            complaint: Complaint::of_choice(choice.error),
             lesson,
         })
     }

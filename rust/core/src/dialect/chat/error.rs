@@ -62,13 +62,21 @@ impl<'a> Complaint<'a> {
         }
     }
 
+    /// Of the `error` member of a choice.
+    pub(crate) fn of_choice(error: Slot<'a>) -> Option<Complaint<'a>> {
+        error
+            .filter(|raw| !says_nothing(*raw))
+            .map(Complaint::of_value)
+    }
+
     /// Of an object that is an error as a whole, or has one. `named` says that its event is called `error`.
     pub(crate) fn of_chunk(
         chunk: &Chunk<'a>,
         whole: Raw<'a>,
         named: bool,
     ) -> Option<Complaint<'a>> {
-        if let Some(error) = present(chunk.error) {
+        let beside = || chunk.is_chunk() || holds_chunk(find(&chunk.rest, "data"));
+        if let Some(error) = present(chunk.error).filter(|raw| !(says_nothing(*raw) && beside())) {
             return Some(Complaint::of_value(error));
         }
         let has = |name: &str| present(find(&chunk.rest, name)).is_some();
@@ -76,6 +84,29 @@ impl<'a> Complaint<'a> {
         (named || is_string(chunk.object, "error") || bare)
             .then(|| Complaint::of_members(&chunk.rest, whole))
     }
+}
+
+/// Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
+fn says_nothing(raw: Raw<'_>) -> bool {
+    let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
+    match raw.kind {
+        Kind::Null => true,
+        Kind::String => raw.text == "\"\"",
+        Kind::Number => raw.text.parse() == Ok(0.0),
+        Kind::Object | Kind::Array => {
+            let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
+            inner.is_some_and(|inner| inner.trim_matches(blank).is_empty())
+        }
+        _ => raw.text == "false",
+    }
+}
+
+/// Whether the envelope's `data` is a chunk (E17).
+fn holds_chunk(data: Slot<'_>) -> bool {
+    let inner = data.map(members).unwrap_or_default();
+    ["choices", "usage"]
+        .iter()
+        .any(|name| find(&inner, name).is_some())
 }
 
 /// Whether the member is that (plain) string.

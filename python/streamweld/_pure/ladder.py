@@ -55,19 +55,16 @@ def climb(text: bytes, max_depth: int | None, is_of_use: Callable[[object], bool
 
 
 def _each_line(lines: list[bytes], max_depth: int | None) -> tuple[bytes, ...]:
-    """The lines, if every one is a whole document, the marker, null or a comment, and there is a document."""
+    """The lines, if every one is a whole document, the marker, null or a comment."""
     kept: list[bytes] = []
-    documents = 0
     for line in lines:
         line = line.strip(WHITE)
         if not line or line[:1] == b":":
             continue
-        if line not in (MARKER, b"null"):
-            if _whole(line, max_depth) is None:
-                return ()
-            documents += 1
+        if line not in (MARKER, b"null") and _whole(line, max_depth) is None:
+            return ()
         kept.append(line)
-    return tuple(kept) if documents else ()
+    return tuple(kept)
 
 
 def _tails(lines: list[bytes], max_depth: int | None) -> tuple[Payload, ...]:

@@ -106,7 +106,7 @@ fn lines(text: &str, max_depth: Option<u64>) -> Option<(Vec<&str>, usize)> {
         }
         out.push(line);
     }
-    (documents > 0).then_some((out, documents))
+    Some((out, documents))
 }
 
 /// Whole documents behind a broken one that are of use: later lines, and what follows a `data:` inside a line.
@@ -172,6 +172,7 @@ mod tests {
     #[test]
     fn rungs_in_order() {
         assert_eq!(rung("{}\n{}\n\n[DONE]"), "2 of 3");
+        assert_eq!(rung("[DONE]\n: x\n[DONE]"), "0 of 2");
         assert_eq!(
             rung("{\"a\":\"x\ny\"}"),
             "joined(\"{\\\"a\\\":\\\"xy\\\"}\")"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.chat_calls import CallReader
 from streamweld._pure.dialect.chat_choice import ChoiceReader, Chunk, Tools
-from streamweld._pure.dialect.chat_error import ErrorFields, find_error, text_error, value_error
+from streamweld._pure.dialect.chat_error import ErrorFields, find_error, is_complaint, text_error, value_error
 from streamweld._pure.dialect.chat_kinds import integer, is_array, is_object
 from streamweld._pure.dialect.chat_metadata import CHUNK_FIELDS, ChunkMembers, as_object
 from streamweld._pure.dialect.chat_notes import Notes
@@ -64,6 +64,11 @@ class ChatDecoder:
         if not is_array(choices):
             return value.get("error") is not None
         return any(is_object(item) and "message" in item and item.get("delta") is None for item in choices)
+
+    @staticmethod
+    def is_complaint(value: object) -> bool:
+        """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
+        return is_object(value) and is_complaint(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:

@@ -39,11 +39,12 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
         return _read(payload, (*path, "error"), error)
     if value.get("object") == "error" or event == "error":
         return _read(payload, path, value)
-    if "choices" in value or "usage" in value or value.get("message") is None:
-        return None
-    if value.get("code") is None and value.get("type") is None:
-        return None
-    return _read(payload, path, value)
+    return _read(payload, path, value) if _complains(value) else None
+
+
+def is_complaint(value: Mapping[str, Any]) -> bool:
+    """Whether a whole body is an error without the word: a message with its code, or a web framework's `detail`."""
+    return _complains(value) or (value.keys() == {"detail"} and isinstance(value["detail"], str))
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
@@ -67,6 +68,12 @@ def compact(raw: str) -> str:
     return _TOKEN.sub(lambda found: found[0] if found[0][0] == '"' else "", raw)
 
 
+def _complains(value: Mapping[str, Any]) -> bool:
+    if "choices" in value or "usage" in value or value.get("message") is None:
+        return False
+    return value.get("code") is not None or value.get("type") is not None
+
+
 def _says_nothing(error: object) -> bool:
     """Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
     return not error
@@ -81,11 +88,13 @@ def _brings_chunk(value: Mapping[str, Any]) -> bool:
 def _read(payload: Payload, path: Path, error: object) -> ErrorFields:
     if not is_object(error):
         return ErrorFields(None, None, _plain(payload, path, error))
-    code, kind, message = error.get("code"), error.get("type"), error.get("message")
+    code, kind = error.get("code"), error.get("type")
+    said = "detail" if error.get("message") is None and isinstance(error.get("detail"), str) else "message"
+    message = error.get(said)
     return ErrorFields(
         None if code is None else _plain(payload, (*path, "code"), code),
         None if kind is None else _plain(payload, (*path, "type"), kind),
-        _plain(payload, path, error) if message is None else _plain(payload, (*path, "message"), message),
+        _plain(payload, path, error) if message is None else _plain(payload, (*path, said), message),
     )
 
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::read::{Chunk, Member, Slot, find, members, present};
+use super::read::{Chunk, Document, Member, Slot, find, members, present};
 use crate::json::text::compact;
 use crate::json::{Kind, Raw, Text};
 
@@ -34,7 +34,8 @@ impl<'a> Complaint<'a> {
         let mut out = Complaint::default();
         out.code = of("code").map(|raw| out.plain(raw));
         out.kind = of("type").map(|raw| out.plain(raw));
-        out.message = out.plain(of("message").unwrap_or(whole));
+        let detail = of("detail").filter(|raw| raw.kind == Kind::String);
+        out.message = out.plain(of("message").or(detail).unwrap_or(whole));
         out
     }
 
@@ -79,11 +80,24 @@ impl<'a> Complaint<'a> {
         if let Some(error) = present(chunk.error).filter(|raw| !(says_nothing(*raw) && beside())) {
             return Some(Complaint::of_value(error));
         }
-        let has = |name: &str| present(find(&chunk.rest, name)).is_some();
-        let bare = !chunk.is_chunk() && has("message") && (has("code") || has("type"));
-        (named || is_string(chunk.object, "error") || bare)
+        (named || is_string(chunk.object, "error") || complains(chunk))
             .then(|| Complaint::of_members(&chunk.rest, whole))
     }
+}
+
+/// Whether a body that no event stream is and no dialect claims is an error in a shape of its own: a message with its
+/// code, or a web framework's `detail`.
+pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
+    let Document::Object(chunk) = document else {
+        return false;
+    };
+    let detail = || find(&chunk.rest, "detail").is_some_and(|raw| raw.kind == Kind::String);
+    complains(chunk) || (detail() && chunk.names() == ["detail"])
+}
+
+fn complains(chunk: &Chunk<'_>) -> bool {
+    let has = |name: &str| present(find(&chunk.rest, name)).is_some();
+    !chunk.is_chunk() && has("message") && (has("code") || has("type"))
 }
 
 /// Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.

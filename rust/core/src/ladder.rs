@@ -147,6 +147,28 @@ fn whole(text: &str, max_depth: Option<u64>) -> Option<Document<'_>> {
     read::document(text, max_depth).ok()
 }
 
+/// Where a position in the trimmed text of a payload is in its bytes, of which broken ones were replaced.
+pub fn position(data: &[u8], pos: usize) -> usize {
+    let (text, replaced) = decode_utf8(data);
+    let pos = text.len() - trim_start(&text).len() + pos;
+    if !replaced {
+        return pos;
+    }
+    let (mut raw, mut shown) = (0, 0);
+    for chunk in data.utf8_chunks() {
+        let plain = chunk.valid().len();
+        if pos <= shown + plain {
+            return raw + (pos - shown);
+        }
+        (raw, shown) = (raw + plain, shown + plain);
+        if !chunk.invalid().is_empty() {
+            raw += chunk.invalid().len();
+            shown += char::REPLACEMENT_CHARACTER.len_utf8();
+        }
+    }
+    raw
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ use crate::dialect::chat::{Chat, Ending, Payload, Wire, is_body, is_note, unknow
 use crate::dialect::{Dialect, detect};
 use crate::fault::{Extra, Fault};
 use crate::json::{Problem, ScanError};
-use crate::ladder::{Found, MARKER, climb, trim, trim_start};
+use crate::ladder::{Found, MARKER, climb, position, trim};
 use crate::limits::LimitName;
 use crate::out::Out;
 use crate::policy::Base;
@@ -428,28 +428,6 @@ fn too_deep(out: &Out<'_>, error: ScanError) -> Option<u64> {
         .limits
         .max_json_depth
         .filter(|_| error.problem == Problem::TooDeep)
-}
-
-/// Where a position in the trimmed text of a payload is in its bytes, of which broken ones were replaced.
-fn position(data: &[u8], pos: usize) -> usize {
-    let (text, replaced) = decode_utf8(data);
-    let pos = text.len() - trim_start(&text).len() + pos;
-    if !replaced {
-        return pos;
-    }
-    let (mut raw, mut shown) = (0, 0);
-    for chunk in data.utf8_chunks() {
-        let plain = chunk.valid().len();
-        if pos <= shown + plain {
-            return raw + (pos - shown);
-        }
-        (raw, shown) = (raw + plain, shown + plain);
-        if !chunk.invalid().is_empty() {
-            raw += chunk.invalid().len();
-            shown += char::REPLACEMENT_CHARACTER.len_utf8();
-        }
-    }
-    raw
 }
 
 pub(crate) fn is_keep_alive(event: &str) -> bool {

@@ -114,6 +114,11 @@ impl Parser {
         stage.close(&mut out, &framer.finish())
     }
 
+    /// A call broke half way: nothing is taken any more.
+    pub fn give_up(&mut self) {
+        self.over = true;
+    }
+
     /// After a fault or `close` nothing is taken any more.
     pub fn is_over(&self) -> bool {
         self.over

@@ -234,7 +234,8 @@ fn names(class: &Class) -> [&'static str; 4] {
 /// Runs a call of the interpreter into this module; an exception or a panic is left with the interpreter.
 fn guard<T>(failed: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
     Python::attach(|py| {
-        let result = errors::guarded(py, || call(py)).and_then(|result| result);
+        let result = errors::guarded(|| call(py));
+        let result = result.unwrap_or_else(|panic| Err(errors::internal(py, &panic, Vec::new())));
         result.unwrap_or_else(|error| {
             error.restore(py);
             failed

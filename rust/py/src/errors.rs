@@ -34,24 +34,26 @@ pub(crate) fn busy(py: Python<'_>) -> PyErr {
     )
 }
 
-/// A panic of the core.
-fn internal(py: Python<'_>, detail: &str) -> PyErr {
+/// The exception of a panic in the core, in the words of that panic.
+pub(crate) fn internal(py: Python<'_>, detail: &str, events: Vec<Py<PyAny>>) -> PyErr {
     let made = module(py).and_then(|errors| {
         let fields = PyDict::new(py);
         fields.set_item("detail", detail)?;
+        fields.set_item("events", PyList::new(py, events)?)?;
         errors.getattr("InternalError")?.call((), Some(&fields))
     });
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Runs a call into the core; its panic becomes an exception.
-pub(crate) fn guarded<T>(py: Python<'_>, call: impl FnOnce() -> T) -> PyResult<T> {
+/// Runs a call into the core; of a panic its words are left. It would be no `Exception` in Python.
+pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let detail = panic
+        let words = panic
             .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        internal(py, detail.unwrap_or("a panic"))
+            .map(|words| (*words).to_owned());
+        words
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default()
     })
 }
 

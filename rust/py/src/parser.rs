@@ -11,6 +11,7 @@ use streamweld_core::event::{Silent, Sink};
 use streamweld_core::fault::Fault;
 use streamweld_core::{Dialect, Parser as Core};
 
+use crate::errors::guarded;
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
@@ -44,9 +45,10 @@ impl Parser {
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = data.py();
         let data = input::bytes(data)?;
-        let mut core = self.open(py)?;
         let room = data.as_bytes().len() / USUAL_EVENT;
-        collect(py, room, |sink| core.feed(data.as_bytes(), sink))
+        collect(py, self.open(py)?, room, |core, sink| {
+            core.feed(data.as_bytes(), sink)
+        })
     }
 
     /// `feed` for those who want the result only: no events are built.
@@ -54,29 +56,27 @@ impl Parser {
     fn feed_silent(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = data.py();
         let data = input::bytes(data)?;
-        let mut core = self.open(py)?;
-        errors::guarded(py, || core.feed(data.as_bytes(), &mut Silent))?
-            .map_err(|fault| errors::raise(py, &fault, Vec::new()))
+        silently(py, self.open(py)?, |core| {
+            core.feed(data.as_bytes(), &mut Silent)
+        })
     }
 
     /// The body has ended: the last events; `[]` the second time, and after an exception.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut core = self.lock(py)?;
-        collect(py, 0, |sink| core.close(sink))
+        collect(py, self.lock(py)?, 0, |core, sink| core.close(sink))
     }
 
     /// `close` without building events.
     fn close_silent(&self, py: Python<'_>) -> PyResult<()> {
-        let mut core = self.lock(py)?;
-        errors::guarded(py, || core.close(&mut Silent))?
-            .map_err(|fault| errors::raise(py, &fault, Vec::new()))
+        silently(py, self.lock(py)?, |core| core.close(&mut Silent))
     }
 
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let core = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
-        errors::guarded(py, || core.snapshot(&mut sink))?;
+        let result = guarded(|| core.snapshot(&mut sink));
+        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
         Ok((
             PyList::new(py, sink.finish()?)?,
             core.completeness().name(),
@@ -124,17 +124,43 @@ impl Parser {
     }
 }
 
-/// The events of a call, or its exception with the events before it.
+/// The events of a call, or its exception with the events before it. What breaks half way ends the stream; the lock is
+/// given back before an exception is built, which runs Python.
 fn collect<'py>(
     py: Python<'py>,
+    mut core: MutexGuard<'_, Core>,
     room: usize,
-    call: impl FnOnce(&mut dyn Sink) -> Result<(), Fault>,
+    call: impl FnOnce(&mut Core, &mut dyn Sink) -> Result<(), Fault>,
 ) -> PyResult<Bound<'py, PyList>> {
     let mut sink = Collector::new(py, room)?;
-    let result = errors::guarded(py, || call(&mut sink))?;
-    let events = sink.finish()?;
+    let result = guarded(|| call(&mut core, &mut sink));
+    let events = sink.finish();
+    if result.is_err() || events.is_err() {
+        core.give_up();
+    }
+    drop(core);
+    let events = events?;
     match result {
-        Ok(()) => PyList::new(py, events),
-        Err(fault) => Err(errors::raise(py, &fault, events)),
+        Ok(Ok(())) => PyList::new(py, events),
+        Ok(Err(fault)) => Err(errors::raise(py, &fault, events)),
+        Err(panic) => Err(errors::internal(py, &panic, events)),
+    }
+}
+
+/// A call without events.
+fn silently(
+    py: Python<'_>,
+    mut core: MutexGuard<'_, Core>,
+    call: impl FnOnce(&mut Core) -> Result<(), Fault>,
+) -> PyResult<()> {
+    let result = guarded(|| call(&mut core));
+    if result.is_err() {
+        core.give_up();
+    }
+    drop(core);
+    match result {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(fault)) => Err(errors::raise(py, &fault, Vec::new())),
+        Err(panic) => Err(errors::internal(py, &panic, Vec::new())),
     }
 }

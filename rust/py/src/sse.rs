@@ -40,11 +40,13 @@ impl Framer {
             }
             Ok(())
         };
-        let result = errors::guarded(py, || core.feed(data.as_bytes(), &mut take))?;
+        let result = errors::guarded(|| core.feed(data.as_bytes(), &mut take));
+        drop(core);
         match (broken, result) {
             (Some(error), _) => Err(error),
-            (None, Ok(())) => PyList::new(py, rows),
-            (None, Err(fault)) => Err(errors::raise(py, &fault, rows)),
+            (None, Ok(Ok(()))) => PyList::new(py, rows),
+            (None, Ok(Err(fault))) => Err(errors::raise(py, &fault, rows)),
+            (None, Err(panic)) => Err(errors::internal(py, &panic, rows)),
         }
     }
 

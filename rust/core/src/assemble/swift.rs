@@ -60,7 +60,7 @@ fn go_on(desk: &mut Desk<'_, '_>, choice: &mut Choice, piece: Piece<'_>) -> Resu
     let Some(slot) = choice.by_index.get(i64::from(piece.index)) else {
         return Ok(false);
     };
-    let quiet = !choice.closed && choice.textual.current().is_none();
+    let quiet = !choice.closed && choice.textual.current().is_none() && choice.finish.raw.is_none();
     let Some(call) = choice.calls.get_mut(slot).filter(|_| quiet) else {
         return Ok(false);
     };
@@ -103,6 +103,7 @@ fn is_shown(call: &Call) -> bool {
         && !call.joiner.is_pending()
         && call.fork.is_none()
         && call.merge.is_none()
+        && call.contested.is_none()
 }
 
 #[inline]

@@ -4,7 +4,7 @@
 
 /// The end of what stands between the quotes of a string whose content begins at `start`, and whether it holds escapes.
 #[inline(always)]
-pub(super) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let end = start + plain_run(bytes.get(start..)?);
     if bytes.get(end) == Some(&b'"') {
         return Some((end, false));

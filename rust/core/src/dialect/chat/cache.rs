@@ -134,31 +134,32 @@ impl Cache {
         self.next = 0;
     }
 
-    /// The template that the beginning of the input fits, what stands in its holes, and how long that is with its
-    /// `ending`.
+    /// The template that the beginning of the input fits, what stands in its holes (ids and names only where they are of
+    /// use), and how long that is with its `ending`.
     #[inline]
-    pub(crate) fn find<'p>(
-        &mut self,
-        input: &'p [u8],
+    pub(crate) fn find<'c>(
+        &'c mut self,
+        input: &'c [u8],
         ending: Ending,
-    ) -> Option<(&Template, Found<'p>, usize)> {
-        let count = self.templates.len();
-        let order = (self.last..count).chain(0..self.last);
-        for at in order {
-            if let Some((found, length)) = self
-                .templates
-                .get(at)
-                .and_then(|template| template.fit(input, ending))
-            {
-                self.last = at;
-                self.fruitless = 0;
-                return self
-                    .templates
-                    .get(at)
-                    .map(|template| (template, found, length));
-            }
-        }
-        None
+    ) -> Option<(&'c Template, Found<'c>, usize)> {
+        let (found, length) = match self.templates.get(self.last)?.fit(input, ending) {
+            Some(fit) => fit,
+            None => self.find_other(input, ending)?,
+        };
+        self.fruitless = 0;
+        let (template, found) = self.templates.get_mut(self.last)?.recall(found);
+        Some((template, found, length))
+    }
+
+    fn find_other<'p>(&mut self, input: &'p [u8], ending: Ending) -> Option<(Found<'p>, usize)> {
+        let last = self.last;
+        let mut others = self.templates.iter().enumerate();
+        let (at, fit) = others.find_map(|(at, template)| {
+            let fit = (at != last).then(|| template.fit(input, ending))??;
+            Some((at, fit))
+        })?;
+        self.last = at;
+        Some(fit)
     }
 
     /// Whether a new template is taken now.

@@ -122,15 +122,13 @@ impl Chat {
                         .max_tool_index
                         .is_none_or(|max| u64::from(index) <= max) =>
                 {
-                    let id = found.id.filter(|id| calls::usable_id(id));
-                    let name = found.name.filter(|name| calls::not_blank(name));
                     assembler.more_arguments(
                         out,
                         choice,
                         Piece {
                             index,
-                            id,
-                            name,
+                            id: found.id,
+                            name: found.name,
                             text: found.text,
                         },
                     )?
@@ -300,14 +298,8 @@ fn act(wire: &mut Wire<'_, '_>, template: &Template, found: &Found<'_>) -> Resul
             let fragment = Fragment {
                 index: found.index,
                 has_index_key,
-                id: found
-                    .id
-                    .filter(|id| calls::usable_id(id))
-                    .map(Cow::Borrowed),
-                name: found
-                    .name
-                    .filter(|name| calls::not_blank(name))
-                    .map(Cow::Borrowed),
+                id: found.id.map(Cow::Borrowed),
+                name: found.name.map(Cow::Borrowed),
                 arguments: Some(text),
                 array_len: 1,
                 custom,

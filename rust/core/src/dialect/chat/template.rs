@@ -1,7 +1,10 @@
 //! The bytes around the varying members of a chunk, and whether a payload has them.
+//!
+//! An id or name mostly is that of the chunk before: it is compared first, and looked at only where it is another one.
 
 use super::cache::{Found, HOLES, Hole, Lesson, What};
-use crate::json::{Kind, Raw};
+use super::calls::{not_blank, usable_id};
+use crate::json::{Kind, Raw, string_end};
 
 /// Whether a number is what `digits` takes: anything else is part of the envelope.
 pub(super) fn is_small(raw: Raw<'_>) -> bool {
@@ -28,6 +31,37 @@ pub(crate) struct Template {
     usage: Option<[Mark; 2]>,
     /// No line end stands in it, so that it can be known before it is cut out of its line.
     one_line: bool,
+    id: Memo,
+    name: Memo,
+}
+
+/// What stood in a hole the last time, and whether it was of use. Without such a hole it never is.
+#[derive(Debug, Default)]
+struct Memo {
+    text: String,
+    good: bool,
+}
+
+impl Memo {
+    /// What follows the string that begins here, if it is the same.
+    #[inline]
+    fn same<'p>(&self, bytes: &'p [u8]) -> Option<&'p [u8]> {
+        let after = bytes.strip_prefix(self.text.as_bytes())?;
+        after.starts_with(b"\"").then_some(after)
+    }
+
+    #[inline]
+    fn renew(&mut self, other: Option<&str>, good: fn(&str) -> bool) {
+        if let Some(text) = other {
+            self.good = good(text);
+            text.clone_into(&mut self.text);
+        }
+    }
+
+    #[inline]
+    fn get(&self) -> Option<&str> {
+        self.good.then_some(self.text.as_str())
+    }
 }
 
 /// Where a part of the payload begins and ends.
@@ -75,6 +109,8 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
         .map(|((hole, _, end), next)| Some((*hole, payload.as_bytes().get(*end..next)?.to_vec())));
     Some(Template {
         one_line: !payload.contains('\n'),
+        id: Memo::default(),
+        name: Memo::default(),
         what: lesson.what,
         choice,
         metadata: lesson.metadata,
@@ -86,49 +122,86 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
 }
 
 impl Template {
-    /// What stands in the holes of a payload with these bytes, and how long it is with its `ending`.
+    /// Remembers the ids and names that were found, and leaves those that are of use.
+    #[inline]
+    pub(super) fn recall<'t>(&'t mut self, mut found: Found<'t>) -> (&'t Template, Found<'t>) {
+        self.id.renew(found.id, usable_id);
+        self.name.renew(found.name, not_blank);
+        (found.id, found.name) = (self.id.get(), self.name.get());
+        (self, found)
+    }
+
+    /// What stands in the holes of a payload with these bytes (an id or name only if it is another one than the last), and
+    /// how long it is with its `ending`.
     #[inline]
     pub(super) fn fit<'p>(&self, input: &'p [u8], ending: Ending) -> Option<(Found<'p>, usize)> {
         let mut rest = input.strip_prefix(self.head.as_slice())?;
         let mut found = Found::default();
         let mut same: Option<&[u8]> = None;
-        let mut lengths = [0; HOLES];
-        for ((hole, behind), slot) in self.holes.iter().zip(&mut lengths) {
-            let mut escaped = false;
-            let length = match hole {
-                Hole::Index | Hole::Count => digits(rest),
-                _ => {
-                    let length;
-                    (length, escaped) = string(rest)?;
-                    length
-                }
-            };
-            *slot = length;
-            let (value, after) = rest.split_at_checked(length)?;
-            rest = after.strip_prefix(behind.as_slice())?;
-            match hole {
+        for (hole, behind) in &self.holes {
+            let after = match hole {
                 Hole::Text => {
+                    let (value, escaped, after) = string(rest)?;
                     found.text = std::str::from_utf8(value).ok()?;
                     found.escaped = escaped;
+                    after
                 }
-                Hole::Same if same.is_none_or(|same| same == value) => same = Some(value),
-                Hole::Index => found.index = Some(number(value)?),
-                Hole::Id if !escaped => found.id = Some(std::str::from_utf8(value).ok()?),
-                Hole::Name if !escaped => found.name = Some(std::str::from_utf8(value).ok()?),
-                Hole::Count if length > 0 => {}
-                Hole::Padding => _ = std::str::from_utf8(value).ok()?,
-                Hole::Same | Hole::Id | Hole::Name | Hole::Count => return None,
-            }
+                Hole::Same => {
+                    let (value, _, after) = string(rest)?;
+                    if same.replace(value).is_some_and(|same| same != value) {
+                        return None;
+                    }
+                    after
+                }
+                Hole::Index => {
+                    let (value, after) = rest.split_at_checked(digits(rest))?;
+                    found.index = Some(number(value)?);
+                    after
+                }
+                Hole::Count => {
+                    let (value, after) = rest.split_at_checked(digits(rest))?;
+                    (!value.is_empty()).then_some(after)?
+                }
+                Hole::Id => self.id.same(rest).or_else(|| plain(rest, &mut found.id))?,
+                Hole::Name => self
+                    .name
+                    .same(rest)
+                    .or_else(|| plain(rest, &mut found.name))?,
+                Hole::Padding => {
+                    let (value, _, after) = string(rest)?;
+                    std::str::from_utf8(value).ok()?;
+                    after
+                }
+            };
+            rest = after.strip_prefix(behind.as_slice())?;
+        }
+        if same.is_some_and(|same| same != found.text.as_bytes()) {
+            return None;
         }
         let end = ending
             .length(rest)
             .filter(|_| ending == Ending::Here || self.one_line)?;
-        if same.is_some_and(|same| same != found.text.as_bytes()) {
-            return None;
+        if self.details.is_some() || self.usage.is_some() {
+            self.parts(input, &mut found)?;
+        }
+        Some((found, input.len() - rest.len() + end))
+    }
+
+    /// The parts with holes in them, of a payload that fits.
+    fn parts<'p>(&self, payload: &'p [u8], found: &mut Found<'p>) -> Option<()> {
+        let mut lengths = [0; HOLES];
+        let mut at = self.head.len();
+        for ((hole, behind), slot) in self.holes.iter().zip(&mut lengths) {
+            let rest = payload.get(at..)?;
+            *slot = match hole {
+                Hole::Index | Hole::Count => digits(rest),
+                _ => string_end(rest, 0)?.0,
+            };
+            at += *slot + behind.len();
         }
         let part = |[start, end]: [Mark; 2]| {
             let place = |mark: Mark| mark.fixed + lengths.iter().take(mark.holes).sum::<usize>();
-            std::str::from_utf8(input.get(place(start)..place(end))?).ok()
+            std::str::from_utf8(payload.get(place(start)..place(end))?).ok()
         };
         if let Some(marks) = self.details {
             found.details = Some(part(marks)?);
@@ -136,8 +209,23 @@ impl Template {
         if let Some(marks) = self.usage {
             found.usage = Some(part(marks)?);
         }
-        Some((found, input.len() - rest.len() + end))
+        Some(())
     }
+}
+
+/// The string that begins here, whether it holds escapes, and what follows it.
+#[inline(always)]
+fn string(bytes: &[u8]) -> Option<(&[u8], bool, &[u8])> {
+    let (length, escaped) = string_end(bytes, 0)?;
+    let (value, after) = bytes.split_at_checked(length)?;
+    Some((value, escaped, after))
+}
+
+/// What follows the string that begins here, which is kept. `None` if it holds escapes.
+fn plain<'p>(bytes: &'p [u8], kept: &mut Option<&'p str>) -> Option<&'p [u8]> {
+    let (value, escaped, after) = string(bytes)?;
+    *kept = Some(std::str::from_utf8(value).ok().filter(|_| !escaped)?);
+    Some(after)
 }
 
 /// What has to follow a payload.
@@ -179,64 +267,6 @@ fn digits(bytes: &[u8]) -> usize {
     }
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const TOPS: u64 = 0x8080_8080_8080_8080;
-
-/// Whether one of eight bytes is a quote, a backslash or a control character; bytes above 127 may say so too.
-#[inline]
-fn special(word: u64) -> bool {
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
-    let quote = zero(word ^ (ONES * u64::from(b'"')));
-    let backslash = zero(word ^ (ONES * u64::from(b'\\')));
-    let control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
-    (quote | backslash | control) != 0
-}
-
-/// The length of a JSON string up to its closing quote, and whether it holds escapes; `None` if it is none.
-#[inline]
-fn string(bytes: &[u8]) -> Option<(usize, bool)> {
-    let mut at = 0;
-    let mut escaped = false;
-    loop {
-        while let Some(word) = bytes.get(at..at + 8).and_then(|word| word.try_into().ok()) {
-            if special(u64::from_le_bytes(word)) {
-                break;
-            }
-            at += 8;
-        }
-        // At most eight plain bytes follow before one of the special ones, or the end.
-        match bytes
-            .get(at..)?
-            .iter()
-            .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
-        {
-            Some(run) => at += run,
-            None => return None,
-        }
-        match bytes.get(at)? {
-            b'"' => return Some((at, escaped)),
-            b'\\' => {
-                escaped = true;
-                at += escape(bytes.get(at + 1..)?)?;
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// The length of an escape, given what follows its backslash.
-#[inline]
-fn escape(bytes: &[u8]) -> Option<usize> {
-    match bytes {
-        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Some(2),
-        [b'u', a, b, c, d, ..] => [a, b, c, d]
-            .iter()
-            .all(|digit| digit.is_ascii_hexdigit())
-            .then_some(6),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,14 +274,14 @@ mod tests {
 
     #[test]
     fn strings_end_where_json_says() {
-        assert_eq!(string(br#"abc","x""#), Some((3, false)));
-        assert_eq!(string(br#"","x""#), Some((0, false)));
+        assert_eq!(string_end(br#"abc","x""#, 0), Some((3, false)));
+        assert_eq!(string_end(br#"","x""#, 0), Some((0, false)));
         assert_eq!(
-            string(br#"a long text with \"quotes\" and \u00e9 in it""#),
+            string_end(br#"a long text with \"quotes\" and \u00e9 in it""#, 0),
             Some((44, true))
         );
         assert_eq!(
-            string("größer als früher, viel größer\"".as_bytes()),
+            string_end("größer als früher, viel größer\"".as_bytes(), 0),
             Some((35, false))
         );
         for broken in [
@@ -263,7 +293,7 @@ mod tests {
             b"\\u12",
             b"",
         ] {
-            assert_eq!(string(broken), None, "{broken:?}");
+            assert_eq!(string_end(broken, 0), None, "{broken:?}");
         }
     }
 
@@ -279,7 +309,7 @@ mod tests {
                     let mut scanner = Scanner::new(text, None);
                     scanner.skip().is_ok()
                 });
-                let found = string(&text)
+                let found = string_end(&text, 0)
                     .filter(|(end, _)| std::str::from_utf8(text.get(..*end).unwrap()).is_ok());
                 assert_eq!(found.is_some(), valid, "{byte} at {length}");
             }

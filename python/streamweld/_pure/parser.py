@@ -321,15 +321,14 @@ class Parser:
         recovered: bool = False,
     ) -> None:
         """One JSON document, to its dialect's decoder."""
-        complaint = stray and first and ChatDecoder.is_complaint(payload.value)
-        if complaint:
+        if stray and first and ChatDecoder.is_complaint(payload.value):
             event = "error"
         decoder = self._decoder
         if decoder is None:
             decoder = self._detected(payload, event)
         whole = False
         if stray:
-            whole = complaint or (first and decoder.is_body(payload.value))
+            whole = first and decoder.is_body(payload.value)
             self._out.diagnose("body_not_streamed" if whole else "stray_payload")
         decoder.decode(payload, event, recovered=recovered)
         if whole and not self._done:

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::assemble::Assembler;
 use crate::dialect::chat::read::{self, Document};
-use crate::dialect::chat::{Chat, Ending, Payload, Wire, is_body, is_note, unknown};
+use crate::dialect::chat::{Chat, Ending, Payload, Wire, is_body, is_complaint, is_note, unknown};
 use crate::dialect::{Dialect, detect};
 use crate::fault::{Extra, Fault};
 use crate::json::{Problem, ScanError};
@@ -347,6 +347,9 @@ impl Stage {
         payload: Payload<'_>,
         stray: Option<bool>,
     ) -> Step {
+        let complaint = stray == Some(true) && is_complaint(document);
+        let event = payload.event.or(complaint.then_some("error"));
+        let payload = Payload { event, ..payload };
         if self.dialect.is_none() {
             self.dialect = Some(detect(document, payload.event).map_err(|strange| {
                 let mut fault = Fault::unknown_dialect(strange.seen);

@@ -58,7 +58,7 @@ class ChatDecoder:
         """Whether a payload outside of any event is a whole answer, or the error in its place."""
         if not is_object(value):
             return False
-        if value.get("object") in ("chat.completion", "error"):
+        if value.get("object") in ("chat.completion", "error") or is_complaint(value):
             return True
         choices = value.get("choices")
         if not is_array(choices):

@@ -44,7 +44,7 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
     """Whether a whole body is an error without the word: a message with its code, or a web framework's `detail`."""
-    return _complains(value) or (value.keys() == {"detail"} and isinstance(value["detail"], str))
+    return _complains(value) or (list(value) == ["detail"] and isinstance(value["detail"], str))
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:

@@ -29,7 +29,7 @@ use std::mem;
 use cache::{Cache, Found, What};
 use choice::ChoiceState;
 use error::Complaint;
-pub(crate) use error::string;
+pub(crate) use error::{is_complaint, string};
 use metadata::LastSeen;
 use notes::Notes;
 use read::{Chunk, Document};

@@ -1,6 +1,6 @@
 //! What kind of payload a document is: wrapped, an error alone, a whole body, of use, a note.
 
-use super::error::is_string;
+use super::error::{is_complaint, is_string};
 use super::read::{self, Chunk, Document, Walk, find, present};
 use crate::json::{Kind, Raw};
 
@@ -36,7 +36,8 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };
-    if is_string(chunk.object, "chat.completion") || is_string(chunk.object, "error") {
+    let named = |word: &str| is_string(chunk.object, word);
+    if named("chat.completion") || named("error") || is_complaint(document) {
         return true;
     }
     let Some(Walk::Read(choices, _)) = &chunk.choices else {

@@ -211,8 +211,8 @@ class Assembler:
             return self.completeness
         self._over = True
         if self._choices and not any(_is_cut(choice) for choice in self._choices.values()):
-            self.completeness = "assumed"
             self._close(ended=False)
+            self.completeness = "assumed"
             if rest != "nothing":
                 self._out.diagnose("partial_event_dropped")
             self._out.diagnose("no_terminal_marker")

@@ -32,8 +32,8 @@ impl Assembler {
         }
         self.over = true;
         if !self.choices.is_empty() && !self.choices.iter().any(is_cut) {
-            self.completeness = Completeness::Assumed;
             self.close(out, false)?;
+            self.completeness = Completeness::Assumed;
             if rest != Rest::Nothing {
                 out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
             }

@@ -77,7 +77,7 @@ def read(
         batches.append(len(batch))
         events += batch
     except StreamError as exc:
-        error = exc
+        error = exc.with_traceback(None)  # its frames would keep the parser alive
         events += exc.events
     return Outcome(events, error, parser.response, list(parser.diagnostics), parser.dialect, batches)
 

@@ -83,7 +83,8 @@ def broken_rule(outcome: Outcome, *, free_form: bool = False) -> str | None:
                 return f"{where}: deltas since the last reset give {text[part]!r}"
         else:
             closed[part] = name
-            if text[part] != event.text and not outcome.codes & TAKEN_BACK:
+            raised = set() if outcome.error is None else {outcome.error.rule}
+            if text[part] != event.text and not (outcome.codes | raised) & TAKEN_BACK:
                 return f"{where}: deltas give {text[part]!r}"
     if outcome.response.completeness in {"complete", "assumed"} and set(opened) - set(closed):
         return f"parts {sorted(set(opened) - set(closed))} never closed"

@@ -48,7 +48,7 @@ def steps_of(body: bytes) -> list[Step]:
         if text.startswith(b"data:"):
             data = text[5:].strip()
             if data == b"[DONE]":
-                out.append(Step(at + len(text), True, True))
+                out.append(Step(at + len(text.rstrip()), True, True))  # blanks behind the marker say nothing
             elif data.startswith(b"{"):
                 for choice in json.loads(data).get("choices") or ():
                     seen.add(choice.get("index") or 0)

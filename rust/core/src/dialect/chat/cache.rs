@@ -134,32 +134,38 @@ impl Cache {
         self.next = 0;
     }
 
-    /// The template that the beginning of the input fits, what stands in its holes (ids and names only where they are of
-    /// use), and how long that is with its `ending`.
+    /// The template that the beginning of the input fits, and how long that is with its `ending`; what stands in its holes
+    /// goes to `found`, which is new (ids and names only where they are of use).
     #[inline]
     pub(crate) fn find<'c>(
         &'c mut self,
         input: &'c [u8],
         ending: Ending,
-    ) -> Option<(&'c Template, Found<'c>, usize)> {
-        let (found, length) = match self.templates.get(self.last)?.fit(input, ending) {
-            Some(fit) => fit,
-            None => self.find_other(input, ending)?,
+        found: &mut Found<'c>,
+    ) -> Option<(&'c Template, usize)> {
+        let length = match self.templates.get(self.last)?.fit(input, ending, found) {
+            Some(length) => length,
+            None => self.find_other(input, ending, found)?,
         };
         self.fruitless = 0;
-        let (template, found) = self.templates.get_mut(self.last)?.recall(found);
-        Some((template, found, length))
+        let template = self.templates.get_mut(self.last)?.recall(found);
+        Some((template, length))
     }
 
-    fn find_other<'p>(&mut self, input: &'p [u8], ending: Ending) -> Option<(Found<'p>, usize)> {
-        let last = self.last;
-        let mut others = self.templates.iter().enumerate();
-        let (at, fit) = others.find_map(|(at, template)| {
-            let fit = (at != last).then(|| template.fit(input, ending))??;
-            Some((at, fit))
-        })?;
-        self.last = at;
-        Some(fit)
+    fn find_other<'p>(
+        &mut self,
+        input: &'p [u8],
+        ending: Ending,
+        found: &mut Found<'p>,
+    ) -> Option<usize> {
+        for (at, template) in self.templates.iter().enumerate() {
+            *found = Found::default();
+            if let Some(length) = template.fit(input, ending, found) {
+                self.last = at;
+                return Some(length);
+            }
+        }
+        None
     }
 
     /// Whether a new template is taken now.
@@ -215,9 +221,11 @@ mod tests {
         lesson.padding(Some(raw(pad, pad + 5)));
         cache.learn(payload, 0, lesson);
         let fits = |cache: &mut Cache, text: &str| {
-            cache
-                .find(text.as_bytes(), Ending::Here)
-                .map(|(_, found, _)| (found.text.to_owned(), found.index))
+            let mut found = Found::default();
+            let fits = cache
+                .find(text.as_bytes(), Ending::Here, &mut found)
+                .is_some();
+            fits.then(|| (found.text.to_owned(), found.index))
         };
         assert_eq!(fits(&mut cache, payload), Some(("hi".to_owned(), Some(12))));
         let other = r#"{"a":[{"index":0,"text":"a \"quoted\" é"}],"pad":""}"#;
@@ -253,7 +261,12 @@ mod tests {
         let mut cache = Cache::new(false);
         cache.learn(payload, 0, lesson);
         let other = r#"{"t":"grüße","d":[{"t":"grüße"}],"u":{"n":12345,"o":{"m":0}}}"#;
-        let (_, found, _) = cache.find(other.as_bytes(), Ending::Here).unwrap();
+        let mut found = Found::default();
+        assert!(
+            cache
+                .find(other.as_bytes(), Ending::Here, &mut found)
+                .is_some()
+        );
         assert_eq!(found.text, "grüße");
         assert_eq!(found.details, Some(r#"[{"t":"grüße"}]"#));
         assert_eq!(found.usage, Some(r#"{"n":12345,"o":{"m":0}}"#));
@@ -263,7 +276,9 @@ mod tests {
             r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":1.5,"o":{"m":22}}}"#,
         ] {
             assert!(
-                cache.find(miss.as_bytes(), Ending::Here).is_none(),
+                cache
+                    .find(miss.as_bytes(), Ending::Here, &mut Found::default())
+                    .is_none(),
                 "{miss}"
             );
         }

@@ -103,7 +103,8 @@ impl Chat {
         input: &[u8],
         ending: Ending,
     ) -> Result<usize, Fault> {
-        let Some((template, found, length)) = self.cache.find(input, ending) else {
+        let mut found = Found::default();
+        let Some((template, length)) = self.cache.find(input, ending, &mut found) else {
             return Ok(0);
         };
         let choice = template.choice;

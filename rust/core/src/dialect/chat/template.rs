@@ -124,19 +124,23 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
 impl Template {
     /// Remembers the ids and names that were found, and leaves those that are of use.
     #[inline]
-    pub(super) fn recall<'t>(&'t mut self, mut found: Found<'t>) -> (&'t Template, Found<'t>) {
+    pub(super) fn recall<'t>(&'t mut self, found: &mut Found<'t>) -> &'t Template {
         self.id.renew(found.id, usable_id);
         self.name.renew(found.name, not_blank);
         (found.id, found.name) = (self.id.get(), self.name.get());
-        (self, found)
+        self
     }
 
     /// What stands in the holes of a payload with these bytes (an id or name only if it is another one than the last), and
     /// how long it is with its `ending`.
     #[inline]
-    pub(super) fn fit<'p>(&self, input: &'p [u8], ending: Ending) -> Option<(Found<'p>, usize)> {
+    pub(super) fn fit<'p>(
+        &self,
+        input: &'p [u8],
+        ending: Ending,
+        found: &mut Found<'p>,
+    ) -> Option<usize> {
         let mut rest = input.strip_prefix(self.head.as_slice())?;
-        let mut found = Found::default();
         let mut same: Option<&[u8]> = None;
         for (hole, behind) in &self.holes {
             let after = match hole {
@@ -182,9 +186,9 @@ impl Template {
             .length(rest)
             .filter(|_| ending == Ending::Here || self.one_line)?;
         if self.details.is_some() || self.usage.is_some() {
-            self.parts(input, &mut found)?;
+            self.parts(input, found)?;
         }
-        Some((found, input.len() - rest.len() + end))
+        Some(input.len() - rest.len() + end)
     }
 
     /// The parts with holes in them, of a payload that fits.

@@ -1,4 +1,4 @@
-"""What a decoder hands to the assembler beside plain texts: one tool-call fragment, one usage object.
+"""What a decoder hands to the assembler beside plain texts: one tool-call fragment, one address, one usage object.
 
 Plain data. It knows no dialect: a decoder has normalised what it puts in (absent, null and blank are None).
 """
@@ -6,8 +6,11 @@ Plain data. It knows no dialect: a decoder has normalised what it puts in (absen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["Fragment", "Usage"]
+__all__ = ["Address", "Fragment", "ItemKind", "Usage"]
+
+ItemKind = Literal["message", "reasoning", "call"]  # what an item of the wire holds
 
 
 @dataclass(slots=True)
@@ -26,6 +29,16 @@ class Fragment:
     legacy: bool = False  # the one call of the `function_call` member
     custom: bool = False  # a free-form tool: its input is text, not JSON
     metadata: str | None = None  # unmodelled members of the entry: the text of a JSON object
+
+
+@dataclass(slots=True, frozen=True)
+class Address:
+    """Whom a delta speaks of, where the wire itself opens and closes what it sends. Evidence, not proof."""
+
+    item_id: str | None = None  # of a Responses output item; of an AI SDK text or reasoning
+    call_id: str | None = None  # `call_id`, `tool_use` id, `toolCallId`
+    index: int | None = None  # `output_index`, the index of a content block
+    sub: int | None = None  # `content_index`, `summary_index` inside of the item
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from streamweld._pure.assemble import announce
 from streamweld._pure.assemble.choice import Choice
 from streamweld._pure.assemble.finalise import close_calls
 from streamweld._pure.assemble.finish import CUT, conclude, take_reason
+from streamweld._pure.assemble.items import ItemSurface
 from streamweld._pure.assemble.reconcile import reconcile
 from streamweld._pure.assemble.routing import take_fragment
 from streamweld._pure.assemble.settings import Settings
@@ -37,7 +38,7 @@ Completeness = Literal["open", "complete", "assumed", "truncated"]
 Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # what was left over when the input ended
 
 
-class Assembler:
+class Assembler(ItemSurface):
     """The parts and calls of one stream."""
 
     __slots__ = (

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.complaint import ErrorFields, text_error
 from streamweld._pure.dialect.chat_calls import CallReader
 from streamweld._pure.dialect.chat_choice import ChoiceReader, Chunk, Tools
-from streamweld._pure.dialect.chat_error import ErrorFields, find_error, is_complaint, text_error, value_error
-from streamweld._pure.dialect.chat_kinds import integer, is_array, is_object
-from streamweld._pure.dialect.chat_metadata import CHUNK_FIELDS, ChunkMembers, as_object
-from streamweld._pure.dialect.chat_notes import Notes
+from streamweld._pure.dialect.chat_error import find_error, is_complaint, value_error
+from streamweld._pure.dialect.chat_metadata import CHUNK_FIELDS, ChunkMembers
+from streamweld._pure.dialect.chat_notes import is_read
 from streamweld._pure.dialect.chat_usage import read_usage_member
+from streamweld._pure.kinds import integer, is_array, is_object
+from streamweld._pure.members import as_object
+from streamweld._pure.notes import Notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +94,7 @@ class ChatDecoder:
             self._no_object(payload, event)
             return
         chunk, chunk_path = _unwrapped(value, path)
-        notes = Notes(self._out, self._assembler, payload, chunk_path)
+        notes = Notes(self._out, self._assembler, payload, chunk_path, is_read)
         error = find_error(payload, value, path, event)
         if error is None and chunk is not value:
             error = find_error(payload, chunk, chunk_path, event)
@@ -117,7 +120,7 @@ class ChatDecoder:
 
     def _no_object(self, payload: Payload, event: str) -> None:
         if event == "error":
-            notes = Notes(self._out, self._assembler, payload, ())
+            notes = Notes(self._out, self._assembler, payload, (), is_read)
             self._error(value_error(payload), payload.text, notes)
         else:
             self._unknown(payload, event)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.delta import Fragment
-from streamweld._pure.dialect.chat_kinds import integer, is_array, is_object
-from streamweld._pure.dialect.chat_metadata import CALL_FIELDS, CUSTOM_FIELDS, FUNCTION_FIELDS, as_object, leftovers
+from streamweld._pure.dialect.chat_metadata import CALL_FIELDS, CUSTOM_FIELDS, FUNCTION_FIELDS
 from streamweld._pure.json_door import BigInteger
+from streamweld._pure.kinds import integer, is_array, is_object
+from streamweld._pure.members import as_object, leftovers
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
-    from streamweld._pure.dialect.chat_notes import Notes
     from streamweld._pure.json_door import Path, Payload
+    from streamweld._pure.notes import Notes
 
 ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
 CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])

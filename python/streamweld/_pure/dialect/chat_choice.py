@@ -11,26 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.chat_content import File, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat_error import read_choice_error
-from streamweld._pure.dialect.chat_kinds import is_array
-from streamweld._pure.dialect.chat_metadata import CHOICE_FIELDS, DELTA_FIELDS, Carry, as_object, leftovers
+from streamweld._pure.dialect.chat_metadata import CHOICE_FIELDS, DELTA_FIELDS, Carry
 from streamweld._pure.dialect.chat_reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat_reasoning import ReasoningReader, whole_reasoning
 from streamweld._pure.dialect.chat_usage import read_usage_member
 from streamweld._pure.dialect.think import NOTHING, ThinkSplitter, split_whole
+from streamweld._pure.kinds import is_array
+from streamweld._pure.members import as_object, leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler
+    from streamweld._pure.complaint import ErrorFields
     from streamweld._pure.delta import Fragment
     from streamweld._pure.dialect.chat_calls import CallReader
     from streamweld._pure.dialect.chat_content import Piece
-    from streamweld._pure.dialect.chat_error import ErrorFields
-    from streamweld._pure.dialect.chat_metadata import Raw
-    from streamweld._pure.dialect.chat_notes import Notes
     from streamweld._pure.dialect.chat_reasoning import Thought
     from streamweld._pure.dialect.think import Carrier
     from streamweld._pure.json_door import Path, Payload
+    from streamweld._pure.members import Raw
+    from streamweld._pure.notes import Notes
     from streamweld._pure.out import Out
 
 

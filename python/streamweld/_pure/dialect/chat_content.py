@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from streamweld._pure.dialect.chat_kinds import is_array, is_object
-from streamweld._pure.dialect.chat_metadata import IMAGE_FIELDS, as_object, leftovers
+from streamweld._pure.dialect.chat_metadata import IMAGE_FIELDS
+from streamweld._pure.kinds import is_array, is_object
+from streamweld._pure.members import as_object, leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.dialect.chat_notes import Notes
     from streamweld._pure.json_door import Path, Payload
+    from streamweld._pure.notes import Notes
 
 
 @dataclass(slots=True, frozen=True)

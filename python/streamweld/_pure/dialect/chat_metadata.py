@@ -5,17 +5,16 @@ Knows which members are modelled (`_spec/dialects.json`) and the levels of a chu
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.members import as_object, leftovers
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.json_door import Path, Payload
-
-Raw = dict[str, str]  # member -> its text on the wire
+    from streamweld._pure.members import Raw
 
 CHUNK_FIELDS = frozenset(DIALECTS["chat"]["envelope_fields"])
 CHOICE_FIELDS = frozenset(DIALECTS["chat"]["choice_fields"])
@@ -28,23 +27,6 @@ IMAGE_FIELDS = frozenset(DIALECTS["chat"]["image_fields"])
 # Keys are the sender's: how many are remembered must not grow with the stream.
 _REMEMBERED = 64
 _PLAIN = frozenset({str, int})
-
-
-def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-    """The unmodelled members of one object, null ones aside, in wire order."""
-    if modelled.issuperset(value):
-        return {}
-    if all(value[key] is None for key in value.keys() - modelled):
-        return {}
-    members = payload.members(*path)
-    return {key: raw for key, raw in members.items() if key not in modelled and raw != "null"}
-
-
-def as_object(members: Mapping[str, str]) -> str | None:
-    """One raw JSON object of members, or None where there is none."""
-    if not members:
-        return None
-    return "{" + ",".join(f"{json.dumps(key)}:{raw}" for key, raw in members.items()) + "}"
 
 
 class ChunkMembers:

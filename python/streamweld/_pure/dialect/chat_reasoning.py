@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.chat_kinds import is_array, is_object
 from streamweld._pure.json_door import between_halves, replace_lone_surrogates
+from streamweld._pure.kinds import is_array, is_object
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.dialect.chat_metadata import Raw
-    from streamweld._pure.dialect.chat_notes import Notes
     from streamweld._pure.json_door import Path, Payload
+    from streamweld._pure.members import Raw
+    from streamweld._pure.notes import Notes
 
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 MEMBERS = frozenset((*FIELDS, "reasoning_details"))

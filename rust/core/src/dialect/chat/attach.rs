@@ -3,13 +3,13 @@
 use super::choice::ChoiceState;
 use super::content::{self, Piece};
 use super::error::text;
-use super::notes::{Notes, Pointer};
 use super::read::{Delta, first_item, present};
 use super::say::Carry;
 use super::{Step, Wire};
 use crate::fault::Fault;
 use crate::json::{Kind, Text};
 use crate::limits::LimitName;
+use crate::notes::{Notes, Pointer};
 
 impl ChoiceState {
     /// Annotations, refusal, images, audio. True where there was any.

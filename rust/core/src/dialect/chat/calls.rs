@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use super::error::{string, text};
 use super::metadata::Leftovers;
-use super::notes::{Notes, Pointer};
 use super::read::{Call, Function, Member, Slot, Walk, find, present};
 use crate::delta::Fragment;
 use crate::dialect::think::is_white;
-use crate::json::{Key, Kind, Number, Raw, Text};
+use crate::json::members::integer;
+use crate::json::{Key, Kind, Raw, Text};
+use crate::notes::{Notes, Pointer};
 use crate::spec;
 
 /// Ids that say there is none.
@@ -157,19 +158,6 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
                 .map_or(raw.text.len(), |(at, _)| at);
             (None, raw.text.get(..end))
         }
-    }
-}
-
-/// An integer, also where a gateway wrote it as `1.0` or `"1"`.
-pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
-    match raw.kind {
-        Kind::Number => Number { raw: raw.text }.integral(),
-        Kind::String => {
-            let text = string(raw)?;
-            let all = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            all.then(|| text.parse().ok()).flatten()
-        }
-        _ => None,
     }
 }
 

@@ -14,7 +14,6 @@ use super::content::{self, Piece};
 use super::error::{Complaint, text};
 use super::lesson::{self, Tally};
 use super::metadata::Leftovers;
-use super::notes::{Notes, Pointer};
 use super::read::{Choice, Delta, Walk, present};
 use super::reasoning::{self, Progress};
 use super::say::{Carry, say};
@@ -23,6 +22,7 @@ use crate::delta::Fragment;
 use crate::dialect::think::{Think, is_white};
 use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
+use crate::notes::{Notes, Pointer};
 use crate::spec::{self, Code};
 
 /// What the finish reasons of the wire mean.

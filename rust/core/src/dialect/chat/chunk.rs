@@ -3,12 +3,13 @@
 use super::choice::{ChoiceState, Reading};
 use super::error::{Complaint, is_string, string, text};
 use super::metadata::Leftovers;
-use super::notes::{Notes, Pointer};
 use super::read::{Chunk, Member, Slot, Walk, find, members, present};
-use super::{Chat, Payload, Step, Wire, calls, usage};
+use super::{Chat, Payload, Step, Wire, usage};
 use crate::fault::{Class, Fault};
+use crate::json::members::integer;
 use crate::json::{Kind, Text};
 use crate::limits::LimitName;
+use crate::notes::{Notes, Pointer};
 use crate::spec::Code;
 
 impl Chat {
@@ -128,7 +129,7 @@ impl Chat {
     ) -> Result<&mut ChoiceState, Fault> {
         let sent = present(sent);
         let number = sent
-            .and_then(calls::integer)
+            .and_then(integer)
             .and_then(|number| i32::try_from(number).ok());
         let number = number.filter(|number| *number >= 0);
         if let Some(raw) = sent.filter(|_| number.is_none()) {
@@ -189,7 +190,7 @@ fn start<'a>(
     let model = word(chunk.model);
     let created = present(chunk.created)
         .filter(|raw| raw.kind == Kind::Number)
-        .and_then(calls::integer);
+        .and_then(integer);
     wire.assembler
         .started(wire.out, id.as_deref(), model.as_deref(), created, metadata)
 }

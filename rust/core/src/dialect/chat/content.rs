@@ -6,9 +6,9 @@ use std::borrow::Cow;
 
 use super::error::text;
 use super::metadata::Leftovers;
-use super::notes::{Notes, Pointer};
 use super::read::{Member, Slot, find, items, members, present};
 use crate::json::{Kind, Raw, Surrogates, Text};
+use crate::notes::{Notes, Pointer};
 
 #[derive(Debug)]
 pub(crate) enum Piece<'a> {

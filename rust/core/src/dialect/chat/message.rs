@@ -3,7 +3,6 @@
 use super::attach::refusal;
 use super::choice::{ChoiceState, fragments};
 use super::content::{self, Piece, concat};
-use super::notes::{Notes, Pointer};
 use super::read::Delta;
 use super::reasoning::{self, Thought};
 use super::say::{Carry, say};
@@ -11,6 +10,7 @@ use super::{Step, Wire};
 use crate::delta::Message;
 use crate::dialect::think::split_whole;
 use crate::json::Text;
+use crate::notes::{Notes, Pointer};
 
 impl ChoiceState {
     /// A whole message: reconciled with what was streamed, never appended.

@@ -15,7 +15,6 @@ mod error;
 mod lesson;
 mod message;
 mod metadata;
-mod notes;
 pub(crate) mod read;
 mod reasoning;
 mod say;
@@ -24,46 +23,25 @@ mod template;
 mod usage;
 
 use std::borrow::Cow;
-use std::mem;
 
 use cache::{Cache, Found, What};
 use choice::ChoiceState;
 use error::Complaint;
 pub(crate) use error::{is_complaint, string};
 use metadata::LastSeen;
-use notes::Notes;
 use read::{Chunk, Document};
 pub(crate) use shape::{is_body, is_note, is_of_use, lone};
 use shape::{lone_error, wrapped};
 pub(crate) use template::Ending;
 use template::Template;
 
-use crate::assemble::Assembler;
 use crate::config::Config;
 use crate::delta::{Fragment, Piece};
 use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
-use crate::out::Out;
+use crate::notes::Notes;
 use crate::spec::Code;
-
-type Step = Result<(), Fault>;
-
-/// Where wire deltas go.
-#[derive(Debug)]
-pub(crate) struct Wire<'w, 'o> {
-    pub(crate) assembler: &'w mut Assembler,
-    pub(crate) out: &'w mut Out<'o>,
-}
-
-/// A payload and what is known of it beside its members.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Payload<'a> {
-    pub(crate) text: &'a str,
-    /// The name of its event, if it has one.
-    pub(crate) event: Option<&'a str>,
-    /// What stands behind a broken document: trusted for text, finish, usage and errors only.
-    pub(crate) tail: bool,
-}
+pub(crate) use crate::wire::{Payload, Step, Wire, unknown};
 
 /// The decoder of one stream.
 #[derive(Debug)]
@@ -243,30 +221,6 @@ impl Chat {
             &complaint.message,
             payload.text.as_bytes(),
         )
-    }
-}
-
-/// What no decoder knows.
-pub(crate) fn unknown(wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
-    wire.assembler
-        .unknown(wire.out, payload.event, payload.text.as_bytes())
-}
-
-impl Notes<'_> {
-    /// Says what was noticed since the last time.
-    fn tell(&mut self, wire: &mut Wire<'_, '_>) -> Step {
-        if self.is_empty() {
-            return Ok(());
-        }
-        for (at, raw) in mem::take(&mut self.shapes) {
-            wire.out.diagnose(Code::SHAPE, None, &at)?;
-            wire.assembler
-                .unknown(wire.out, None, raw.text.as_bytes())?;
-        }
-        if mem::take(&mut self.lone) {
-            wire.out.diagnose(Code::LONE_SURROGATE, None, "")?;
-        }
-        Ok(())
     }
 }
 

@@ -3,16 +3,10 @@
 //! Checks all of the JSON and the nesting that is walked, interprets nothing: types are judged by who uses a member.
 //! Of a key that stands twice the last one wins.
 
+pub(crate) use crate::json::members::{Member, Slot, find, first_item, items, members, present};
 use crate::json::{Key, Kind, Raw, ScanError, Scanner};
 
 type Scan<T> = Result<T, ScanError>;
-
-/// A member nobody models.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Member<'a> {
-    pub(crate) key: Key<'a>,
-    pub(crate) raw: Raw<'a>,
-}
 
 impl<'a, T> Walk<'a, T> {
     /// Its text.
@@ -22,8 +16,6 @@ impl<'a, T> Walk<'a, T> {
         }
     }
 }
-
-pub(crate) type Slot<'a> = Option<Raw<'a>>;
 
 /// A member that is walked where it has the shape it should have.
 #[derive(Debug)]
@@ -130,56 +122,6 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     chunk.wide_integer = reader.scanner.wide_integer();
     chunk.duplicates = reader.duplicates;
     Ok(Document::Object(chunk))
-}
-
-/// The members of an object that was read as raw text, in order; nothing for any other value.
-pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
-    let mut out = Vec::new();
-    let mut scanner = Scanner::new(raw.text, None);
-    if raw.kind == Kind::Object && scanner.enter_object().is_ok() {
-        while let Ok(Some(key)) = scanner.next_key() {
-            let Ok(raw) = scanner.skip() else { break };
-            out.push(Member { key, raw });
-        }
-    }
-    out
-}
-
-/// The items of an array that was read as raw text; nothing for any other value.
-pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
-    let mut out = Vec::new();
-    let mut scanner = Scanner::new(raw.text, None);
-    if raw.kind == Kind::Array && scanner.enter_array().is_ok() {
-        while let Ok(true) = scanner.next_item() {
-            let Ok(raw) = scanner.skip() else { break };
-            out.push(raw);
-        }
-    }
-    out
-}
-
-/// The first item of an array.
-pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
-    let mut scanner = Scanner::new(raw.text, None);
-    if raw.kind != Kind::Array || scanner.enter_array().is_err() || scanner.next_item() != Ok(true)
-    {
-        return None;
-    }
-    scanner.skip().ok()
-}
-
-/// The last member of that name.
-pub(crate) fn find<'a>(members: &[Member<'a>], name: &str) -> Slot<'a> {
-    members
-        .iter()
-        .rev()
-        .find(|member| member.key.is(name))
-        .map(|member| member.raw)
-}
-
-/// A value, unless it is null.
-pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
-    slot.filter(|raw| raw.kind != Kind::Null)
 }
 
 impl<'a> Chunk<'a> {

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 
 use super::content::concat;
 use super::error::{is_string, text};
-use super::notes::{Notes, Pointer};
 use super::read::{Delta, Member, REASONING_FIELDS, find, items, members, present};
 use crate::json::{Key, Kind, Raw, Text};
+use crate::notes::{Notes, Pointer};
 
 /// A text that shares so many characters with what came before repeats it; shorter ones are an accident.
 const PREFIX_CHARS: usize = 4;

@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::notes::{Notes, Pointer};
 use super::read::{Member, Slot, find, members, present};
 use super::{Step, Wire};
 use crate::event::Usage;
 use crate::json::{Kind, Number, Raw};
+use crate::notes::{Notes, Pointer};
 use crate::spec;
 
 /// Paths of one number, in the order in which they are tried.

@@ -1,8 +1,13 @@
-//! What is odd about one chunk: members of a kind that no gateway documents, and surrogates that stand alone.
+//! What is odd about one payload: members of a kind that no gateway documents, and surrogates that stand alone.
+//!
+//! Collected while a decoder reads, told when it knows what the payload is. Knows no dialect.
 
 use std::fmt::Write as _;
+use std::mem;
 
 use crate::json::{Kind, Raw};
+use crate::spec::Code;
+use crate::wire::{self, Wire};
 
 /// A JSON pointer that is only written out when it is needed.
 #[derive(Clone, Copy, Debug)]
@@ -75,5 +80,21 @@ impl<'a> Notes<'a> {
         if raw.kind != Kind::Null {
             self.shape(raw, at);
         }
+    }
+
+    /// Says what was noticed since the last time.
+    pub(crate) fn tell(&mut self, wire: &mut Wire<'_, '_>) -> wire::Step {
+        if self.is_empty() {
+            return Ok(());
+        }
+        for (at, raw) in mem::take(&mut self.shapes) {
+            wire.out.diagnose(Code::SHAPE, None, &at)?;
+            wire.assembler
+                .unknown(wire.out, None, raw.text.as_bytes())?;
+        }
+        if mem::take(&mut self.lone) {
+            wire.out.diagnose(Code::LONE_SURROGATE, None, "")?;
+        }
+        Ok(())
     }
 }

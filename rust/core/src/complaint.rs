@@ -1,0 +1,81 @@
+//! Errors that a gateway sends inside a stream: code, kind and message out of whatever shape they have. Knows no dialect.
+
+use std::borrow::Cow;
+
+use crate::json::members::{Member, find, members, present, text};
+use crate::json::text::compact;
+use crate::json::{Kind, Raw};
+
+/// How much of a text that is no JSON becomes the message.
+const MESSAGE_CHARS: usize = 512;
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Complaint<'a> {
+    pub(crate) code: Option<Cow<'a, str>>,
+    pub(crate) kind: Option<Cow<'a, str>>,
+    pub(crate) message: Cow<'a, str>,
+    /// A surrogate stood alone in one of the texts.
+    pub(crate) lone: bool,
+}
+
+impl<'a> Complaint<'a> {
+    /// Of the value of an `error` member.
+    pub(crate) fn of_value(raw: Raw<'a>) -> Complaint<'a> {
+        if raw.kind != Kind::Object {
+            let mut out = Complaint::default();
+            out.message = out.plain(raw);
+            return out;
+        }
+        Complaint::of_members(&members(raw), raw)
+    }
+
+    /// Of an object that is an error as a whole.
+    pub(crate) fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> Complaint<'a> {
+        let of = |name: &str| present(find(members, name));
+        let mut out = Complaint::default();
+        out.code = of("code").map(|raw| out.plain(raw));
+        out.kind = of("type").map(|raw| out.plain(raw));
+        let detail = of("detail").filter(|raw| raw.kind == Kind::String);
+        out.message = out.plain(of("message").or(detail).unwrap_or(whole));
+        out
+    }
+
+    /// A string's text, any other value as compact JSON.
+    fn plain(&mut self, raw: Raw<'a>) -> Cow<'a, str> {
+        match text(raw) {
+            Some(text) => {
+                let (text, lone) = text.into_whole();
+                self.lone |= lone;
+                text
+            }
+            None => compact(raw.text),
+        }
+    }
+
+    /// Of a text that is no JSON.
+    pub(crate) fn of_text(text: &'a str) -> Complaint<'a> {
+        let end = text
+            .char_indices()
+            .nth(MESSAGE_CHARS)
+            .map_or(text.len(), |(at, _)| at);
+        Complaint {
+            message: Cow::Borrowed(text.get(..end).unwrap_or(text)),
+            ..Complaint::default()
+        }
+    }
+}
+
+/// Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
+pub(crate) fn says_nothing(raw: Raw<'_>) -> bool {
+    let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
+    match raw.kind {
+        Kind::Null => true,
+        Kind::String => raw.text == "\"\"",
+        Kind::Number => raw.text.parse() == Ok(0.0),
+        Kind::Object | Kind::Array => {
+            let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
+            inner.is_some_and(|inner| inner.trim_matches(blank).is_empty())
+        }
+        _ => raw.text == "false",
+    }
+}

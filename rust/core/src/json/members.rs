@@ -1,0 +1,229 @@
+//! Members and items of a value that was read as raw text, and a whole payload cut into its members.
+//!
+//! What every decoder reads with: finds, tells kinds apart, unescapes a string. Interprets nothing. Of a key that stands
+//! twice the last one wins.
+
+use std::borrow::Cow;
+
+use super::{Key, Kind, Number, Raw, Scan, Scanner, Text};
+
+/// A value that may be absent.
+pub(crate) type Slot<'a> = Option<Raw<'a>>;
+
+/// One member of an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) key: Key<'a>,
+    pub(crate) raw: Raw<'a>,
+}
+
+/// A whole payload, checked; an object is cut into its members.
+#[derive(Debug)]
+pub(crate) enum Document<'a> {
+    Object(Object<'a>),
+    /// An array, a string, a number or a literal.
+    Other(Raw<'a>),
+}
+
+/// An object and its members in wire order.
+#[derive(Clone, Debug)]
+pub(crate) struct Object<'a> {
+    pub(crate) raw: Raw<'a>,
+    pub(crate) members: Vec<Member<'a>>,
+    /// An integer outside of 64 bits stood somewhere in it; known of whole payloads only.
+    pub(crate) wide_integer: bool,
+}
+
+impl<'a> Object<'a> {
+    /// `None` of any other value.
+    pub(crate) fn of(raw: Raw<'a>) -> Option<Object<'a>> {
+        (raw.kind == Kind::Object).then(|| Object {
+            raw,
+            members: members(raw),
+            wide_integer: false,
+        })
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Slot<'a> {
+        find(&self.members, name)
+    }
+
+    /// A member, unless it is null.
+    pub(crate) fn present(&self, name: &str) -> Slot<'a> {
+        present(self.get(name))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The object that a member is.
+    pub(crate) fn object(&self, name: &str) -> Option<Object<'a>> {
+        self.get(name).and_then(Object::of)
+    }
+
+    /// The text of a string member; what stands alone of a surrogate pair is replaced.
+    pub(crate) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name).and_then(string)
+    }
+
+    /// The same, halves of surrogate pairs apart.
+    pub(crate) fn text(&self, name: &str) -> Option<Text<'a>> {
+        self.get(name).and_then(text)
+    }
+
+    /// The members that are not among `modelled`.
+    pub(crate) fn rest(&self, modelled: &[&str]) -> Vec<Member<'a>> {
+        let known = |member: &Member<'_>| modelled.iter().any(|name| member.key.is(name));
+        let rest = self.members.iter().filter(|member| !known(member));
+        rest.copied().collect()
+    }
+
+    /// Which of the `modelled` members stand here more than once.
+    pub(crate) fn repeated<'m>(&self, modelled: &[&'m str]) -> Vec<&'m str> {
+        let twice = |name: &&&str| {
+            let same = self.members.iter().filter(|member| member.key.is(name));
+            same.count() > 1
+        };
+        modelled.iter().filter(twice).copied().collect()
+    }
+
+    /// The names of all members, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = self.members.iter();
+        let mut names: Vec<String> = names.map(|member| member.key.name().into_owned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// Reads one whole payload.
+pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
+    let mut scanner = Scanner::new(text, max_depth);
+    let kind = scanner.kind()?;
+    if kind != Kind::Object {
+        let raw = scanner.skip()?;
+        scanner.finish()?;
+        return Ok(Document::Other(raw));
+    }
+    let mut members = Vec::new();
+    scanner.enter_object()?;
+    while let Some(key) = scanner.next_key()? {
+        let raw = scanner.skip()?;
+        members.push(Member { key, raw });
+    }
+    scanner.finish()?;
+    Ok(Document::Object(Object {
+        raw: Raw { text, kind },
+        members,
+        wide_integer: scanner.wide_integer(),
+    }))
+}
+
+/// The members of an object that was read as raw text, in order; nothing for any other value.
+pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
+    let mut out = Vec::new();
+    let mut scanner = Scanner::new(raw.text, None);
+    if raw.kind == Kind::Object && scanner.enter_object().is_ok() {
+        while let Ok(Some(key)) = scanner.next_key() {
+            let Ok(raw) = scanner.skip() else { break };
+            out.push(Member { key, raw });
+        }
+    }
+    out
+}
+
+/// The items of an array that was read as raw text; nothing for any other value.
+pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
+    let mut out = Vec::new();
+    let mut scanner = Scanner::new(raw.text, None);
+    if raw.kind == Kind::Array && scanner.enter_array().is_ok() {
+        while let Ok(true) = scanner.next_item() {
+            let Ok(raw) = scanner.skip() else { break };
+            out.push(raw);
+        }
+    }
+    out
+}
+
+/// The first item of an array.
+pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
+    let mut scanner = Scanner::new(raw.text, None);
+    if raw.kind != Kind::Array || scanner.enter_array().is_err() || scanner.next_item() != Ok(true)
+    {
+        return None;
+    }
+    scanner.skip().ok()
+}
+
+/// The last member of that name.
+pub(crate) fn find<'a>(members: &[Member<'a>], name: &str) -> Slot<'a> {
+    members
+        .iter()
+        .rev()
+        .find(|member| member.key.is(name))
+        .map(|member| member.raw)
+}
+
+/// A value, unless it is null.
+pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
+    slot.filter(|raw| raw.kind != Kind::Null)
+}
+
+/// Whether the member is that (plain) string.
+pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
+    slot.is_some_and(|raw| string(raw).is_some_and(|text| text == word))
+}
+
+/// The text of a string.
+pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    text(raw).map(|text| text.into_whole().0)
+}
+
+/// The text of a string, halves of surrogate pairs apart.
+pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
+    match raw.kind {
+        Kind::String => raw
+            .text
+            .get(1..raw.text.len().saturating_sub(1))
+            .map(Text::unescape),
+        _ => None,
+    }
+}
+
+/// An integer, also where a gateway wrote it as `1.0` or `"1"`.
+pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
+    match raw.kind {
+        Kind::Number => Number { raw: raw.text }.integral(),
+        Kind::String => {
+            let text = string(raw)?;
+            let all = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            all.then(|| text.parse().ok()).flatten()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_cut_into_its_members() {
+        let text = r#"{"a":1,"\u0062":{"c":"x"},"a":"2","n":null}"#;
+        let Ok(Document::Object(object)) = document(text, None) else {
+            panic!("an object");
+        };
+        assert_eq!(object.string("a").as_deref(), Some("2"));
+        assert_eq!(object.get("a").and_then(integer), Some(2));
+        assert_eq!(object.repeated(&["a", "b"]), ["a"]);
+        assert_eq!(object.names(), ["a", "b", "n"]);
+        assert!(object.has("n") && object.present("n").is_none());
+        let inner = object.object("b").and_then(|inner| inner.string("c"));
+        assert_eq!(inner.as_deref(), Some("x"));
+        assert_eq!(object.rest(&["a", "n"]).len(), 1);
+        assert!(matches!(document("[1]", None), Ok(Document::Other(_))));
+        assert!(document("{\"a\":1}}", None).is_err());
+    }
+}

@@ -1,7 +1,6 @@
 //! The end of the input: whether an unfinished event can be used, and what was missing.
 
 use crate::delta::Rest;
-use crate::dialect::chat::Wire;
 use crate::fault::{Extra, Fault};
 use crate::json::Problem;
 use crate::ladder::{Found, MARKER, climb, trim};
@@ -9,7 +8,7 @@ use crate::out::Out;
 use crate::policy::Base;
 use crate::spec::Code;
 use crate::sse::{Pending, decode_utf8};
-use crate::stage::{Arrival, Stage, is_keep_alive};
+use crate::stage::{Arrival, Stage};
 
 /// The fields of an event stream.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
@@ -65,14 +64,16 @@ impl Stage {
         let (text, _) = decode_utf8(arrival.data);
         let text = trim(&text);
         let event = arrival.event_name();
-        let heartbeat = event.as_deref().is_some_and(is_keep_alive);
+        let heartbeat = event
+            .as_deref()
+            .is_some_and(|event| self.is_keep_alive(event));
         if text.is_empty() || text.starts_with(':') || heartbeat {
             return Ok(Last::Nothing);
         }
         if arrival.stray && !self.seen && text.starts_with('<') {
             return Err(self.no_event_stream(out));
         }
-        if text != MARKER && !self.done && !is_whole(out, arrival.data, text) {
+        if text != MARKER && !self.done && !self.is_whole(out, arrival.data, text) {
             return Ok(Last::Cut);
         }
         if !arrival.stray && !self.done {
@@ -93,12 +94,20 @@ impl Stage {
             (false, _) if !self.seen => Rest::Empty,
             (false, _) => Rest::Nothing,
         };
-        let mut wire = Wire {
-            assembler: &mut self.assembler,
-            out,
-        };
-        self.chat.flush(&mut wire)?;
+        self.flush(out)?;
         self.assembler.end(out, rest)
+    }
+
+    /// Whether an unfinished event can be read as it is; a broken one is a cut one.
+    fn is_whole(&self, out: &Out<'_>, data: &[u8], text: &str) -> bool {
+        let lenient = out.config.policy.base != Base::Strict;
+        text.starts_with(['{', '['])
+            && match climb(data, text, self.reader(out), lenient) {
+                // Too deep is too deep, whole or not.
+                Found::Broken(error) => error.problem == Problem::TooDeep,
+                Found::Text => false,
+                _ => true,
+            }
     }
 }
 
@@ -109,19 +118,6 @@ enum Last {
     /// It says nothing.
     Nothing,
     Cut,
-}
-
-/// Whether an unfinished event can be read as it is; a broken one is a cut one.
-fn is_whole(out: &Out<'_>, data: &[u8], text: &str) -> bool {
-    let lenient = out.config.policy.base != Base::Strict;
-    let depth = out.config.limits.max_json_depth;
-    text.starts_with(['{', '['])
-        && match climb(data, text, depth, lenient) {
-            // Too deep is too deep, whole or not.
-            Found::Broken(error) => error.problem == Problem::TooDeep,
-            Found::Text => false,
-            _ => true,
-        }
 }
 
 /// Whether the beginning of a body has a line that no event stream has.

@@ -3,8 +3,7 @@
 //! The rungs are tried only where the data is not JSON, and not under a strict policy. Between framing and decoding:
 //! knows lines and documents, nothing of what is in them. Linear: each byte is read a fixed number of times.
 
-use crate::dialect::chat::is_of_use;
-use crate::dialect::chat::read::{self, Document};
+use crate::dialect::{Read, Reader};
 use crate::json::{Problem, ScanError};
 use crate::sse::decode_utf8;
 
@@ -20,7 +19,7 @@ pub(crate) enum Found<'t> {
     Comment,
     Null,
     Marker,
-    Document(Document<'t>),
+    Document(Read<'t>),
     /// Every line is a document, a marker or nothing: what there is, in order, and how many documents.
     Lines(Vec<&'t str>, usize),
     /// One document, once its lines are put together.
@@ -46,12 +45,7 @@ pub(crate) fn trim_start(text: &str) -> &str {
 }
 
 /// What a payload is, `text` being its trimmed text. `lenient` allows the rungs.
-pub(crate) fn climb<'t>(
-    data: &[u8],
-    text: &'t str,
-    max_depth: Option<u64>,
-    lenient: bool,
-) -> Found<'t> {
+pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: bool) -> Found<'t> {
     match text {
         "" => return Found::Blank,
         "null" => return Found::Null,
@@ -59,25 +53,25 @@ pub(crate) fn climb<'t>(
         _ if text.starts_with(':') => return Found::Comment,
         _ => {}
     }
-    let fault = match read::document(text, max_depth) {
+    let fault = match reader.read(text) {
         Ok(document) => return Found::Document(document),
         Err(fault) => fault,
     };
-    if !lenient || (fault.problem == Problem::TooDeep && max_depth.is_some()) {
+    if !lenient || (fault.problem == Problem::TooDeep && reader.max_depth.is_some()) {
         return Found::Broken(fault);
     }
-    if let Some((lines, count)) = lines(text, max_depth) {
+    if let Some((lines, count)) = lines(text, reader) {
         return Found::Lines(lines, count);
     }
     if text.contains('\n') {
         // In bytes: a character may be cut over two lines.
         let bytes: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\n').collect();
         let joined = trim(&decode_utf8(&bytes).0).to_owned();
-        if whole(&joined, max_depth).is_some() {
+        if whole(&joined, reader).is_some() {
             return Found::Joined(joined);
         }
     }
-    let tails = tails(text, max_depth);
+    let tails = tails(text, reader);
     if !tails.is_empty() {
         return Found::Tail(tails);
     }
@@ -89,7 +83,7 @@ pub(crate) fn climb<'t>(
 }
 
 /// The lines, if every one is a whole document, the marker, null or a comment, and how many are documents.
-fn lines(text: &str, max_depth: Option<u64>) -> Option<(Vec<&str>, usize)> {
+fn lines(text: &str, reader: Reader) -> Option<(Vec<&str>, usize)> {
     if !text.contains('\n') {
         return None;
     }
@@ -101,7 +95,7 @@ fn lines(text: &str, max_depth: Option<u64>) -> Option<(Vec<&str>, usize)> {
         .filter(|line| !line.is_empty() && !line.starts_with(':'))
     {
         if line != MARKER && line != "null" {
-            whole(line, max_depth)?;
+            whole(line, reader)?;
             documents += 1;
         }
         out.push(line);
@@ -110,18 +104,18 @@ fn lines(text: &str, max_depth: Option<u64>) -> Option<(Vec<&str>, usize)> {
 }
 
 /// Whole documents behind a broken one that are of use: later lines, and what follows a `data:` inside a line.
-fn tails(text: &str, max_depth: Option<u64>) -> Vec<&str> {
+fn tails(text: &str, reader: Reader) -> Vec<&str> {
     let mut out = Vec::new();
     let mut broken = false;
     for line in text.split('\n').map(trim) {
-        let mut found = whole(line, max_depth).map(|document| (line, document));
+        let mut found = whole(line, reader).map(|document| (line, document));
         if found.is_none() {
-            found = glued(line, max_depth);
+            found = glued(line, reader);
             broken = true;
         }
         out.extend(
             found
-                .filter(|(_, document)| broken && is_of_use(document))
+                .filter(|(_, document)| broken && document.is_of_use())
                 .map(|(line, _)| line),
         );
     }
@@ -129,22 +123,22 @@ fn tails(text: &str, max_depth: Option<u64>) -> Vec<&str> {
 }
 
 /// The document behind the last `data:` of a line behind which there is one.
-fn glued(line: &str, max_depth: Option<u64>) -> Option<(&str, Document<'_>)> {
+fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
     line.rmatch_indices("data:")
         .take(TAILS)
         .filter(|(at, _)| *at > 0)
         .find_map(|(at, name)| {
             let tail = line.get(at + name.len()..)?.trim_start_matches(' ');
-            Some((tail, whole(tail, max_depth)?))
+            Some((tail, whole(tail, reader)?))
         })
 }
 
 /// The document that a text is, if it is an object or an array.
-fn whole(text: &str, max_depth: Option<u64>) -> Option<Document<'_>> {
+fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    read::document(text, max_depth).ok()
+    reader.read(text).ok()
 }
 
 /// Where a position in the trimmed text of a payload is in its bytes, of which broken ones were replaced.
@@ -172,9 +166,15 @@ pub fn position(data: &[u8], pos: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Dialect;
+
+    const CHAT: Reader = Reader {
+        dialect: Some(Dialect::Chat),
+        max_depth: None,
+    };
 
     fn rung(text: &str) -> String {
-        match climb(text.as_bytes(), text, None, true) {
+        match climb(text.as_bytes(), text, CHAT, true) {
             Found::Document(_) => "document".to_owned(),
             Found::Lines(lines, count) => format!("{count} of {}", lines.len()),
             Found::Tail(tails) => format!("tail {}", tails.join(" ")),
@@ -212,11 +212,11 @@ mod tests {
     #[test]
     fn strict_has_no_rungs() {
         assert!(matches!(
-            climb(b"", "{}\n{}", None, false),
+            climb(b"", "{}\n{}", CHAT, false),
             Found::Broken(_)
         ));
         assert!(matches!(
-            climb(b"", "error: died", None, false),
+            climb(b"", "error: died", CHAT, false),
             Found::Broken(_)
         ));
     }

@@ -7,11 +7,15 @@
 pub mod assemble;
 mod complaint;
 pub mod config;
+mod counts;
+mod decode;
+mod decoding;
 pub mod delta;
 mod dialect;
 mod ending;
 pub mod event;
 pub mod fault;
+mod gate;
 pub mod json;
 mod ladder;
 #[allow(dead_code)] // until every dialect is read

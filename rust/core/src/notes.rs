@@ -5,9 +5,10 @@
 use std::fmt::Write as _;
 use std::mem;
 
+use crate::complaint::Complaint;
 use crate::json::{Kind, Raw};
 use crate::spec::Code;
-use crate::wire::{self, Wire};
+use crate::wire::{self, Payload, Wire};
 
 /// A JSON pointer that is only written out when it is needed.
 #[derive(Clone, Copy, Debug)]
@@ -96,5 +97,24 @@ impl<'a> Notes<'a> {
             wire.out.diagnose(Code::LONE_SURROGATE, None, "")?;
         }
         Ok(())
+    }
+
+    /// The payload is the gateway's error. Whatever else was noticed is said first.
+    pub(crate) fn complain(
+        mut self,
+        wire: &mut Wire<'_, '_>,
+        complaint: &Complaint<'_>,
+        payload: Payload<'_>,
+    ) -> wire::Step {
+        self.lone |= complaint.lone;
+        self.tell(wire)?;
+        let (code, kind) = (complaint.code.as_deref(), complaint.kind.as_deref());
+        wire.assembler.upstream_error(
+            wire.out,
+            code,
+            kind,
+            &complaint.message,
+            payload.text.as_bytes(),
+        )
     }
 }

@@ -12,11 +12,12 @@ use crate::dialect::Dialect;
 use crate::dialect::chat::Chat;
 use crate::event::Sink;
 use crate::fault::Fault;
+use crate::gate::Gate;
 use crate::limits::LimitName;
 use crate::out::{Diagnostic, Ledger, Out};
 use crate::policy::DuplicatePayload;
 use crate::sse::Framer;
-use crate::stage::{Gate, Stage};
+use crate::stage::Stage;
 
 /// How much of a body is kept until its first payload.
 const HEAD: usize = 512;
@@ -49,6 +50,8 @@ impl Parser {
             stage: Stage {
                 dialect,
                 chat: Chat::new(&config, caching),
+                other: dialect.and_then(|dialect| dialect.decoder(&config)),
+                keep_alive: dialect.unwrap_or(Dialect::Chat).keep_alive(),
                 assembler: Assembler::new(&config),
                 head: Vec::new(),
                 seen: false,

@@ -4,43 +4,30 @@
 
 use std::borrow::Cow;
 use std::mem;
-use std::sync::LazyLock;
-
-use serde_json::Value;
 
 use crate::assemble::Assembler;
-use crate::dialect::chat::read::{self, Document};
-use crate::dialect::chat::{Chat, Ending, Payload, Wire, is_body, is_complaint, is_note, unknown};
-use crate::dialect::{Dialect, detect};
+use crate::decode::Decode;
+use crate::dialect::Dialect;
+use crate::dialect::chat::{Chat, Ending};
 use crate::fault::{Extra, Fault};
 use crate::json::{Problem, ScanError};
 use crate::ladder::{Found, MARKER, climb, position, trim};
 use crate::limits::LimitName;
 use crate::out::Out;
 use crate::policy::Base;
-use crate::spec::{self, Code};
-use crate::sse::{Item, Receiver, decode_utf8};
-
-/// Events that say that there is nothing to say.
-static KEEP_ALIVE: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let names = spec::dialects()
-        .get("chat")
-        .and_then(|chat| chat.get("keepalive_events"));
-    names
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect()
-});
-
-type Step = Result<(), Fault>;
+use crate::spec::Code;
+use crate::sse::decode_utf8;
+use crate::wire::{Payload, Step, Wire};
 
 /// What lies behind the framer.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) dialect: Option<Dialect>,
     pub(crate) chat: Chat,
+    /// The decoder, unless it is Chat's.
+    pub(crate) other: Option<Box<dyn Decode>>,
+    /// Events that say that there is nothing to say.
+    pub(crate) keep_alive: &'static [&'static str],
     pub(crate) assembler: Assembler,
     /// The first bytes of the body, until there is a payload.
     pub(crate) head: Vec<u8>,
@@ -66,76 +53,6 @@ pub(crate) struct Arrival<'a> {
     pub(crate) stray: bool,
 }
 
-/// A stage with its way out: takes what the framer hands out.
-pub(crate) struct Gate<'g, 'o> {
-    pub(crate) stage: &'g mut Stage,
-    pub(crate) out: Out<'o>,
-}
-
-impl Receiver for Gate<'_, '_> {
-    #[inline]
-    fn item(&mut self, item: Item<'_>) -> Step {
-        let arrival = match item {
-            Item::Frame(frame) => Arrival {
-                event: frame.event,
-                data: frame.data,
-                offset: frame.offset,
-                ordinal: frame.ordinal,
-                stray: false,
-            },
-            Item::Stray(stray) => Arrival {
-                event: b"",
-                data: stray.data,
-                offset: stray.offset,
-                ordinal: stray.ordinal,
-                stray: true,
-            },
-        };
-        self.stage
-            .arrival(&mut self.out, arrival)
-            .map_err(|fault| arrival.place(fault))
-    }
-
-    #[inline]
-    fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<usize, Fault> {
-        let Some(payload) = rest.strip_prefix(b"data: ").filter(|_| self.stage.swift) else {
-            return Ok(0);
-        };
-        if self
-            .out
-            .config
-            .limits
-            .max_events
-            .is_some_and(|limit| ordinal >= limit)
-        {
-            return Ok(0);
-        }
-        self.out.at(offset, ordinal);
-        let mut wire = Wire {
-            assembler: &mut self.stage.assembler,
-            out: &mut self.out,
-        };
-        match self.stage.chat.known(&mut wire, payload, Ending::BlankLine) {
-            Ok(0) => Ok(0),
-            Ok(length) => Ok(rest.len() - payload.len() + length),
-            Err(fault) => {
-                let data = payload
-                    .split(|byte| matches!(byte, b'\n' | b'\r'))
-                    .next()
-                    .unwrap_or_default();
-                Err(Arrival {
-                    event: b"",
-                    data,
-                    offset,
-                    ordinal,
-                    stray: false,
-                }
-                .place(fault))
-            }
-        }
-    }
-}
-
 impl Stage {
     #[inline]
     pub(crate) fn arrival(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
@@ -159,7 +76,7 @@ impl Stage {
     fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
         let event = arrival.event_name();
         let event = event.as_deref();
-        if event.is_some_and(is_keep_alive) {
+        if event.is_some_and(|event| self.is_keep_alive(event)) {
             return Ok(());
         }
         let (text, replaced) = decode_utf8(arrival.data);
@@ -189,12 +106,7 @@ impl Stage {
             *last = Some(arrival.data.to_vec());
         }
         let lenient = out.config.policy.base != Base::Strict;
-        let found = climb(
-            arrival.data,
-            text,
-            out.config.limits.max_json_depth,
-            lenient,
-        );
+        let found = climb(arrival.data, text, self.reader(out), lenient);
         if replaced {
             out.diagnose(Code::INVALID_UTF8, None, "")?;
         }
@@ -213,7 +125,7 @@ impl Stage {
                 self.marker(out)
             }
             Found::Document(document) => {
-                self.document(out, &document, payload, arrival.stray.then_some(first))
+                self.document(out, document, payload, arrival.stray.then_some(first))
             }
             found => {
                 if arrival.stray && !bare {
@@ -225,7 +137,6 @@ impl Stage {
     }
 
     fn climbed(&mut self, out: &mut Out<'_>, found: Found<'_>, payload: Payload<'_>) -> Step {
-        let depth = out.config.limits.max_json_depth;
         match found {
             Found::Comment => out.diagnose(Code::COMMENT_AS_DATA, None, ""),
             Found::Null => out.diagnose(Code::NULL_PAYLOAD, None, ""),
@@ -243,10 +154,10 @@ impl Stage {
             }
             Found::Joined(joined) => {
                 out.diagnose(Code::LINES_JOINED, None, "")?;
-                match read::document(&joined, depth) {
+                match self.reader(out).read(&joined) {
                     Ok(document) => self.document(
                         out,
-                        &document,
+                        document,
                         Payload {
                             text: &joined,
                             ..payload
@@ -259,10 +170,10 @@ impl Stage {
             Found::Tail(tails) => {
                 out.diagnose(Code::RECOVERED_TAIL, None, "")?;
                 for text in tails {
-                    if let Ok(document) = read::document(text, depth) {
+                    if let Ok(document) = self.reader(out).read(text) {
                         self.document(
                             out,
-                            &document,
+                            document,
                             Payload {
                                 text,
                                 tail: true,
@@ -279,15 +190,6 @@ impl Stage {
         }
     }
 
-    /// An error in plain words.
-    fn text(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
-        let mut wire = Wire {
-            assembler: &mut self.assembler,
-            out,
-        };
-        self.chat.text(&mut wire, payload)
-    }
-
     /// One line of several that are documents of their own.
     fn line(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
         if self.done {
@@ -296,89 +198,11 @@ impl Stage {
         match payload.text {
             MARKER => self.marker(out),
             "null" => out.diagnose(Code::NULL_PAYLOAD, None, ""),
-            text => match read::document(text, out.config.limits.max_json_depth) {
-                Ok(document) => self.document(out, &document, payload, None),
+            text => match self.reader(out).read(text) {
+                Ok(document) => self.document(out, document, payload, None),
                 Err(_) => Ok(()),
             },
         }
-    }
-
-    fn marker(&mut self, out: &mut Out<'_>) -> Step {
-        self.done = true;
-        self.seen = true;
-        self.swift = false;
-        let mut wire = Wire {
-            assembler: &mut self.assembler,
-            out,
-        };
-        self.chat.flush(&mut wire)?;
-        self.assembler.done(out)
-    }
-
-    /// What comes behind the terminal marker is not processed. A note without any choice is no anomaly.
-    fn after_done(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
-        if payload.text == MARKER || payload.text.starts_with(':') {
-            return Ok(());
-        }
-        let note = payload.text.starts_with('{')
-            && read::document(payload.text, out.config.limits.max_json_depth)
-                .is_ok_and(|document| is_note(&document));
-        if note {
-            return unknown(
-                &mut Wire {
-                    assembler: &mut self.assembler,
-                    out,
-                },
-                payload,
-            );
-        }
-        if mem::replace(&mut self.late, true) {
-            Ok(())
-        } else {
-            out.diagnose(Code::DATA_AFTER_DONE, None, "")
-        }
-    }
-
-    /// One document, to its dialect's decoder. `stray` says that it stood outside of any field: as the first payload?
-    fn document(
-        &mut self,
-        out: &mut Out<'_>,
-        document: &Document<'_>,
-        payload: Payload<'_>,
-        stray: Option<bool>,
-    ) -> Step {
-        let complaint = stray == Some(true) && is_complaint(document);
-        let event = payload.event.or(complaint.then_some("error"));
-        let payload = Payload { event, ..payload };
-        if self.dialect.is_none() {
-            self.dialect = Some(detect(document, payload.event).map_err(|strange| {
-                let mut fault = Fault::unknown_dialect(strange.seen);
-                strange.dialect.clone_into(&mut fault.detail);
-                fault
-            })?);
-        }
-        let body = stray == Some(true) && is_body(document);
-        if stray.is_some() {
-            out.diagnose(
-                if body {
-                    Code::BODY_NOT_STREAMED
-                } else {
-                    Code::STRAY_PAYLOAD
-                },
-                None,
-                "",
-            )?;
-        }
-        self.swift = !self.done && self.last.is_none();
-        let mut wire = Wire {
-            assembler: &mut self.assembler,
-            out,
-        };
-        self.chat.document(&mut wire, document, payload)?;
-        if body && !self.done {
-            return self.marker(out);
-        }
-        Ok(())
     }
 
     fn broken(&mut self, out: &mut Out<'_>, error: ScanError, arrival: Arrival<'_>) -> Step {
@@ -431,8 +255,4 @@ fn too_deep(out: &Out<'_>, error: ScanError) -> Option<u64> {
         .limits
         .max_json_depth
         .filter(|_| error.problem == Problem::TooDeep)
-}
-
-pub(crate) fn is_keep_alive(event: &str) -> bool {
-    KEEP_ALIVE.contains(&event)
 }

@@ -2,33 +2,158 @@
 //!
 //! Detection is data (`detect` in `_spec/dialects.json`); the one module that names several dialects.
 
+pub(crate) mod ai_sdk_parts;
+pub(crate) mod ai_sdk_ui;
+pub(crate) mod anthropic;
 pub(crate) mod chat;
+pub(crate) mod gemini;
+pub(crate) mod responses;
 pub(crate) mod think;
+
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::dialect::chat::read::{Chunk, Document, find, members};
-use crate::json::{Kind, Raw};
+use crate::config::Config;
+use crate::decode::{Ask, Decode, Shapes};
+use crate::json::members::{self, Document, Object, find, first_item, string};
+use crate::json::{Kind, Raw, Scan};
 use crate::spec;
 
-/// A dialect that can be decoded.
+/// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Chat,
+    Responses,
+    Anthropic,
+    Gemini,
+    AiSdkParts,
+    AiSdkUi,
 }
+
+/// Those that are decoded.
+const READ: &[Dialect] = &[Dialect::Chat];
+
+const ALL: [Dialect; 6] = [
+    Dialect::Chat,
+    Dialect::Responses,
+    Dialect::Anthropic,
+    Dialect::Gemini,
+    Dialect::AiSdkParts,
+    Dialect::AiSdkUi,
+];
+
+static KEEP_ALIVE: LazyLock<Vec<(Dialect, Vec<&'static str>)>> = LazyLock::new(|| {
+    let names = |dialect: Dialect| {
+        let names = spec::dialects()
+            .get(dialect.name())
+            .and_then(|facts| facts.get("keepalive_events"))
+            .and_then(Value::as_array);
+        let names = names.into_iter().flatten().filter_map(Value::as_str);
+        (dialect, names.collect())
+    };
+    ALL.into_iter().map(names).collect()
+});
 
 impl Dialect {
     pub fn name(self) -> &'static str {
         match self {
             Dialect::Chat => "chat",
+            Dialect::Responses => "responses",
+            Dialect::Anthropic => "anthropic",
+            Dialect::Gemini => "gemini",
+            Dialect::AiSdkParts => "ai-sdk-parts",
+            Dialect::AiSdkUi => "ai-sdk-ui",
         }
     }
 
+    /// The dialect of that name, if it can be decoded.
     pub fn from_name(name: &str) -> Option<Dialect> {
-        match name {
-            "chat" => Some(Dialect::Chat),
-            _ => None,
+        READ.iter().copied().find(|dialect| dialect.name() == name)
+    }
+
+    /// Events that say that there is nothing to say.
+    pub(crate) fn keep_alive(self) -> &'static [&'static str] {
+        let mut rows = KEEP_ALIVE.iter();
+        let row = rows.find(|(dialect, _)| *dialect == self);
+        row.map_or(&[], |(_, names)| names)
+    }
+
+    /// A decoder; Chat's is no other one.
+    pub(crate) fn decoder(self, config: &Config) -> Option<Box<dyn Decode>> {
+        Some(match self {
+            Dialect::Chat => return None,
+            Dialect::Responses => Box::new(responses::Responses::new(config)),
+            Dialect::Anthropic => Box::new(anthropic::Anthropic::new(config)),
+            Dialect::Gemini => Box::new(gemini::Gemini::new(config)),
+            Dialect::AiSdkParts => Box::new(ai_sdk_parts::AiSdkParts::new(config)),
+            Dialect::AiSdkUi => Box::new(ai_sdk_ui::AiSdkUi::new(config)),
+        })
+    }
+
+    /// Of any dialect but Chat.
+    fn shapes(self) -> Option<&'static Shapes> {
+        Some(match self {
+            Dialect::Chat => return None,
+            Dialect::Responses => &responses::SHAPES,
+            Dialect::Anthropic => &anthropic::SHAPES,
+            Dialect::Gemini => &gemini::SHAPES,
+            Dialect::AiSdkParts => &ai_sdk_parts::SHAPES,
+            Dialect::AiSdkUi => &ai_sdk_ui::SHAPES,
+        })
+    }
+}
+
+/// A payload, read as its dialect wants it.
+#[allow(clippy::large_enum_variant)] // read and used in one place
+#[derive(Debug)]
+pub(crate) enum Read<'a> {
+    Chat(chat::read::Document<'a>),
+    Plain(Document<'a>, Option<&'static Shapes>),
+}
+
+/// Reads payloads as a dialect wants them, or before it is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader {
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) max_depth: Option<u64>,
+}
+
+impl Reader {
+    /// Before the dialect is known it is read as Chat, which asks the most of a payload that comes alone.
+    pub(crate) fn read(self, text: &str) -> Scan<Read<'_>> {
+        match self.dialect.and_then(Dialect::shapes) {
+            Some(shapes) => {
+                let document = members::document(text, self.max_depth)?;
+                Ok(Read::Plain(document, Some(shapes)))
+            }
+            None => chat::read::document(text, self.max_depth).map(Read::Chat),
         }
+    }
+}
+
+impl Read<'_> {
+    fn ask(&self, of_chat: fn(&chat::read::Document<'_>) -> bool, of: fn(&Shapes) -> Ask) -> bool {
+        match self {
+            Read::Chat(document) => of_chat(document),
+            Read::Plain(document, shapes) => shapes.is_some_and(|shapes| of(shapes)(document)),
+        }
+    }
+
+    pub(crate) fn is_body(&self) -> bool {
+        self.ask(chat::is_body, |shapes| shapes.is_body)
+    }
+
+    pub(crate) fn is_complaint(&self) -> bool {
+        self.ask(chat::is_complaint, |shapes| shapes.is_complaint)
+    }
+
+    pub(crate) fn is_of_use(&self) -> bool {
+        self.ask(chat::is_of_use, |shapes| shapes.is_of_use)
+    }
+
+    pub(crate) fn is_note(&self) -> bool {
+        self.ask(chat::is_note, |shapes| shapes.is_note)
     }
 }
 
@@ -36,28 +161,23 @@ impl Dialect {
 const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
-/// A first payload that no decoder reads.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Strange {
-    /// The dialect it is, if that is known.
-    pub(crate) dialect: &'static str,
-    /// Its members, or its beginning.
-    pub(crate) seen: Vec<String>,
-}
-
-/// The dialect of a stream by its first payload and the name of its event.
-pub(crate) fn detect(document: &Document<'_>, event: Option<&str>) -> Result<Dialect, Strange> {
-    let inner = chat::lone(document);
-    let chunk = match document {
-        Document::Object(chunk) => Some(chunk),
-        Document::Other(_) => inner.as_ref(),
+/// The name of the dialect of a first payload, by its members and the name of its event.
+pub(crate) fn detect(document: &Document<'_>, event: Option<&str>) -> Option<&'static str> {
+    let lone;
+    let object = match document {
+        Document::Object(object) => Some(object),
+        Document::Other(raw) => {
+            // Some gateways wrap a lone error object into an array.
+            lone = first_item(*raw).and_then(Object::of);
+            lone.as_ref().filter(|object| object.has("error"))
+        }
     };
     let rows = spec::dialects()
         .get("detect")
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
-    let found = chunk.and_then(|chunk| {
+    let found = object.and_then(|object| {
         let fits = |row: &&Value| {
             let mut any = row
                 .get("any")
@@ -66,45 +186,46 @@ pub(crate) fn detect(document: &Document<'_>, event: Option<&str>) -> Result<Dia
                 .flatten();
             any.any(|all| {
                 all.as_array()
-                    .is_some_and(|all| all.iter().all(|sign| has(chunk, sign)))
+                    .is_some_and(|all| all.iter().all(|sign| has(object, sign)))
             })
         };
         rows.into_iter().find(fits)?.get("dialect")?.as_str()
     });
     // An error in a shape of its own still is one.
-    let found = found.or_else(|| (event == Some("error")).then_some("chat"));
+    found.or_else(|| (event == Some("error")).then_some("chat"))
+}
+
+/// What was there instead of a dialect: the names of the members, or the beginning.
+pub(crate) fn seen(document: &Document<'_>) -> Vec<String> {
     let cut = |name: &str| name.chars().take(SEEN_CHARS).collect();
-    found.and_then(Dialect::from_name).ok_or_else(|| Strange {
-        dialect: found.unwrap_or_default(),
-        seen: match document {
-            Document::Object(chunk) => chunk
-                .names()
-                .iter()
-                .take(SEEN)
-                .map(|name| cut(name))
-                .collect(),
-            Document::Other(raw) => vec![cut(raw.text)],
-        },
-    })
+    match document {
+        Document::Object(object) => object
+            .names()
+            .iter()
+            .take(SEEN)
+            .map(|name| cut(name))
+            .collect(),
+        Document::Other(raw) => vec![cut(raw.text)],
+    }
 }
 
 /// Whether a sign of the table is there: `member`, `member:word`, `member:begin*`, or `member:inner member`.
-fn has(chunk: &Chunk<'_>, sign: &Value) -> bool {
+fn has(object: &Object<'_>, sign: &Value) -> bool {
     let Some(sign) = sign.as_str() else {
         return false;
     };
     let Some((name, wanted)) = sign.split_once(':') else {
-        return chunk.has(sign);
+        return object.has(sign);
     };
-    match chunk.member(name) {
-        Some(raw) if raw.kind == Kind::Object => find(&members(raw), wanted).is_some(),
+    match object.get(name) {
+        Some(raw) if raw.kind == Kind::Object => find(&members::members(raw), wanted).is_some(),
         Some(raw) => word_fits(raw, wanted),
         None => false,
     }
 }
 
 fn word_fits(raw: Raw<'_>, wanted: &str) -> bool {
-    chat::string(raw).is_some_and(|word| match wanted.strip_suffix('*') {
+    string(raw).is_some_and(|word| match wanted.strip_suffix('*') {
         Some(begin) => word.starts_with(begin),
         None => word == wanted,
     })

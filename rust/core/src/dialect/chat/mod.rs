@@ -27,10 +27,10 @@ use std::borrow::Cow;
 use cache::{Cache, Found, What};
 use choice::ChoiceState;
 use error::Complaint;
-pub(crate) use error::{is_complaint, string};
+pub(crate) use error::is_complaint;
 use metadata::LastSeen;
 use read::{Chunk, Document};
-pub(crate) use shape::{is_body, is_note, is_of_use, lone};
+pub(crate) use shape::{is_body, is_note, is_of_use};
 use shape::{lone_error, wrapped};
 pub(crate) use template::Ending;
 use template::Template;
@@ -208,19 +208,10 @@ impl Chat {
         wire: &mut Wire<'_, '_>,
         complaint: &Complaint<'_>,
         payload: Payload<'_>,
-        mut notes: Notes<'_>,
+        notes: Notes<'_>,
     ) -> Step {
         self.flush(wire)?;
-        notes.lone |= complaint.lone;
-        notes.tell(wire)?;
-        let (code, kind) = (complaint.code.as_deref(), complaint.kind.as_deref());
-        wire.assembler.upstream_error(
-            wire.out,
-            code,
-            kind,
-            &complaint.message,
-            payload.text.as_bytes(),
-        )
+        notes.complain(wire, complaint, payload)
     }
 }
 

@@ -71,11 +71,3 @@ pub(crate) fn is_note(document: &Document<'_>) -> bool {
     let empty = matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.is_empty());
     empty && present(chunk.error).is_none()
 }
-
-/// The error object that a document is, where it stands in an array.
-pub(crate) fn lone<'a>(document: &Document<'a>) -> Option<Chunk<'a>> {
-    match document {
-        Document::Other(raw) => lone_error(*raw, None).map(|(chunk, _)| chunk),
-        Document::Object(_) => None,
-    }
-}

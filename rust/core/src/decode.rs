@@ -1,0 +1,49 @@
+//! What a decoder of any dialect but Chat is to the parser. Chat has the same methods, called without a table.
+//!
+//! A decoder turns payloads into wire deltas; it knows one dialect, no framing and no identity of calls.
+
+use std::fmt::Debug;
+
+use crate::json::members::Document;
+use crate::wire::{Payload, Step, Wire};
+
+/// The decoder of one stream.
+pub(crate) trait Decode: Debug + Send {
+    /// Takes a payload that was read.
+    fn decode(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        document: &Document<'_>,
+        payload: Payload<'_>,
+    ) -> Step;
+
+    /// A `[DONE]`: the end where the dialect has it; else only where the end was told already.
+    fn marker(&mut self, wire: &mut Wire<'_, '_>) -> Step;
+
+    /// A payload that is plain words: the gateway's error.
+    fn text(&mut self, wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step;
+
+    /// The input is about to end: what was held back goes out.
+    fn flush(&mut self, _wire: &mut Wire<'_, '_>) -> Step {
+        Ok(())
+    }
+
+    /// The dialect's own end was decoded: what follows does not count.
+    fn ended(&self) -> bool;
+}
+
+/// A question about a payload that needs no stream.
+pub(crate) type Ask = fn(&Document<'_>) -> bool;
+
+/// What the payloads of a dialect may be, beside events of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shapes {
+    /// A whole answer, or the error in its place, given instead of a stream.
+    pub(crate) is_body: Ask,
+    /// A body that is an error in a shape of its own.
+    pub(crate) is_complaint: Ask,
+    /// Behind a broken document: brings what may be taken from there.
+    pub(crate) is_of_use: Ask,
+    /// Says nothing of the answer: no anomaly, even behind the end.
+    pub(crate) is_note: Ask,
+}

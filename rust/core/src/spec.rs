@@ -142,6 +142,12 @@ codes! {
     UPSTREAM_ERROR = "upstream_error",
     TRUNCATED = "truncated",
     NO_TERMINAL_MARKER = "no_terminal_marker",
+    ANNOUNCED_AGAIN = "announced_again",
+    ARGS_RESTORED = "args_restored",
+    JSON_LINES_BODY = "json_lines_body",
+    ARRAY_BODY = "array_body",
+    SEQUENCE_REPLAYED = "sequence_replayed",
+    SEQUENCE_UNTRUSTED = "sequence_untrusted",
 }
 
 /// What the file says of one code.

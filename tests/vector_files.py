@@ -24,7 +24,7 @@ KEYS = {
 }
 EXPECT = {
     "calls", "content", "reasoning", "refusal", "finish", "raw_finish", "choices", "usage", "provider_metadata",
-    "completeness", "error", "response_error", "diagnostics", "may",
+    "completeness", "error", "response_error", "diagnostics", "may", "times",
 }  # fmt: skip
 
 

@@ -50,6 +50,80 @@ pub struct Message<'a> {
     pub fragments: Vec<Fragment<'a>>,
 }
 
+/// The channel of a text-like part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    Text,
+    Reasoning,
+    Refusal,
+}
+
+impl Channel {
+    pub fn name(self) -> &'static str {
+        match self {
+            Channel::Text => "text",
+            Channel::Reasoning => "reasoning",
+            Channel::Refusal => "refusal",
+        }
+    }
+}
+
+/// What an item of the wire holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ItemKind {
+    Message,
+    Reasoning,
+    Call,
+}
+
+/// Whom a delta speaks of, where the wire itself opens and closes what it sends. Evidence, not proof; blank is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Address<'a> {
+    /// Of a Responses output item; of an AI SDK text or reasoning.
+    pub item_id: Option<&'a str>,
+    /// `call_id`, `tool_use` id, `toolCallId`.
+    pub call_id: Option<&'a str>,
+    /// `output_index`, the index of a content block.
+    pub index: Option<i64>,
+    /// `content_index`, `summary_index` inside of the item.
+    pub sub: Option<i64>,
+}
+
+/// The part that a delta speaks of.
+#[derive(Clone, Copy, Debug)]
+pub struct PartAt<'a> {
+    pub choice: i32,
+    /// Of its item.
+    pub kind: ItemKind,
+    pub address: Address<'a>,
+    pub channel: Channel,
+    /// Of reasoning: `summary`, `raw`, `thinking`, `redacted`.
+    pub reasoning_kind: &'static str,
+}
+
+/// What hangs on a part. `annotations` is the text of a JSON array, `metadata` of an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PartAttributes<'a> {
+    pub annotations: Option<&'a str>,
+    pub signature: Option<&'a str>,
+    pub encrypted_content: Option<&'a str>,
+    pub metadata: Option<&'a str>,
+}
+
+/// What an opening, a close or a terminal list says of a call.
+#[derive(Clone, Debug, Default)]
+pub struct CallSaid<'a> {
+    pub choice: i32,
+    pub address: Address<'a>,
+    pub name: Option<&'a str>,
+    /// JSON text; of a free-form tool its input.
+    pub arguments: Option<Text<'a>>,
+    pub provider_executed: bool,
+    /// A free-form tool: its input is text, not JSON.
+    pub custom: bool,
+    pub metadata: Option<&'a str>,
+}
+
 /// What was left over when the input ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rest {

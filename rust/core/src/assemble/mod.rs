@@ -18,6 +18,7 @@ mod finish;
 mod fork;
 mod hypotheses;
 mod identity;
+mod items;
 mod judge;
 mod names;
 mod objects;

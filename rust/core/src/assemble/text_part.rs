@@ -1,23 +1,8 @@
 //! One text, reasoning or refusal part, what hangs on it, and its close. It knows no other part.
 
-use crate::event::{Delta, Event};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channel {
-    Text,
-    Reasoning,
-    Refusal,
-}
-
-impl Channel {
-    pub fn name(self) -> &'static str {
-        match self {
-            Channel::Text => "text",
-            Channel::Reasoning => "reasoning",
-            Channel::Refusal => "refusal",
-        }
-    }
-}
+use super::objects::RawMembers;
+pub use crate::delta::Channel;
+use crate::event::{Delta, Event, Mark, Opened};
 
 /// What hangs on a reasoning part.
 #[derive(Clone, Debug, Default)]
@@ -43,18 +28,85 @@ pub struct TextPart {
     pub channel: Channel,
     /// Of reasoning.
     pub kind: &'static str,
+    pub item_id: Option<String>,
     pub text: String,
     /// Raw arrays.
     pub annotations: Vec<String>,
     pub attributes: Attributes,
+    /// For the close.
+    pub metadata: Option<Box<RawMembers>>,
+    pub open: bool,
     /// Taken back as a whole: no part of the answer.
     pub void: bool,
 }
 
 impl TextPart {
+    pub fn new(part: u32, channel: Channel, kind: &'static str) -> TextPart {
+        TextPart {
+            part,
+            channel,
+            kind,
+            item_id: None,
+            text: String::new(),
+            annotations: Vec::new(),
+            attributes: Attributes::default(),
+            metadata: None,
+            open: true,
+            void: false,
+        }
+    }
+
+    pub fn started(&self, choice: i32, metadata: Option<&str>, give: impl FnOnce(&Event<'_>)) {
+        let part = self.part;
+        let item_id = self.item_id.as_deref();
+        give(&match self.channel {
+            Channel::Text => Event::TextStarted(Opened {
+                part,
+                item_id,
+                choice,
+                metadata,
+            }),
+            Channel::Reasoning => Event::ReasoningStarted {
+                part,
+                kind: self.kind,
+                item_id,
+                choice,
+                metadata,
+            },
+            Channel::Refusal => Event::RefusalStarted(Mark {
+                part,
+                choice,
+                metadata,
+            }),
+        });
+    }
+
+    #[inline]
+    pub fn delta(
+        &self,
+        choice: i32,
+        text: &str,
+        metadata: Option<&str>,
+        give: impl FnOnce(&Event<'_>),
+    ) {
+        let delta = Delta {
+            part: self.part,
+            text,
+            choice,
+            metadata,
+        };
+        give(&match self.channel {
+            Channel::Text => Event::TextDelta(delta),
+            Channel::Reasoning => Event::ReasoningDelta(delta),
+            Channel::Refusal => Event::RefusalDelta(delta),
+        });
+    }
+
     /// The close of the part; of an open one, as it stands.
     pub fn done(&self, choice: i32, give: impl FnOnce(&Event<'_>)) {
         let (part, text) = (self.part, self.text.as_str());
+        let metadata = self.close_metadata();
+        let metadata = metadata.as_deref();
         match self.channel {
             Channel::Text => {
                 let annotations = (!self.annotations.is_empty()).then(|| joined(&self.annotations));
@@ -63,30 +115,39 @@ impl TextPart {
                     text,
                     annotations: annotations.as_deref(),
                     choice,
-                    metadata: None,
+                    metadata,
                 });
             }
             Channel::Refusal => give(&Event::RefusalDone(Delta {
                 part,
                 text,
                 choice,
-                metadata: None,
+                metadata,
             })),
-            Channel::Reasoning => {
-                let details = joined(&self.attributes.details);
-                let metadata = format!("{{\"reasoning_details\":{details}}}");
-                give(&Event::ReasoningDone {
-                    part,
-                    text,
-                    kind: self.kind,
-                    item_id: None,
-                    signature: self.attributes.signature.as_deref(),
-                    encrypted_content: self.attributes.encrypted_content.as_deref(),
-                    choice,
-                    metadata: (details != "[]").then_some(&metadata),
-                });
-            }
+            Channel::Reasoning => give(&Event::ReasoningDone {
+                part,
+                text,
+                kind: self.kind,
+                item_id: self.item_id.as_deref(),
+                signature: self.attributes.signature.as_deref(),
+                encrypted_content: self.attributes.encrypted_content.as_deref(),
+                choice,
+                metadata,
+            }),
         }
+    }
+
+    fn close_metadata(&self) -> Option<String> {
+        let details = match self.attributes.details.as_slice() {
+            [] => None,
+            details => Some(joined(details)).filter(|details| details != "[]"),
+        };
+        let Some(details) = details else {
+            return self.metadata.as_ref().and_then(|members| members.text());
+        };
+        let mut members = self.metadata.clone().unwrap_or_default();
+        members.put("reasoning_details", details);
+        members.text()
     }
 }
 

@@ -7,7 +7,6 @@ use super::content::ContentMode;
 use super::shared::{Desk, Step};
 use super::text_part::joined;
 pub use super::text_part::{Attributes, Channel, TextPart};
-use crate::event::{Delta, Event, Mark, Opened};
 use crate::fault::Fault;
 use crate::json::{Surrogates, Text};
 use crate::out::Out;
@@ -36,8 +35,8 @@ pub struct Textual {
     /// For the next reasoning part.
     attributes: Vec<Attributes>,
     pub parts: Vec<TextPart>,
-    /// The last part is open.
-    open: bool,
+    /// The one that is open; parts that the wire itself opens and closes are not counted (`item_parts`).
+    open: Option<usize>,
 }
 
 impl Textual {
@@ -51,21 +50,20 @@ impl Textual {
             annotations: Vec::new(),
             attributes: Vec::new(),
             parts: Vec::new(),
-            open: false,
+            open: None,
         }
     }
 
     /// The open part.
     #[inline]
     pub fn current(&self) -> Option<&TextPart> {
-        self.parts.last().filter(|_| self.open)
+        self.parts.get(self.open?)
     }
 
     #[inline]
     fn current_mut(&mut self, channel: Channel) -> Option<&mut TextPart> {
-        let open = self.open;
-        let part = self.parts.last_mut();
-        part.filter(|part| open && part.channel == channel)
+        let part = self.parts.get_mut(self.open?);
+        part.filter(|part| part.channel == channel)
     }
 
     fn current_part(&self) -> Option<u32> {
@@ -148,7 +146,7 @@ impl Textual {
     /// Another part goes on: the open one is whole.
     #[inline]
     pub fn close_open(&mut self, desk: &mut Desk<'_, '_>) -> Step {
-        if !self.open {
+        if self.open.is_none() {
             return Ok(());
         }
         self.flush_joiner(desk)?;
@@ -239,7 +237,7 @@ impl Textual {
 
     /// AM10: nothing of it was said. An open part closes empty; closed ones are no part of the answer any more.
     pub fn take_back(&mut self, out: &mut Out<'_>) {
-        if let Some(part) = self.parts.last_mut().filter(|_| self.open) {
+        if let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) {
             part.text.clear();
             self.close(out);
         }
@@ -342,21 +340,11 @@ impl Textual {
         let said = self.said_mut(channel);
         said.pieces += 1;
         said.length += text.len();
-        let Some(part) = self.parts.last_mut() else {
+        let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) else {
             return;
         };
         part.text.push_str(text);
-        let delta = Delta {
-            part: part.part,
-            text,
-            choice,
-            metadata,
-        };
-        desk.out.emit(&match channel {
-            Channel::Text => Event::TextDelta(delta),
-            Channel::Reasoning => Event::ReasoningDelta(delta),
-            Channel::Refusal => Event::RefusalDelta(delta),
-        });
+        part.delta(choice, text, metadata, |event| desk.out.emit(event));
     }
 
     fn open(
@@ -367,15 +355,7 @@ impl Textual {
         metadata: Option<&str>,
     ) {
         let (part, choice) = (desk.next_part(), self.choice);
-        let mut new = TextPart {
-            part,
-            channel,
-            kind,
-            text: String::new(),
-            annotations: Vec::new(),
-            attributes: Attributes::default(),
-            void: false,
-        };
+        let mut new = TextPart::new(part, channel, kind);
         if channel == Channel::Text {
             new.annotations = std::mem::take(&mut self.annotations);
         } else if channel == Channel::Reasoning {
@@ -383,35 +363,18 @@ impl Textual {
                 new.attributes.take_in(one);
             }
         }
+        new.started(choice, metadata, |event| desk.out.emit(event));
+        self.open = Some(self.parts.len());
         self.parts.push(new);
-        self.open = true;
         self.said_mut(channel).parts += 1;
-        desk.out.emit(&match channel {
-            Channel::Text => Event::TextStarted(Opened {
-                part,
-                item_id: None,
-                choice,
-                metadata,
-            }),
-            Channel::Reasoning => Event::ReasoningStarted {
-                part,
-                kind,
-                item_id: None,
-                choice,
-                metadata,
-            },
-            Channel::Refusal => Event::RefusalStarted(Mark {
-                part,
-                choice,
-                metadata,
-            }),
-        });
     }
 
     fn close(&mut self, out: &mut Out<'_>) {
-        self.open = false;
-        if let Some(part) = self.parts.last() {
-            part.done(self.choice, |event| out.emit(event));
+        let choice = self.choice;
+        let place = self.open.take();
+        if let Some(part) = place.and_then(|place| self.parts.get_mut(place)) {
+            part.open = false;
+            part.done(choice, |event| out.emit(event));
         }
     }
 

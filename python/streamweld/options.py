@@ -180,7 +180,8 @@ class Policy(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(_Checked):
-    """How much of a stream to take before `LimitExceeded`, whatever the policy. None (or 0) switches a cap off.
+    """How much of a stream to take before `LimitExceeded`, whatever the policy. None (or 0) switches a cap off, all
+    but `max_json_depth`, which can only be lowered.
 
     Each is hit before the memory is spent. The anchors name where the number comes from.
 
@@ -196,7 +197,8 @@ class Limits(_Checked):
     """Bytes of the value of an `event` or `id` line. 8 KiB, what HTTP servers give a header."""
 
     max_json_depth: int | None = LIMITS["max_json_depth"]
-    """Levels of nesting in one payload. 128, as serde_json has it; a larger value, or none, changes nothing."""
+    """Levels of nesting in one payload. 128, as serde_json has it. It can only be lowered: nothing deeper is read as
+    JSON, whatever stands here."""
 
     max_choices: int | None = LIMITS["max_choices"]
     """Choices of one response. 128, the largest `n` that OpenAI takes."""

@@ -39,6 +39,9 @@ class Address:
     call_id: str | None = None  # `call_id`, `tool_use` id, `toolCallId`
     index: int | None = None  # `output_index`, the index of a content block
     sub: int | None = None  # `content_index`, `summary_index` inside of the item
+    # No evidence: the id of the output item that is told to readers, where what pairs the deltas is another one (the
+    # AI SDK numbers its blocks, and says beside that which item of the provider's API a block is).
+    public_id: str | None = None
 
 
 @dataclass(slots=True)

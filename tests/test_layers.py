@@ -35,6 +35,7 @@ PYTHON_LAYERS = (
     "_pure.frame _pure.delta _pure.kinds _pure.members",
     "_pure.sse _pure.out _pure.complaint _pure.counts",
     "_pure.notes",
+    "_pure.ai_sdk_part",
     "_pure.assemble*",
     "_pure.dialect",
     "_pure.dialect.think",

@@ -190,7 +190,7 @@ class ResponsesDecoder:
         return True
 
     def _text_delta(self, event: dict[str, Any], reader: Reader) -> bool:
-        self._text.delta(event, reader, reader.metadata(event))
+        self._text.delta(event, reader)
         return True
 
     def _text_value(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -198,7 +198,7 @@ class ResponsesDecoder:
         return True
 
     def _argument_delta(self, event: dict[str, Any], reader: Reader) -> bool:
-        self._arguments.delta(event, reader, reader.metadata(event))
+        self._arguments.delta(event, reader)
         return True
 
     def _argument_value(self, event: dict[str, Any], reader: Reader) -> bool:

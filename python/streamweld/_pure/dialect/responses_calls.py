@@ -78,11 +78,11 @@ class ArgumentReader:
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
 
-    def delta(self, event: Mapping[str, Any], reader: Reader, metadata: str | None) -> None:
+    def delta(self, event: Mapping[str, Any], reader: Reader) -> None:
         text = reader.text(event, (), "delta")
         if text:
             name = ARGUMENT_DELTAS[reader.kind] or reader.name(event, ())
-            self._assembler.call_text(0, reader.address(event), text, name, metadata)
+            self._assembler.call_text(0, reader.address(event), text, name, reader.metadata(event))
 
     def value(self, event: Mapping[str, Any], reader: Reader) -> None:
         member = ARGUMENT_VALUES[reader.kind]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.responses_read import Reader
     from streamweld._pure.dialect.responses_text import TextReader
     from streamweld._pure.json_door import Path
+    from streamweld._pure.members import Raw
 
 _ONCE = 4096  # whole things that are known not to be news
 _ITEM_DONE = "response.output_item.done"  # as which an item that nobody models is kept, wherever it stood
@@ -54,7 +55,8 @@ class ItemReader:
         if kind is not None:
             address = Address(reader.identity(item, ("item",), "id") or item_id, None, index)
             self._assembler.item_opened(0, kind, address)
-            self._text.open_content(item, ("item",), reader, address)
+            members = _members(item, ("item",), reader) if kind == "message" else {}
+            self._text.open_content(item, ("item",), reader, address, members)
             return True
         return item.get("type") in RESULTS and self._result(item, ("item",), reader, item_id)
 
@@ -105,10 +107,9 @@ class ItemReader:
         kind = _text_kind(item)
         if kind is not None:
             address = Address(reader.identity(item, path, "id") or item_id, None, index)
-            self._text.close_content(item, path, reader, address, again=again)
+            left = self._text.close_content(item, path, reader, address, _members(item, path, reader), again=again)
             encrypted = reader.notes.a_text(item, path, "encrypted_content") or None
-            metadata = as_object(reader.rest(item, path, ITEM_FIELDS))
-            self._assembler.item_closed(0, kind, address, encrypted, metadata)
+            self._assembler.item_closed(0, kind, address, encrypted, as_object(left))
             self._unmodelled_content(item, path, reader)
             return
         if item.get("type") not in RESULTS or not self._result(item, path, reader, item_id):
@@ -206,3 +207,11 @@ def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
     if not isinstance(kind, str) and is_array(item.get("content")):
         return "message"
     return None
+
+
+def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
+    """What an item with text says beside it. That it is under way, or whole, its events say already."""
+    members = reader.rest(item, path, ITEM_FIELDS)
+    if item.get("status") in ("in_progress", "completed"):
+        members.pop("status", None)
+    return members

@@ -1,7 +1,6 @@
 """Text of every kind in a Responses stream: deltas, their closing values, content parts, summaries, annotations.
 
-Knows where in an event a text stands. Which part it belongs to is the assembler's business, but for the one habit that
-only shows here: a content index that grows with every delta (P28).
+Knows where in an event a text stands. Which part it belongs to is the assembler's business.
 """
 
 from __future__ import annotations
@@ -14,41 +13,48 @@ from streamweld._pure.kinds import is_array, is_object
 from streamweld._pure.members import as_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.delta import Address
     from streamweld._pure.dialect.responses_facts import Sort
     from streamweld._pure.dialect.responses_read import Reader
     from streamweld._pure.json_door import Path
+    from streamweld._pure.members import Raw
 
 _ANNOTATED = 4096  # open parts whose annotations are counted
 
-_Key = tuple[int | str | None, int | None]
+_Key = int | str | None
 
 
 class TextReader:
     """The texts of one stream."""
 
-    __slots__ = ("_annotated", "_assembler", "_current", "_item", "_opened")
+    __slots__ = ("_annotated", "_assembler", "_members", "_members_of")
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._item: tuple[int | str | None, Sort] | None = None  # whose text came last
-        self._opened: set[int | None] = set()  # its places that an event of their own opened
-        self._current: int | None = None  # the place that is being written
-        self._annotated: dict[_Key, int] = {}  # how many annotations of an open part have come
+        self._annotated: dict[tuple[_Key, int | None], int] = {}  # how many annotations of an open part have come
+        # What the last announced message says beside its content (`phase`): its parts carry it.
+        self._members: Raw = {}
+        self._members_of: _Key = None
 
     # Events of their own
 
-    def delta(self, event: Mapping[str, Any], reader: Reader, metadata: str | None) -> None:
+    def delta(self, event: Mapping[str, Any], reader: Reader) -> None:
         """`response.output_text.delta` and its kin."""
         facts = TEXT_DELTAS[reader.kind]
+        sort = facts.sort
         text = reader.text(event, (), facts.member)
-        if text:
-            address = self._placed(reader.address(event, facts.place), facts.sort)
-            sort = facts.sort
-            self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
+        if not text:
+            return
+        address = reader.address(event, facts.place)
+        if self._members:
+            told = self._taken(address, sort)
+            if told is not None:  # no event opens the part
+                self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, told)
+        metadata = reader.metadata(event)
+        self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
 
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
         """A delta behind a broken document: its text, and no id of it."""
@@ -61,34 +67,34 @@ class TextReader:
         """`response.output_text.done` and its kin: the whole text. The part closes with its content part or item."""
         facts = TEXT_VALUES[reader.kind]
         sort = facts.sort
-        address = self._placed(reader.address(event, facts.place), sort)
+        address = reader.address(event, facts.place)
         text = reader.text(event, (), facts.member)
+        self._assembler.part_value(0, sort.item, address, sort.channel, sort.reasoning, text)
         metadata = reader.metadata(event)
         if metadata is not None:
             self._assembler.part_attributes(0, sort.item, address, sort.channel, None, None, None, metadata)
-        self._assembler.part_value(0, sort.item, address, sort.channel, sort.reasoning, text)
-        self._over(address, sort)
 
     def part(self, event: Mapping[str, Any], reader: Reader, *, summary: bool, closes: bool) -> bool:
         """`content_part` and `reasoning_summary_part`, added and done. False: it is of a type that nobody models."""
-        place = "summary_index" if summary else "content_index"
         part = reader.notes.an_object(event, (), "part")
         if part is None:
             return True
         sort, member = _sorted(part, SUMMARY if summary else None)
         if sort is None:
             return False
-        address = reader.address(event, place)
+        address = reader.address(event, "summary_index" if summary else "content_index")
         text = reader.text(part, ("part",), member)
-        metadata = as_object(reader.rest(part, ("part",), PART_FIELDS))
+        members = reader.rest(part, ("part",), PART_FIELDS)
         if closes:
-            address = self._placed(address, sort)
             self._annotations(part, ("part",), reader, address, sort)
-            self._assembler.part_closed(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
-            self._closed(address, sort)
+            self._assembler.part_closed(0, sort.item, address, sort.channel, sort.reasoning, text, as_object(members))
+            self._annotated.pop((_key(address), address.sub), None)
             return True
-        self._open(address, sort)
-        self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, text or None, metadata)
+        if self._members_of == _key(address) and sort.item == "message":
+            members = {**self._members, **members}
+        self._assembler.part_opened(
+            0, sort.item, address, sort.channel, sort.reasoning, text or None, as_object(members)
+        )
         self._annotations(part, ("part",), reader, address, sort)
         return True
 
@@ -97,38 +103,50 @@ class TextReader:
         if event.get("annotation") is None:
             return
         sort, _ = CONTENT["output_text"]
-        address = self._placed(reader.address(event, "content_index"), sort)
+        address = reader.address(event, "content_index")
         raw = reader.payload.raw("annotation")
         self._assembler.part_attributes(0, sort.item, address, sort.channel, f"[{raw}]", None, None, None)
-        key = _key(address)
-        if key in self._annotated or len(self._annotated) < _ANNOTATED:
-            self._annotated[key] = self._annotated.get(key, 0) + 1
+        self._count(address, self._annotated.get((_key(address), address.sub), 0) + 1)
 
     # The content of an item
 
-    def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address) -> None:
-        """What the announcement of an item carries already."""
+    def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
+        """What the announcement of an item carries already. `members`: what it says beside its content."""
+        self._members = members
+        self._members_of = _key(address)
         for sort, part, here, place in _content(item, path, reader):
             text = _text(part, here, sort, reader)
             if text:
                 at = replace(address, sub=place)
-                metadata = as_object(reader.rest(part, here, PART_FIELDS)) if is_object(part) else None
-                self._open(at, sort)
-                self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, metadata)
+                told = as_object({**members, **_rest(part, here, reader)})
+                self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, told)
 
     def close_content(
-        self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, *, again: bool
-    ) -> None:
-        """The content of a whole item. `again`: in the terminal output, which only repeats."""
+        self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
+    ) -> Raw:
+        """The content of a whole item. `again`: in the terminal output, which only repeats.
+
+        Gives back what of the members beside it was not told at its opening.
+        """
         tell = self._assembler.restate_part if again else self._assembler.part_closed
         for sort, part, here, place in _content(item, path, reader):
             at = replace(address, sub=place)
-            metadata = None
             if is_object(part):
                 self._annotations(part, here, reader, at, sort)
-                metadata = as_object(reader.rest(part, here, PART_FIELDS))
-            tell(0, sort.item, at, sort.channel, sort.reasoning, _text(part, here, sort, reader), metadata)
-            self._closed(at, sort)
+            told = as_object(_rest(part, here, reader))
+            tell(0, sort.item, at, sort.channel, sort.reasoning, _text(part, here, sort, reader), told)
+            self._annotated.pop((_key(at), place), None)
+        if self._members_of != _key(address):
+            return members
+        known, self._members, self._members_of = self._members, {}, None
+        return {key: raw for key, raw in members.items() if known.get(key) != raw}
+
+    def _taken(self, address: Address, sort: Sort) -> str | None:
+        """What the message says beside its content, for the first part of it that no event opens."""
+        if self._members_of != _key(address) or sort.item != "message":
+            return None
+        self._members, members = {}, self._members
+        return as_object(members)
 
     def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
         """A list of annotations that repeats those that came one by one, and maybe brings more."""
@@ -137,49 +155,21 @@ class TextReader:
             if listed is not None:
                 reader.notes.shape((*path, "annotations"))
             return
-        known = self._annotated.get(_key(address), 0)
+        known = self._annotated.get((_key(address), address.sub), 0)
         fresh = reader.payload.elements(*path, "annotations")[known:]
         if fresh:
             raw = "[" + ",".join(fresh) + "]"
             self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
-            if known or len(self._annotated) < _ANNOTATED:
-                self._annotated[_key(address)] = known + len(fresh)
+            self._count(address, known + len(fresh))
 
-    # P28
-
-    def _open(self, address: Address, sort: Sort) -> None:
-        key = _key(address)[0], sort
-        if self._item != key:
-            self._item = key
-            self._opened.clear()
-        self._opened.add(address.sub)
-        self._current = address.sub
-
-    def _placed(self, address: Address, sort: Sort) -> Address:
-        """A place that no event opened, while another of the item is being written, is that other one."""
-        key = _key(address)[0], sort
-        if self._item != key:
-            self._item = key
-            self._opened.clear()
-            self._current = None
-        if self._current is None or address.sub is None or address.sub in self._opened:
-            self._current = address.sub
-        elif address.sub != self._current:
-            return replace(address, sub=self._current)
-        return address
-
-    def _over(self, address: Address, sort: Sort) -> None:
-        """A text is whole: what comes at another place is another one."""
-        if self._item == (_key(address)[0], sort):
-            self._current = None
-
-    def _closed(self, address: Address, sort: Sort) -> None:
-        self._annotated.pop(_key(address), None)
-        self._over(address, sort)
+    def _count(self, address: Address, number: int) -> None:
+        key = _key(address), address.sub
+        if key in self._annotated or len(self._annotated) < _ANNOTATED:
+            self._annotated[key] = number
 
 
 def _key(address: Address) -> _Key:
-    return address.item_id if address.index is None else address.index, address.sub
+    return address.item_id if address.index is None else address.index
 
 
 def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None, str]:
@@ -193,42 +183,40 @@ def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None,
     return (default or known[0]), known[1]
 
 
-def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Sequence[tuple[Sort, object, Path, int]]:
+def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[Sort, object, Path, int]]:
     """Every part of an item that holds text: what it is, the part, where it stands, its place."""
-    found: list[tuple[Sort, object, Path, int]] = []
-    for member, plain in (("summary", "summary_text"), ("content", "output_text")):
+    reasons = item.get("type") == "reasoning"
+    plain = {"summary": SUMMARY, "content": CONTENT["reasoning_text" if reasons else "output_text"][0]}
+    for member, sort in plain.items():
         parts = item.get(member)
-        if item.get("type") == "reasoning" and member == "content":
-            plain = "reasoning_text"
-        if isinstance(parts, str) and parts:
-            found.append((CONTENT[plain][0], parts, (*path, member), 0))
-        elif is_array(parts):
-            for place, part in enumerate(parts):
-                here = (*path, member, place)
-                sort = CONTENT[plain][0]
-                if is_object(part):
-                    kind = part.get("type")
-                    if isinstance(kind, str) and kind not in CONTENT:
-                        continue  # kept with its item
-                    sort = CONTENT[kind][0] if isinstance(kind, str) and member == "content" else sort
-                elif not isinstance(part, str):
-                    if part is not None:
-                        reader.notes.shape(here)
-                    continue
-                found.append((_of_item(item, sort), part, here, place))
-        elif parts is not None and not isinstance(parts, str):
+        if isinstance(parts, str):
+            parts = [parts]  # some bridges write the text alone
+        elif parts is not None and not is_array(parts):
             reader.notes.shape((*path, member))
-    return found
-
-
-def _of_item(item: Mapping[str, Any], sort: Sort) -> Sort:
-    """Text inside of a reasoning item is reasoning, whatever its part calls itself."""
-    if item.get("type") == "reasoning" and sort.item == "message":
-        return CONTENT["reasoning_text"][0]
-    return sort
+            continue
+        for place, part in enumerate(parts or ()):
+            here = (*path, member, place)
+            if isinstance(part, str):
+                yield sort, part, (*path, member), place
+            elif is_object(part):
+                kind = part.get("type")
+                if kind is None or (member == "summary" and isinstance(kind, str)):
+                    yield sort, part, here, place
+                elif isinstance(kind, str) and kind in CONTENT:
+                    # Text inside of a reasoning item is reasoning, whatever its part calls itself.
+                    own = CONTENT[kind][0]
+                    yield (sort if reasons and own.item == "message" else own), part, here, place
+                elif not isinstance(kind, str):
+                    reader.notes.shape((*here, "type"))
+            elif part is not None:
+                reader.notes.shape(here)
 
 
 def _text(part: object, path: Path, sort: Sort, reader: Reader) -> str | None:
     if is_object(part):
         return reader.text(part, path, "refusal" if sort.channel == "refusal" else "text")
     return part if isinstance(part, str) else None
+
+
+def _rest(part: object, path: Path, reader: Reader) -> Raw:
+    return reader.rest(part, path, PART_FIELDS) if is_object(part) else {}

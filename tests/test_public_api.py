@@ -20,6 +20,7 @@ from streamweld.errors import UsageError
 
 PACKAGE = Path(sw.__file__).parent
 MODULES = [sw, errors, events, options, response, sse, stream, importlib.import_module("streamweld.iterators")]
+MODULES.append(importlib.import_module("streamweld.check"))  # `sw.check` is the function
 
 
 def test_names() -> None:
@@ -36,7 +37,7 @@ def test_the_surface_is_what_was_promised() -> None:
     promised = {
         *("StreamParser", "parse", "iter_events", "iter_batches", "aiter_events", "aiter_batches"),
         *("Response", "Policy", "Limits", "backend", "events", "errors", "sse", "__version__"),
-        *("StreamweldError", "StreamError", "UsageError"),
+        *("StreamweldError", "StreamError", "UsageError", "check", "Violation"),
     }
     assert promised <= set(sw.__all__)
     assert all(not name.startswith("_") or name == "__version__" for name in sw.__all__)
@@ -56,6 +57,10 @@ def test_the_surface_is_what_was_promised() -> None:
         (sw.StreamParser.feed, "(self, data: 'bytes | bytearray | memoryview') -> 'list[Event]'"),
         (sw.StreamParser.close, "(self) -> 'list[Event]'"),
         (sw.parse, "(body: 'bytes | bytearray | memoryview', **options: 'Unpack[StreamOptions]') -> 'Response'"),
+        (
+            sw.check,
+            "(body: 'bytes | bytearray | memoryview', dialect: 'CheckDialect' = 'auto') -> 'list[Violation]'",
+        ),
         (
             sw.iter_events,
             (

@@ -10,14 +10,15 @@
                 run(call.name, call.parsed)
 
 `StreamParser` is the sans-I/O class under it, `parse` reads a whole body, `streamweld.events` holds the event classes,
-`streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `backend` tells which of the two
-backends reads: `native` or `pure`.
+`streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does
+against the rules of its own dialect. `backend` tells which of the two backends reads: `native` or `pure`.
 """
 
 from typing import TYPE_CHECKING
 
 from streamweld import errors, events, sse
 from streamweld._backend import backend
+from streamweld.check import Violation, check
 from streamweld.errors import (
     ArgumentsError,
     LimitExceeded,
@@ -66,10 +67,12 @@ __all__ = [
     "UnknownDialect",
     "UpstreamError",
     "UsageError",
+    "Violation",
     "__version__",
     "aiter_batches",
     "aiter_events",
     "backend",
+    "check",
     "errors",
     "events",
     "iter_batches",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -15,7 +16,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CODES", "DIALECTS", "EVENTS", "LIMITS", "PLAIN_EVENTS", "Action", "Base", "Code", "Field", "Severity"]
+__all__ = [
+    "CODES",
+    "DIALECTS",
+    "EVENTS",
+    "LIMITS",
+    "PLAIN_EVENTS",
+    "Action",
+    "Base",
+    "Code",
+    "Field",
+    "Severity",
+    "load_rules",
+]
 
 Severity = Literal["info", "warning", "error"]
 Action = Literal["raise", "diagnose", "skip"]
@@ -104,3 +117,10 @@ EVENTS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
 # The events that have neither `choice` nor the common `provider_metadata` behind their own fields.
 PLAIN_EVENTS: Final[frozenset[str]] = frozenset(_events["plain"])
 DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.json").items() if k != "about"})
+
+
+@cache
+def load_rules() -> Mapping[str, Any]:
+    """The rules of the checker. Python alone reads them, and only where something is checked."""
+    loaded: Mapping[str, Any] = _frozen(_load("rules.json"))
+    return loaded

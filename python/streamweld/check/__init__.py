@@ -1,0 +1,249 @@
+"""The linter for gateways: does a stream keep the rules of its own dialect?
+
+    for violation in sw.check(body):
+        print(violation.severity, violation.rule, violation.where.byte_offset, violation.message)
+
+`Checker` takes a stream in pieces, in bounded memory. The rules are a table, `_spec/rules.json`: each has an id, a
+severity, a text and the document it comes from; the code refers to ids. It needs no assembler and repairs nothing:
+what `StreamParser` makes of the same bytes is another question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, get_args
+
+from streamweld._json import JsonFault, loads_arguments
+from streamweld._pure.dialect import detect, seen
+from streamweld.check.framing import Framing
+from streamweld.check.violation import Place, Report, Violation
+from streamweld.errors import UnknownDialect, UsageError
+
+if TYPE_CHECKING:
+    from streamweld.check.lifecycle import Lifecycle
+
+__all__ = ["DIALECTS", "CheckDialect", "Checker", "Place", "Violation", "check"]
+
+CheckDialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
+
+DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
+_UNTOLD: Final = 16  # payloads that may come before one that tells the dialect
+
+
+def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") -> list[Violation]:
+    """What a whole stream does against the rules of its own dialect, in the order of the bytes.
+
+    Args:
+        body: the response's body, as bytes.
+        dialect: the wire format, or `auto`: what the first payload shows.
+
+    Returns:
+        A `Violation` for each rule that is broken at a place, at most 100 a rule. An empty list: nothing was found.
+        JSON that is broken, and bytes that are no event stream, are violations too.
+
+    Raises:
+        UnknownDialect: no payload shows a dialect that is known; `.seen` has what was there.
+        UsageError: for a dialect that does not exist.
+        TypeError: for a body that is no contiguous buffer of bytes.
+
+    >>> check(b'data: {"type":"start"}\\n\\ndata: {"type":"finish"}\\n\\ndata: [DONE]\\n\\n')
+    []
+    """
+    checker = Checker(dialect)
+    found = checker.feed(body)
+    found += checker.close()
+    return sorted(found, key=_place)
+
+
+def _place(violation: Violation) -> Place:
+    return violation.where
+
+
+class Checker:
+    """`check` for a stream that comes in pieces of any size. How it is cut changes nothing.
+
+    What is kept is bounded: of texts their digests, of ids as many as fit into 32 MiB.
+
+    >>> checker = Checker("ai-sdk-ui")
+    >>> [v.rule for piece in (b'data: {"type":"st', b'art"}', b'\\n\\n') for v in checker.feed(piece)]
+    []
+    >>> [v.rule for v in checker.close()]
+    ['ai-sdk-ui.finish_missing', 'ai-sdk-ui.done_missing']
+    """
+
+    def __init__(self, dialect: CheckDialect = "auto") -> None:
+        if dialect not in DIALECTS:
+            raise UsageError(f"dialect={dialect!r}: it must be one of {', '.join(DIALECTS)}")
+        self._report = Report()
+        self._framing = Framing(self._report, self._payload)
+        self._lifecycle: Lifecycle | None = None if dialect == "auto" else _lifecycle(dialect, self._report)
+        self._untold: list[tuple[Place, dict[str, Any] | None, str, str]] = []
+        self._closed = False
+
+    @property
+    def dialect(self) -> str | None:
+        """The dialect whose rules hold; None until a payload has shown it."""
+        return None if self._lifecycle is None else self._lifecycle.dialect
+
+    @property
+    def dropped(self) -> int:
+        """Violations that were not listed, because there were 100 of the rule."""
+        return self._report.dropped
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Violation]:
+        """The violations that these bytes show.
+
+        Raises:
+            UnknownDialect: many payloads, and none shows a dialect that is known.
+            UsageError: after `close`.
+            TypeError: for what is no contiguous buffer of bytes.
+        """
+        if self._closed:
+            raise UsageError("the checker is closed; nothing can be fed any more")
+        self._framing.feed(data)
+        return self._report.take()
+
+    def close(self) -> list[Violation]:
+        """The end of the stream: what is missing. A second call returns an empty list.
+
+        Raises:
+            UnknownDialect: no payload has shown a dialect that is known.
+        """
+        if self._closed:
+            return []
+        self._closed = True
+        self._framing.close()
+        if self._lifecycle is None:
+            for _, value, _, _ in self._untold:
+                if value is not None:
+                    raise _unknown(self._untold[0][0], value)
+            if not self._framing.broken:
+                self._report.say("framing.no_events")
+        elif not self._lifecycle.full and not self._framing.broken:
+            if self._framing.payloads == 0:
+                self._report.say("framing.no_events")
+            else:
+                self._lifecycle.end()
+        return self._report.take()
+
+    # A payload, from its bytes to the rules of the dialect
+
+    def _payload(self, data: bytes, event: str, identifier: str) -> None:
+        text = data.decode("utf-8", "replace").strip(" \t\r\n")
+        if not text:
+            self._report.say("framing.empty_data")
+        elif text == "[DONE]":
+            self._deliver(None, event, identifier)
+        elif text.startswith(":"):
+            self._report.say("framing.comment_as_data", text)
+        else:
+            self._json(text, event, identifier)
+
+    def _json(self, text: str, event: str, identifier: str) -> None:
+        try:
+            value = loads_arguments(text)
+        except JsonFault as fault:
+            values = _several(text)
+            if values is None:
+                self._report.say("framing.bad_json", str(fault))
+                return
+            self._report.say("framing.missing_blank_line", f"{len(values)} payloads in one event")
+            for one in values:
+                self._deliver(one, event, identifier)
+            return
+        if _is_object(value):
+            self._deliver(value, event, identifier)
+        elif self.dialect in (None, "gemini") and _is_objects(value):
+            for element in value:  # the form of streamGenerateContent without alt=sse
+                self._deliver(element, event, identifier)
+        else:
+            self._report.say("framing.not_object", text[:40])
+
+    def _deliver(self, value: dict[str, Any] | None, event: str, identifier: str) -> None:
+        """To the rules of the dialect, as soon as it is known. `value` is None for `[DONE]`."""
+        lifecycle = self._lifecycle
+        if lifecycle is None:
+            found = None if value is None else detect(value, event)
+            self._untold.append((self._report.place, value, event, identifier))
+            if found not in DIALECTS:
+                if len(self._untold) >= _UNTOLD and value is not None:
+                    raise _unknown(self._untold[0][0], value)
+                return
+            lifecycle = self._lifecycle = _lifecycle(found, self._report)
+            now = self._report.place
+            for place, waited, name, last in self._untold:
+                self._report.place = place
+                _step(lifecycle, waited, name, last)
+            self._untold.clear()
+            self._report.place = now
+        else:
+            _step(lifecycle, value, event, identifier)
+
+
+def _step(lifecycle: Lifecycle, value: dict[str, Any] | None, event: str, identifier: str) -> None:
+    if lifecycle.full:
+        return
+    if value is None:
+        lifecycle.marker()
+    else:
+        lifecycle.event(value, event, identifier)
+
+
+def _unknown(place: Place, value: dict[str, Any]) -> UnknownDialect:
+    return UnknownDialect(seen=seen(value, ""), byte_offset=place.byte_offset, event_ordinal=place.event_ordinal)
+
+
+def _several(text: str) -> list[dict[str, Any] | None] | None:
+    """The payloads of an event whose lines are one each; None where they are not."""
+    lines = [line for line in (line.strip(" \t\r") for line in text.split("\n")) if line]
+    if len(lines) < 2:
+        return None
+    values: list[dict[str, Any] | None] = []
+    for line in lines:
+        if line == "[DONE]":
+            values.append(None)
+            continue
+        try:
+            value = loads_arguments(line)
+        except JsonFault:
+            return None
+        if not _is_object(value):
+            return None
+        values.append(value)
+    return values
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_objects(value: object) -> TypeGuard[list[dict[str, Any]]]:
+    return isinstance(value, list) and len(value) > 0 and all(isinstance(one, dict) for one in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _lifecycle(dialect: str | None, report: Report) -> Lifecycle:
+    """One module a dialect, imported where it is wanted."""
+    match dialect:
+        case "responses":
+            from streamweld.check.responses import Responses
+
+            return Responses(report)
+        case "anthropic":
+            from streamweld.check.anthropic import Anthropic
+
+            return Anthropic(report)
+        case "gemini":
+            from streamweld.check.gemini import Gemini
+
+            return Gemini(report)
+        case "ai-sdk-parts":
+            from streamweld.check.ai_sdk_parts import Parts
+
+            return Parts(report)
+        case "ai-sdk-ui":
+            from streamweld.check.ai_sdk_ui import Ui
+
+            return Ui(report)
+        case _:
+            from streamweld.check.chat import Chat
+
+            return Chat(report)

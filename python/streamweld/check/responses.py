@@ -1,0 +1,132 @@
+"""The rules of Responses and OpenResponses streams: the response, its sequence numbers, its end.
+
+The items between are `responses_items`'s.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from streamweld.check.lifecycle import Lifecycle, array, count, missing, object_, string
+from streamweld.check.responses_items import Items
+from streamweld.check.violation import facts
+
+if TYPE_CHECKING:
+    from streamweld.check.violation import Report
+
+__all__ = ["Responses"]
+
+_TERMINAL: Final = ("response.completed", "response.failed", "response.incomplete", "response.cancelled")
+
+
+class Responses(Lifecycle):
+    """`response.created`, items one event after the other, a terminal response, `[DONE]`."""
+
+    dialect: ClassVar[str] = "responses"
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self._facts = facts("responses")
+        self._items = Items(self)
+        self._sequence: int | None = None
+        self._begun = False
+        self._created = False
+        self._id: str | None = None
+        self._terminal: str | None = None
+        self._error = False
+        self._done = False
+
+    def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
+        kind = string(value, "type")
+        if kind is None:
+            self.say("type_missing")
+            return
+        if name == "message":
+            self.once("event_missing", kind)
+        elif name != kind:
+            self.say("event_differs", f"event: {name}, type {kind}")
+        if identifier:
+            self.once("id_used", identifier)
+        if self._done:
+            self.once("after_done", kind)
+            return
+        if kind in self._facts["heartbeats"]:
+            return
+        self._sequenced(value)
+        if self._terminal is not None:
+            self.once("after_terminal", kind)
+            return
+        if not self._begun:
+            self._begun = True
+            if kind not in ("response.created", "error"):
+                self.say("created_first", kind)
+        if kind in self._facts["required"]:
+            lacking = missing(value, self._facts["required"][kind])
+            if lacking:
+                self.say("event_fields", f"{kind}: {lacking}")
+        elif not kind.startswith(tuple(self._facts["openai"])) and ":" not in kind:
+            self.once("event_unknown", kind)
+        if kind == "error":
+            self._error = True
+        elif "response" in value:
+            self._response(kind, object_(value, "response") or {})
+        else:
+            self._items.event(kind, value)
+
+    def marker(self) -> None:
+        if self._done:
+            self.once("after_done", "[DONE]")
+        self._done = True
+
+    def end(self) -> None:
+        if self._error and self._terminal != "response.failed":
+            self.say("error_not_failed")
+        elif self._terminal is None:
+            self.say("terminal_missing")
+        if self._terminal is None:
+            self._items.unfinished()
+        if not self._done:
+            self.say("done_missing")
+
+    def _sequenced(self, value: dict[str, Any]) -> None:
+        number = count(value, "sequence_number")
+        before, self._sequence = self._sequence, number if number is not None else self._sequence
+        if number is None:
+            self.once("sequence_missing", repr(value.get("sequence_number")))
+        elif before is None:
+            if number != 0:
+                self.say("sequence_start", str(number))
+        elif number <= before:
+            self.say("sequence_repeated", f"{before}, then {number}")
+        elif number != before + 1:
+            self.say("sequence_gap", f"{before}, then {number}")
+
+    def _response(self, kind: str, response: dict[str, Any]) -> None:
+        if kind == "response.created":
+            if self._created:
+                self.say("created_repeated")
+            self._created = True
+        lacking = missing(response, self._facts["response"])
+        if lacking:
+            self.once("response_fields", lacking)
+        identifier = string(response, "id")
+        if identifier:
+            if self._id is not None and identifier != self._id:
+                self.once("response_id_changes", f"{self._id} and {identifier}")
+            self._id = self._id or identifier
+        status = string(response, "status")
+        wanted = kind.removeprefix("response.")
+        if wanted == "created":
+            fits = status in (None, "in_progress", "queued")
+        else:
+            fits = status in (None, wanted)
+        if not fits and wanted in self._facts["statuses"]:
+            self.say("status_differs", f"{kind} with status {status}")
+        if kind in _TERMINAL:
+            self._terminal = kind
+            self._items.unfinished()
+            self._items.compare(kind, array(response, "output"))
+            if kind == "response.incomplete" and not object_(response, "incomplete_details"):
+                self.say("incomplete_details")
+        elif output := array(response, "output"):
+            self.once("output_early", f"{len(output)} items in {kind}")

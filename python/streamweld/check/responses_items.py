@@ -1,0 +1,290 @@
+"""The output items of a Responses stream: added, filled, done; and what the terminal response says of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld.check.lifecycle import Lifecycle, Text, array, count, digest, missing, object_, string
+from streamweld.check.violation import facts
+
+__all__ = ["Items"]
+
+# The channel an event speaks of -> (the part's index member, the part type, the member of its done event).
+_CHANNELS: Final = {
+    "output_text": ("content_index", "output_text", "text"),
+    "refusal": ("content_index", "refusal", "refusal"),
+    "reasoning": ("content_index", "reasoning_text", "text"),
+    "reasoning_text": ("content_index", "reasoning_text", "text"),
+    "reasoning_summary_text": ("summary_index", "summary_text", "text"),
+    "function_call_arguments": ("", "function_call", "arguments"),
+    "custom_tool_call_input": ("", "custom_tool_call", "input"),
+    "mcp_call_arguments": ("", "mcp_call", "arguments"),
+    "code_interpreter_call_code": ("", "code_interpreter_call", "code"),
+}
+_PARTS: Final = {"content_part": "content_index", "reasoning_summary_part": "summary_index"}
+
+if TYPE_CHECKING:
+    _Key = tuple[str, int]
+
+
+class _Part:
+    """Streamed text: a content part, a summary part, or the arguments of a call."""
+
+    __slots__ = ("closed", "done", "kind", "text")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.text = Text()
+        self.done: bytes | None = None  # of the text that the channel's done event gave
+        self.closed = False
+
+
+class _Item:
+    __slots__ = ("call_id", "digests", "done", "id", "index", "kind", "parts", "status")
+
+    def __init__(self, index: int, kind: str, identifier: str | None, call_id: str | None) -> None:
+        self.index = index
+        self.kind = kind
+        self.id = identifier
+        self.call_id = call_id
+        self.parts: dict[_Key, _Part] = {}
+        self.done = False
+        self.status: str | None = None
+        self.digests: dict[str, bytes] = {}  # of the members of the item that is done
+
+
+class Items:
+    """All items of one response; says its rules through the lifecycle that owns it."""
+
+    def __init__(self, lifecycle: Lifecycle) -> None:
+        self._say = lifecycle.say
+        self._remember = lifecycle.remember
+        self._facts = facts("responses")
+        self._items: dict[int, _Item] = {}  # by output index
+        self._ids: dict[str, _Item] = {}
+        self._call_ids: dict[str, _Item] = {}
+        self._results: set[str] = set()
+        self._incomplete: _Item | None = None
+
+    def event(self, kind: str, value: dict[str, Any]) -> None:
+        """Any event that is not about the response."""
+        _, _, rest = kind.partition("response.")
+        family, _, step = rest.rpartition(".")
+        if family == "output_item":
+            if step == "added":
+                self._added(value)
+            elif step == "done":
+                self._item_done(value)
+        elif "item_id" in value or "output_index" in value:
+            item = self._named(kind, value)
+            if item is None:
+                return
+            if item.done:
+                self._say("after_item_done", f"{kind}, {_told(item)}")
+            elif family in _PARTS:
+                self._part(kind, family, step, item, value)
+            elif family in _CHANNELS and step in ("delta", "done"):
+                self._text(kind, family, step, item, value)
+
+    # Items
+
+    def _added(self, value: dict[str, Any]) -> None:
+        body = object_(value, "item") or {}
+        kind = string(body, "type") or ""
+        identifier, call_id = string(body, "id"), string(body, "call_id")
+        given = count(value, "output_index")
+        if given is not None and given in self._items:
+            self._say("output_index_repeated", f"{given}: {identifier} after {self._items[given].id}")
+        elif given is not None and given != len(self._items):
+            self._say("output_index_order", f"{given} where {len(self._items)} comes next")
+        index = max(self._items, default=-1) + 1 if given is None else given
+        wanted = self._facts["items"].get(kind, ("type", "id"))
+        empty = ("id", "call_id", "name")  # what nothing can be named with, or called
+        lacking = missing({name: member for name, member in body.items() if member or name not in empty}, wanted)
+        if lacking:
+            self._say("item_fields", f"{kind or 'item'}: {lacking}")
+        if self._incomplete is not None:
+            self._say("incomplete_not_last", f"{_told(self._incomplete)}, then output[{index}]")
+        item = _Item(index, kind, identifier, call_id)
+        if identifier in self._ids:
+            self._say("added_repeated", identifier)
+        elif identifier:
+            self._ids[identifier] = item
+        if call_id and kind in self._facts["calls"]:
+            other = self._call_ids.setdefault(call_id, item)
+            if other is not item:
+                self._say("call_id_repeated", f"{call_id}: items {other.id} and {identifier}")
+        if body.get("arguments") and kind == "function_call":
+            self._say("arguments_in_added", f"{identifier}: {len(str(body['arguments']))} characters")
+        self._items[index] = item
+        self._remember(identifier, call_id)
+
+    def _named(self, kind: str, value: dict[str, Any]) -> _Item | None:
+        """The item that an event speaks of: by its index, which item_id must agree with."""
+        index = count(value, "output_index")
+        identifier = string(value, "item_id")
+        by_index = None if index is None else self._items.get(index)
+        by_id = None if identifier is None else self._ids.get(identifier)
+        found = by_index or by_id
+        if found is None:
+            if identifier in self._call_ids:
+                self._say("item_id_is_call_id", f"{kind}: {identifier}")
+                return self._call_ids[identifier]
+            self._say("item_unknown", f"{kind}: output_index {value.get('output_index')!r}, item_id {identifier!r}")
+        elif identifier is not None and found.id is not None and identifier != found.id:
+            if identifier in (found.call_id, *self._call_ids):
+                self._say("item_id_is_call_id", f"{kind}: {identifier}, {_told(found)}")
+            else:
+                self._say("item_id_differs", f"{kind}: {identifier}, {_told(found)}")
+        return found
+
+    def _item_done(self, value: dict[str, Any]) -> None:
+        body = object_(value, "item") or {}
+        identifier = string(body, "id")
+        index = count(value, "output_index")
+        item = (None if index is None else self._items.get(index)) or (
+            self._ids.get(identifier) if identifier else None
+        )
+        if item is None:
+            self._say("item_unknown", f"response.output_item.done: output_index {index!r}, id {identifier!r}")
+            return
+        if item.done:
+            self._say("item_done_repeated", _told(item))
+            return
+        item.done = True
+        if identifier is not None and item.id is not None and identifier != item.id:
+            rule = "item_id_is_call_id" if identifier == item.call_id else "item_id_differs"
+            self._say(rule, f"response.output_item.done: {identifier}, {_told(item)}")
+        kind = string(body, "type")
+        call_id = string(body, "call_id")
+        if (kind is not None and kind != item.kind) or (call_id and item.call_id and call_id != item.call_id):
+            self._say("item_changes", f"{item.kind} {item.call_id or ''} into {kind} {call_id or ''}")
+        item.status = string(body, "status")
+        if item.status == "incomplete":
+            self._incomplete = item
+        elif item.status == "in_progress":
+            self._say("done_in_progress", _told(item))
+        self._close_parts(item, body)
+        item.digests = {name: digest(member) for name, member in body.items()}
+        item.parts.clear()
+
+    def _close_parts(self, item: _Item, body: dict[str, Any]) -> None:
+        for (name, number), part in item.parts.items():
+            where = f"{_told(item)}, {name} {number}" if name else _told(item)
+            if part.done is None and item.status != "incomplete":
+                self._say("text_done_missing", f"{where}, {part.kind}")
+            if name and not part.closed:
+                self._say("part_done_missing", where)
+            whole = self._whole(name, number, part, body)
+            if whole is not None and part.done is not None and digest(whole) != part.done:
+                self._say("item_done_differs", where)
+
+    def _whole(self, name: str, number: int, part: _Part, body: dict[str, Any]) -> str | None:
+        """The text that a done item gives for a part."""
+        if not name:
+            member = next((member for _, kind, member in _CHANNELS.values() if kind == part.kind), "")
+            return string(body, member)
+        parts = array(body, "content" if name == "content_index" else "summary") or []
+        if number >= len(parts) or not isinstance(parts[number], dict):
+            return None
+        inner = cast("dict[str, Any]", parts[number])
+        found = string(inner, "text")
+        return string(inner, "refusal") if found is None else found
+
+    # Parts and their text
+
+    def _part(self, kind: str, family: str, step: str, item: _Item, value: dict[str, Any]) -> None:
+        name = _PARTS[family]
+        key = (name, count(value, name) or 0)
+        body = object_(value, "part") or {}
+        part = item.parts.get(key)
+        if step == "added":
+            if part is not None:
+                self._say("part_repeated", f"{_told(item)}, {name} {key[1]}")
+            elif key[1] != sum(other[0] == name for other in item.parts):
+                self._say("part_order", f"{_told(item)}, {name} {key[1]}")
+            item.parts[key] = _Part(string(body, "type") or "")
+            self._remember(item.id)
+        elif step == "done":
+            if part is None:
+                self._say("part_unknown", f"{kind}, {_told(item)}, {name} {key[1]}")
+                return
+            if part.closed:
+                self._say("part_repeated", f"{kind}, {_told(item)}, {name} {key[1]}")
+            part.closed = True
+            text = string(body, "text") if "text" in body else string(body, "refusal")
+            if part.done is None:
+                # Only once for the part, whatever else follows: the item's end is not to say it again.
+                self._say("text_done_missing", f"{_told(item)}, {name} {key[1]}, {part.kind}")
+                part.done = digest(text or "")
+            elif text is not None and digest(text) != part.done:
+                self._say("part_done_differs", f"{_told(item)}, {name} {key[1]}")
+
+    def _text(self, kind: str, family: str, step: str, item: _Item, value: dict[str, Any]) -> None:
+        name, wanted, member = _CHANNELS[family]
+        key = (name, (count(value, name) or 0) if name else 0)
+        part = item.parts.get(key)
+        if part is None:
+            if name:
+                self._say("part_unknown", f"{kind}, {_told(item)}, {name} {key[1]}")
+            elif item.kind != wanted:
+                self._say("part_type", f"{kind}, {_told(item)}")
+            part = item.parts[key] = _Part(wanted)
+            part.closed = bool(name)  # it was never opened: that it is not closed need not be said
+        elif part.kind != wanted and not (wanted == "reasoning_text" and part.kind in ("text", "summary_text")):
+            self._say("part_type", f"{kind}, {_told(item)}, a part of type {part.kind}")
+        if part.done is not None:
+            self._say("delta_after_done" if step == "delta" else "text_done_repeated", f"{kind}, {_told(item)}")
+            return
+        if step == "delta":
+            part.text.add(string(value, "delta") or "")
+            return
+        whole = string(value, member)
+        part.done = digest(whole or "")
+        if whole is None:
+            return
+        if part.text.pieces == 0 and whole:
+            self._say("delta_missing", f"{kind}, {_told(item)}")
+        elif not part.text.is_(whole):
+            self._say("done_differs", f"{kind}, {_told(item)}: {part.text.length} and {len(whole)} characters")
+
+    # The end
+
+    def unfinished(self) -> None:
+        """The response is at its end: which items are not?"""
+        for _, item in sorted(self._items.items()):
+            if not item.done:
+                self._say("item_done_missing", _told(item))
+
+    def compare(self, kind: str, output: list[object] | None) -> None:
+        """With the terminal response."""
+        if self._incomplete is not None and kind == "response.completed":
+            self._say("incomplete_status", _told(self._incomplete))
+        if output is None or not self._items:
+            return
+        if not output:
+            self._say("output_empty", f"{len(self._items)} items were streamed")
+            return
+        if len(output) != len(self._items):
+            self._say("output_count", f"{len(output)} in the response, {len(self._items)} streamed")
+            return
+        for (_, item), final in zip(sorted(self._items.items()), output, strict=True):
+            if not isinstance(final, dict) or not item.done:
+                continue
+            body = cast("dict[str, Any]", final)
+            names = [name for name in sorted(item.digests.keys() | body.keys()) if _differs(item, body, name)]
+            for rule, of_rule in (("output_opaque_differs", True), ("output_differs", False)):
+                told = [name for name in names if (name in self._facts["opaque"]) is of_rule]
+                if told:
+                    self._say(rule, f"{_told(item)}: {', '.join(told)}")
+
+
+def _differs(item: _Item, body: dict[str, Any], name: str) -> bool:
+    if name not in body or name not in item.digests:
+        other = body.get(name) if name in body else None
+        return name in item.digests or other is not None  # a null is as good as nothing
+    return digest(body[name]) != item.digests[name]
+
+
+def _told(item: _Item) -> str:
+    return f"output[{item.index}] {item.kind} {item.id or 'without an id'}"

@@ -1,0 +1,143 @@
+"""The function calls of one candidate: whole ones, and the one whose arguments are being streamed.
+
+Knows the members of a `functionCall`. A call is over with its part, or, where the part says that it goes on, with the
+first one that does not say so. Which call a part belongs to is settled by that: only one goes on at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.delta import Address
+from streamweld._pure.dialect.gemini_fields import CALL_FIELDS, a_word, an_id
+from streamweld._pure.dialect.gemini_partial import PartialArguments, parse_path
+from streamweld._pure.json_door import BigInteger
+from streamweld._pure.kinds import is_array, is_object
+from streamweld._pure.members import as_object, leftovers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.json_door import Path, Payload
+    from streamweld._pure.members import Raw
+    from streamweld._pure.notes import Notes
+
+_MAX_STEPS = 127  # of a path: one level below what a JSON text may have
+
+
+class CallReader:
+    """What the decoder remembers of the calls of one candidate."""
+
+    __slots__ = ("_address", "_assembler", "_choice", "_partial")
+
+    def __init__(self, choice: int, assembler: Assembler) -> None:
+        self._choice = choice
+        self._assembler = assembler
+        self._address: Address | None = None  # of the call that goes on
+        self._partial = PartialArguments()
+
+    def read(self, payload: Payload, part: Mapping[str, Any], path: Path, place: int, extra: Raw, notes: Notes) -> None:
+        """The functionCall of a part. `place`: the part's number in its candidate."""
+        call = notes.an_object(part, path, "functionCall")
+        if call is None:
+            return
+        path = (*path, "functionCall")
+        identity, name = an_id(payload, call, path, notes), a_word(call, path, "name", notes)
+        metadata = as_object(extra | leftovers(payload, path, call, CALL_FIELDS))
+        goes_on = call.get("willContinue") is True
+        partial = call.get("partialArgs")
+        address = self._address
+        if address is not None and (name is None or (identity is not None and identity == address.call_id)):
+            self._more(payload, partial, path, metadata, notes)
+            if not goes_on:
+                self._end()
+            return
+        self.finish()
+        arguments = _arguments(payload, call, path)
+        if name is None and identity is None and arguments is None and not is_array(partial):
+            if metadata is not None:
+                self._assembler.choice_metadata(self._choice, metadata)
+            return
+        address = Address(call_id=identity, index=place)
+        if not goes_on and not is_array(partial):
+            # Protobuf leaves an empty object out.
+            self._assembler.call_closed(self._choice, address, name, arguments or "{}", False, False, metadata)
+            return
+        self._address = address
+        self._partial = PartialArguments()
+        self._assembler.call_opened(
+            self._choice, address, name, arguments if arguments != "{}" else None, False, False, metadata
+        )
+        self._more(payload, partial, path, None, notes)
+        if not goes_on:
+            self._end()
+
+    def finish(self) -> None:
+        """The next part, or the end, says that the call is over; one that was cut inside of a string stays so."""
+        if self._address is not None and self._partial.between:
+            self._end()
+        elif self._address is not None:
+            self._assembler.item_closed(self._choice, "call", self._address, None, None)
+            self._address = None
+
+    def _end(self) -> None:
+        address, self._address = self._address, None
+        if address is None:
+            return
+        if self._partial.between:
+            self._push(address, self._partial.close(), None)
+        self._assembler.item_closed(self._choice, "call", address, None, None)
+
+    def _more(self, payload: Payload, partial: object, path: Path, metadata: str | None, notes: Notes) -> None:
+        address = self._address
+        if address is None:
+            return
+        if metadata is not None:
+            self._push(address, "", metadata)
+        if partial is None:
+            return
+        path = (*path, "partialArgs")
+        if not is_array(partial):
+            notes.shape(path)
+            return
+        for number, piece in enumerate(partial):
+            here = (*path, number)
+            text = self._piece(payload, piece, here) if is_object(piece) else None
+            if text is None:
+                self._partial.broken = True
+                notes.shape(here)
+            else:
+                self._push(address, text, None)
+
+    def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path) -> str | None:
+        """The JSON text that one partial argument adds, or None where it cannot be placed."""
+        where = piece.get("jsonPath")
+        steps = parse_path(where, _MAX_STEPS) if isinstance(where, str) else None
+        if steps is None:
+            return None
+        partial = self._partial
+        value = piece.get("stringValue")
+        if isinstance(value, str):
+            return partial.string(steps, value, goes_on=piece.get("willContinue") is True)
+        number = piece.get("numberValue")
+        if isinstance(number, int | float | BigInteger) and not isinstance(number, bool):
+            return partial.leaf(steps, payload.raw(*path, "numberValue") or "0")
+        flag = piece.get("boolValue")
+        if isinstance(flag, bool):
+            return partial.leaf(steps, "true" if flag else "false")
+        return partial.leaf(steps, "null") if "nullValue" in piece else None
+
+    def _push(self, address: Address, text: str, metadata: str | None) -> None:
+        if text or metadata is not None:
+            self._assembler.call_text(self._choice, address, text, None, metadata)
+
+
+def _arguments(payload: Payload, call: Mapping[str, Any], path: Path) -> str | None:
+    """The text of the arguments as sent; anything but an object goes on as it is, to be judged."""
+    value = call.get("args")
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value if value.strip() else None
+    return payload.raw(*path, "args")

@@ -1,0 +1,136 @@
+"""Streamed arguments: `partialArgs` of a function call, written as one JSON text while they come.
+
+The API streams the leaves of the argument object in document order, each with its JSON path, a string in as many pieces
+as it likes. Knows no part and no event. What has no place behind what is written already makes the text unfinished
+for good: a call with a hole in it must not look whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+__all__ = ["PartialArguments", "parse_path"]
+
+Step = str | int
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+def parse_path(text: str, max_depth: int) -> list[Step] | None:
+    """The steps of a JSON path from the root, or None where it is none, or too deep."""
+    if not text.startswith("$"):
+        return None
+    steps: list[Step] = []
+    at = 1
+    while at < len(text):
+        found = _STEP.match(text, at)
+        if found is None or len(steps) >= max_depth:
+            return None
+        name, index, *quoted = found.groups()
+        if index is not None:
+            steps.append(int(index))
+        elif name is not None:
+            steps.append(name)
+        else:
+            steps.append(_ESCAPED.sub(r"\1", next(key for key in quoted if key is not None)))
+        at = found.end()
+    return steps or None
+
+
+class _Open:
+    """An object or array that is being written; `key` leads to what was written into it last."""
+
+    __slots__ = ("count", "is_array", "key", "keys")
+
+    def __init__(self, *, is_array: bool) -> None:
+        self.is_array = is_array
+        self.count = 0
+        self.key: Step | None = None
+        self.keys: set[str] = set()
+
+
+class PartialArguments:
+    """The arguments of one call. What every method gives is the next piece of the JSON text."""
+
+    __slots__ = ("_open", "_string", "broken")
+
+    def __init__(self) -> None:
+        self._open: list[_Open] = []
+        self._string: list[Step] | None = None  # where the string stands that goes on
+        self.broken = False
+
+    @property
+    def between(self) -> bool:
+        """Whether no leaf is unfinished."""
+        return self._string is None and not self.broken
+
+    def string(self, steps: list[Step], text: str, *, goes_on: bool) -> str | None:
+        """A piece of a string. None: it has no place."""
+        piece = json.dumps(text, ensure_ascii=False)[1:-1]
+        if self._string == steps:
+            written = piece
+        else:
+            lead = self._lead(steps)
+            if lead is None:
+                return None
+            written = f'{lead}"{piece}'
+        self._string = steps if goes_on else None
+        return written if goes_on else written + '"'
+
+    def leaf(self, steps: list[Step], token: str) -> str | None:
+        """A number, a boolean or null, whole. None: it has no place."""
+        lead = self._lead(steps)
+        return None if lead is None else lead + token
+
+    def close(self) -> str:
+        """What is missing to a whole object."""
+        if not self._open and not self.broken:
+            return "{}"
+        return "".join("]" if level.is_array else "}" for level in reversed(self._open))
+
+    def _lead(self, steps: list[Step]) -> str | None:
+        """What stands between the last leaf and the one at `steps`: closing, opening, comma and key."""
+        if self.broken:
+            return None
+        out: list[str] = []
+        if self._string is not None:
+            # Its end was not said; the next leaf says it.
+            self._string = None
+            out.append('"')
+        levels = self._open
+        common = 0
+        while common < len(steps) - 1 and common + 1 < len(levels) and levels[common].key == steps[common]:
+            common += 1
+        while len(levels) > common + 1:
+            out.append("]" if levels.pop().is_array else "}")
+        if not levels:
+            levels.append(_Open(is_array=False))
+            out.append("{")
+        for depth in range(common, len(steps)):
+            if not self._put(levels[-1], steps[depth], out):
+                self.broken = True
+                return None
+            if depth + 1 < len(steps):
+                inner = _Open(is_array=isinstance(steps[depth + 1], int))
+                levels.append(inner)
+                out.append("[" if inner.is_array else "{")
+        return "".join(out)
+
+    def _put(self, level: _Open, step: Step, out: list[str]) -> bool:
+        """The place of a new member or element, if it is one."""
+        if isinstance(step, int):
+            if not level.is_array or step != level.count:
+                return False
+        elif level.is_array or step in level.keys:
+            return False
+        else:
+            level.keys.add(step)
+        if level.count:
+            out.append(",")
+        if isinstance(step, str):
+            out.append(json.dumps(step, ensure_ascii=False) + ":")
+        level.count += 1
+        level.key = step
+        return True

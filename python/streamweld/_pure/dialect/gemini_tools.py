@@ -1,0 +1,101 @@
+"""What a candidate holds beside texts and function calls: files, code that the model ran, tools of the provider.
+
+Knows the members of these parts. A result without an id is that of the latest call that the provider ran.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.delta import Address
+from streamweld._pure.dialect.gemini_fields import CODE_TOOL, a_word, an_id
+from streamweld._pure.members import as_object, leftovers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.json_door import Path, Payload
+    from streamweld._pure.members import Raw
+    from streamweld._pure.notes import Notes
+
+__all__ = ["KINDS", "read_tool"]
+
+KINDS = frozenset(
+    {
+        "functionResponse",
+        "inlineData",
+        "fileData",
+        "executableCode",
+        "codeExecutionResult",
+        "toolCall",
+        "toolResponse",
+    }
+)
+
+_FILE_FIELDS = {"inlineData": frozenset({"mimeType", "data"}), "fileData": frozenset({"mimeType", "fileUri"})}
+_TOOL_CALL_FIELDS = frozenset({"id", "toolType", "args"})
+_TOOL_RESPONSE_FIELDS = frozenset({"id", "response"})
+_CODE_FAILED = frozenset({"OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"})
+
+
+def read_tool(
+    assembler: Assembler,
+    choice: int,
+    place: int,
+    kind: str,
+    payload: Payload,
+    part: Mapping[str, Any],
+    path: Path,
+    extra: Raw,
+    notes: Notes,
+) -> None:
+    """A part of one of the kinds above. `place`: its number in its candidate; `extra`: what else stands in it."""
+    inner = notes.an_object(part, path, kind)
+    if inner is None:
+        return
+    path = (*path, kind)
+    raw = payload.raw(*path) or "{}"
+    match kind:
+        case "inlineData" | "fileData":
+            extra |= leftovers(payload, path, inner, _FILE_FIELDS[kind])
+            data = notes.a_text(inner, path, "data") if kind == "inlineData" else ""
+            uri = a_word(inner, path, "fileUri", notes) if kind == "fileData" else None
+            media_type = a_word(inner, path, "mimeType", notes)
+            assembler.file(choice, media_type, notes.clean(data) or None, uri, as_object(extra))
+        case "executableCode":
+            address = Address(call_id=an_id(payload, inner, path, notes), index=place)
+            assembler.call_closed(choice, address, CODE_TOOL, raw, True, False, as_object(extra))
+        case "codeExecutionResult":
+            failed = inner.get("outcome") in _CODE_FAILED
+            assembler.result(choice, an_id(payload, inner, path, notes) or "", raw, failed, as_object(extra))
+        case "toolCall":
+            extra |= leftovers(payload, path, inner, _TOOL_CALL_FIELDS)
+            address = Address(call_id=an_id(payload, inner, path, notes), index=place)
+            name = a_word(inner, path, "toolType", notes)
+            arguments = payload.raw(*path, "args") if inner.get("args") is not None else "{}"
+            assembler.call_closed(choice, address, name, arguments, True, False, as_object(extra))
+        case "toolResponse":
+            extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
+            output = payload.raw(*path, "response") or "null"
+            assembler.result(choice, an_id(payload, inner, path, notes) or "", output, False, as_object(extra))
+        case _:
+            _answered(assembler, choice, payload, inner, path, extra, notes)
+
+
+def _answered(
+    assembler: Assembler,
+    choice: int,
+    payload: Payload,
+    inner: Mapping[str, Any],
+    path: Path,
+    extra: Raw,
+    notes: Notes,
+) -> None:
+    """A functionResponse: a gateway ran the function itself."""
+    identity = an_id(payload, inner, path, notes)
+    if identity is None:
+        assembler.kept_unknown(choice, None, (payload.raw(*path[:-1]) or "null").encode())
+        return
+    extra |= leftovers(payload, path, inner, frozenset({"id", "response"}))
+    assembler.result(choice, identity, payload.raw(*path, "response") or "null", False, as_object(extra))

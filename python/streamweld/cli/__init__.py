@@ -11,6 +11,7 @@ import click
 import streamweld
 from streamweld._extension import extension
 from streamweld.cli.bench import bench
+from streamweld.cli.check import check
 from streamweld.cli.console import UNREADABLE, USAGE
 from streamweld.cli.demo import demo
 from streamweld.cli.inspect import inspect
@@ -30,13 +31,14 @@ def _version() -> str:
 def main() -> None:
     """Read LLM streams right: whole tool calls, and a list of what had to be repaired.
 
-    Exit codes: 0 fine, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file could not be read
-    or the output not be written.
+    Exit codes: 0 fine, 1 findings (a diagnostic or violation of severity warning or error), 2 usage, 3 a file could
+    not be read or the output not be written.
     """
 
 
 main.add_command(demo)
 main.add_command(inspect)
+main.add_command(check)
 main.add_command(bench)
 
 

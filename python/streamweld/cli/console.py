@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Final
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -12,14 +15,30 @@ from streamweld._show import printable
 from streamweld._spec import CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import BinaryIO
 
     from rich.console import Console
     from rich.table import Table
 
     from streamweld.events import Diagnostic
 
-__all__ = ["FINDINGS", "FINE", "UNREADABLE", "USAGE", "console", "diagnostic_table", "emit", "lines", "table"]
+__all__ = [
+    "FINDINGS",
+    "FINE",
+    "UNREADABLE",
+    "USAGE",
+    "console",
+    "diagnostic_table",
+    "emit",
+    "folder",
+    "lines",
+    "progress",
+    "read_each",
+    "table",
+]
+
+_R = TypeVar("_R")
 
 FINE: Final = 0
 FINDINGS: Final = 1
@@ -68,3 +87,35 @@ def lines(text: str, limit: int | None = None) -> str:
 def emit(line: dict[str, Any]) -> None:
     """One line of JSON Lines. It is ASCII, so no terminal is moved by what a stream holds."""
     click.echo(json.dumps(line))
+
+
+def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreadable: list[str]) -> Iterator[_R]:
+    """What `read` makes of each file; `-` is standard input. What cannot be read is told at once, and listed."""
+    for file in files:
+        try:
+            with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as source:
+                made = read(file, source)
+        except OSError as error:
+            unreadable.append(file)
+            click.echo(f"streamweld: {printable(file)}: {error.strerror or error}", err=True)
+        else:
+            yield made
+
+
+def progress(files: tuple[str, ...], name: str) -> Iterable[str]:
+    """The files; with a bar on standard error where there are many and a person looks at it."""
+    if len(files) < 2 or not sys.stderr.isatty():
+        return files
+    from rich.progress import track
+
+    return track(files, description=name, console=console(stderr=True), transient=True)
+
+
+def folder(files: list[str]) -> str:
+    """The folder that all files stand in, with its separator; `""` where there is none."""
+    try:
+        common = os.path.commonpath([os.path.dirname(file) for file in files])  # noqa: PTH120 (as they were written)
+    except ValueError:
+        return ""
+    shared = os.path.join(common, "") if common else ""  # noqa: PTH118
+    return shared if all(file.startswith(shared) for file in files) else ""

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from streamweld._show import printable
-from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, diagnostic_table, emit, lines, table
+from streamweld.cli.console import (
+    FINDINGS,
+    FINE,
+    UNREADABLE,
+    console,
+    diagnostic_table,
+    emit,
+    folder,
+    lines,
+    progress,
+    read_each,
+    table,
+)
 from streamweld.errors import StreamError
 from streamweld.options import DIALECTS, Base
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
     from rich.console import Console
@@ -80,7 +89,7 @@ class Report:
         }
 
 
-def _report(file: str, source: BinaryIO, options: dict[str, Any]) -> Report:
+def _report(options: dict[str, Any], file: str, source: BinaryIO) -> Report:
     parser = StreamParser(**options)
     size = 0
     raised: StreamError | None = None
@@ -92,16 +101,6 @@ def _report(file: str, source: BinaryIO, options: dict[str, Any]) -> Report:
     except StreamError as error:
         raised = error
     return Report(file, size, parser.dialect, parser.response, raised)
-
-
-def _reports(files: Iterable[str], options: dict[str, Any], unreadable: list[str]) -> Iterator[Report]:
-    for file in files:
-        try:
-            with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as source:
-                yield _report(file, source, options)
-        except OSError as error:
-            unreadable.append(file)
-            click.echo(f"streamweld: {printable(file)}: {error.strerror or error}", err=True)
 
 
 @click.command(short_help="What recorded streams say, and what had to be repaired.")
@@ -117,7 +116,9 @@ def inspect(files: tuple[str, ...], as_json: bool, policy: str, dialect: str, ve
     """
     unreadable: list[str] = []
     found = False
-    reports = _reports(_progress(files), {"policy": policy, "dialect": dialect}, unreadable)
+    reports = read_each(
+        progress(files, "inspect"), partial(_report, {"policy": policy, "dialect": dialect}), unreadable
+    )
     if as_json:
         for report in reports:
             found = found or bool(report.findings)
@@ -133,15 +134,6 @@ def inspect(files: tuple[str, ...], as_json: bool, policy: str, dialect: str, ve
         if kept:
             _show_many(console(), kept)
     sys.exit(UNREADABLE if unreadable else FINDINGS if found else FINE)
-
-
-def _progress(files: tuple[str, ...]) -> Iterable[str]:
-    """The files; with a bar on standard error where there are many and a person looks at it."""
-    if len(files) < 2 or not sys.stderr.isatty():
-        return files
-    from rich.progress import track
-
-    return track(files, description="inspect", console=console(stderr=True), transient=True)
 
 
 def _show(out: Console, report: Report) -> None:
@@ -202,15 +194,15 @@ def _state(call: ToolCall) -> str:
 def _show_many(out: Console, reports: list[Report]) -> None:
     shown = table("file", "dialect", "text", "calls", "finish", "completeness", "findings", right=("text", "calls"))
     codes: Counter[str] = Counter()
-    folder = _folder([report.file for report in reports])
-    if folder:
-        out.print(printable(folder), style="bold", soft_wrap=True)
+    shared = folder([report.file for report in reports])
+    if shared:
+        out.print(printable(shared), style="bold", soft_wrap=True)
     for report in reports:
         response = report.response
         codes.update(report.findings)
         calls = sum(len(choice.tool_calls) + len(choice.server_tool_calls) for choice in response.choices)
         shown.add_row(
-            printable(report.file.removeprefix(folder)),
+            printable(report.file.removeprefix(shared)),
             report.dialect or "unknown",
             str(len(response.text)),
             str(calls),
@@ -223,13 +215,3 @@ def _show_many(out: Console, reports: list[Report]) -> None:
     out.print(f"{len(reports)} streams, {clean} without a finding")
     for code, count in codes.most_common():
         out.print(f"{count:6}  {code}")
-
-
-def _folder(files: list[str]) -> str:
-    """The folder that all files stand in, with its separator; `""` where there is none."""
-    try:
-        common = os.path.commonpath([os.path.dirname(file) for file in files])  # noqa: PTH120 (as they were written)
-    except ValueError:
-        return ""
-    folder = os.path.join(common, "") if common else ""  # noqa: PTH118
-    return folder if all(file.startswith(folder) for file in files) else ""

@@ -2,7 +2,7 @@
 
 `Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
 rules stand in `identity`, the argument rules in `arguments`, the close in `finalise`. Events and diagnostics leave
-through `Out`.
+through `Out`. Parts and calls that the wire itself opens and closes come in through `items`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,28 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from streamweld._json import loads_raw
 from streamweld._pure.assemble import announce
+from streamweld._pure.assemble.attached import Attached, AttachedSurface
 from streamweld._pure.assemble.choice import Choice
 from streamweld._pure.assemble.finalise import close_calls
 from streamweld._pure.assemble.finish import CUT, conclude, take_reason
+from streamweld._pure.assemble.item_end import end_items
+from streamweld._pure.assemble.item_parts import take_back
 from streamweld._pure.assemble.items import ItemSurface
+from streamweld._pure.assemble.objects import RawMembers
 from streamweld._pure.assemble.reconcile import reconcile
 from streamweld._pure.assemble.routing import take_fragment
 from streamweld._pure.assemble.settings import Settings
-from streamweld._pure.assemble.shared import Shared, byte_length
-from streamweld._pure.assemble.snapshot import finished_event, part_events, shown_calls
+from streamweld._pure.assemble.shared import Shared
+from streamweld._pure.assemble.snapshot import client_calls, finished_event, part_events, shown_calls
 from streamweld._pure.delta import Fragment, Usage
 from streamweld._spec import DIALECTS
-from streamweld.events import File, ResponseStarted, Unknown, UpstreamErrorEvent
+from streamweld.events import ResponseStarted, Unknown, UpstreamErrorEvent
 from streamweld.events import Usage as UsageEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamweld._pure.assemble.textual import Channel
+    from streamweld._pure.assemble.text_part import Channel
     from streamweld._pure.out import Out
     from streamweld.events import Event, FinishReason, ReasoningKind
 
@@ -38,19 +42,31 @@ Completeness = Literal["open", "complete", "assumed", "truncated"]
 Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # what was left over when the input ended
 
 
-class Assembler(ItemSurface):
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cached_input_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+)
+
+
+class Assembler(ItemSurface, AttachedSurface):
     """The parts and calls of one stream."""
 
     __slots__ = (
+        "_attached",
+        "_broken_off",
         "_choices",
         "_error",
-        "_files",
         "_finish_reasons",
         "_out",
         "_over",
         "_shared",
         "_started",
         "_usage",
+        "_usage_members",
         "completeness",
     )
 
@@ -63,11 +79,13 @@ class Assembler(ItemSurface):
             DIALECTS["chat"]["finish"] if finish_reasons is None else finish_reasons
         )
         self._choices: dict[int, Choice] = {}
-        self._files: list[tuple[int, Event]] = []
+        self._attached = Attached()
         self._started: ResponseStarted | None = None
         self._usage: Usage | None = None
+        self._usage_members: RawMembers | None = None  # of usage that comes in pieces
         self._error: UpstreamErrorEvent | None = None
         self._over = False
+        self._broken_off = False
         self.completeness: Completeness = "open"
 
     # The response
@@ -82,6 +100,21 @@ class Assembler(ItemSurface):
         """Token counts. The last that says something holds; they are never summed."""
         if not self._over and (self._usage is None or not usage.is_blank()):
             self._usage = usage
+
+    def merge_usage(self, usage: Usage) -> None:
+        """Token counts that come in pieces: of each, the last that was said holds. They are never summed."""
+        if self._over:
+            return
+        known = self._usage = self._usage or Usage()
+        for name in _COUNTS:
+            number: int | None = getattr(usage, name)
+            if number is not None:
+                setattr(known, name, number)
+        if usage.raw is not None:
+            if self._usage_members is None:
+                self._usage_members = RawMembers()
+            self._shared.spend_text(self._usage_members.add(usage.raw))
+            known.raw = self._usage_members.text()
 
     def unknown(self, event: str | None, raw: bytes) -> None:
         """A payload or a member that nobody knows."""
@@ -119,22 +152,6 @@ class Assembler(ItemSurface):
         """Annotations of the open or the next text part: the text of a JSON array."""
         if not self._over:
             self._choice(choice).textual.annotate(raw_list)
-
-    def file(
-        self, choice: int, media_type: str | None, data: str | None, url: str | None, metadata: str | None
-    ) -> None:
-        """A file or image."""
-        if self._over:
-            return
-        state = self._choice(choice)
-        self._shared.spend_text(byte_length((data or "") + (url or "")))
-        announce.flush_unstarted(state)
-        part = self._shared.next_part()
-        event = File(
-            part, media_type, data, url, choice=state.index, provider_metadata=announce.parse_metadata(metadata)
-        )
-        self._files.append((part, event))
-        self._out.emit(event)
 
     # Calls
 
@@ -176,11 +193,19 @@ class Assembler(ItemSurface):
             self._out.diagnose("late_delta")  # what was told as final stays
             return
         self._out.diagnose("stream_restarted")
+        for item in state.book.opened():
+            take_back(state, item)
         state.textual.take_back()
         for call in state.calls:
-            if not call.dropped:
+            if not call.dropped and call.verdict is None:
                 announce.retract(state, call)
         state.forget_calls()
+        state.book.start_again()
+
+    def has_told_call(self, choice: int) -> bool:
+        """A call of the choice was told as final: the choice cannot start again as if nothing had been said."""
+        state = self._choices.get(choice)
+        return state is not None and any(call.verdict is not None for call in state.calls)
 
     # The end
 
@@ -198,6 +223,10 @@ class Assembler(ItemSurface):
         if self._shared.settings.close_at_finish or (state.message_seen and shown_calls(state)):
             self._close_choice(state, ended=True)
 
+    def cut(self) -> None:
+        """The wire said that it broke off: whatever was closed, the answer is not whole."""
+        self._broken_off = True
+
     def done(self) -> None:
         """The terminal marker, or the end of a whole body."""
         if self._over:
@@ -211,8 +240,8 @@ class Assembler(ItemSurface):
         if self._over:
             return self.completeness
         self._over = True
-        if self._choices and not any(_is_cut(choice) for choice in self._choices.values()):
-            self._close(ended=False)
+        if self._choices and not self._broken_off and not any(_is_cut(one) for one in self._choices.values()):
+            self._close(ended=False, assumed=True)
             self.completeness = "assumed"
             if rest != "nothing":
                 self._out.diagnose("partial_event_dropped")
@@ -247,7 +276,7 @@ class Assembler(ItemSurface):
         """The close events that rebuild the answer as it stands."""
         choices = self._in_order()
         events: list[Event] = [] if self._started is None else [self._started]
-        events += part_events(choices, self._files)
+        events += part_events(choices, self._attached.events)
         if self._usage is not None:
             events.append(_usage_event(self._usage))
         events += [finished_event(choice) for choice in choices if self._is_finished(choice)]
@@ -255,7 +284,23 @@ class Assembler(ItemSurface):
             events.append(self._error)
         return events
 
+    def speak(self, dialect: str) -> None:
+        """Whose finish table holds, and whether ids are optional there."""
+        facts: Mapping[str, Any] = DIALECTS[dialect]
+        self._finish_reasons = facts["finish"]
+        self._shared.ids_optional = bool(facts.get("ids_optional", False))
+
     # Inside
+
+    def _live_choice(self, choice: int) -> Choice | None:
+        return None if self._over else self._choice(choice)
+
+    def _item_choice(self, choice: int) -> Choice | None:
+        state = self._live_choice(choice)
+        if state is None or not state.closed:
+            return state
+        self._out.diagnose("late_delta")
+        return None
 
     def _choice(self, index: int) -> Choice:
         state = self._choices.get(index)
@@ -284,27 +329,35 @@ class Assembler(ItemSurface):
         """The parts of a choice in order, then its calls. Text after that opens a new part, calls are late."""
         for member, raw in choice.textual.end().items():
             choice.metadata.put(member, raw)
+        end_items(choice, ended=ended)
         if not choice.closed:
             choice.closed = True
             close_calls(choice, ended=ended, cut=choice.finish.reason in CUT)
 
-    def _close(self, *, ended: bool) -> None:
-        """Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well."""
+    def _close(self, *, ended: bool, assumed: bool = False) -> None:
+        """Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.
+
+        `assumed`: the marker is missing, but nothing is open; that holds for what the wire closed without a reason too.
+        """
         choices = self._in_order()
+        over = {
+            choice.index: ended or choice.finish.raw is not None or (assumed and choice.book.all_closed)
+            for choice in choices
+        }
         for choice in choices:
-            self._close_choice(choice, ended=ended or choice.finish.raw is not None)
+            self._close_choice(choice, ended=over[choice.index])
         if self._usage is not None and not self._out.silent:
             self._out.emit(_usage_event(self._usage))
         for choice in choices:
-            if ended or choice.finish.raw is not None:
+            if over[choice.index]:
                 self._conclude(choice)
 
     def _conclude(self, choice: Choice) -> None:
         finish = choice.finish
-        finish.concluded = conclude(choice, has_calls=bool(shown_calls(choice)))
+        finish.concluded = conclude(choice, has_calls=bool(client_calls(choice)))
         if finish.raw is None:
             self._out.diagnose("finish_missing")
-        elif finish.concluded != finish.reason:
+        elif finish.concluded != finish.reason and not finish.natural:
             self._out.diagnose("finish_contradicts", detail=finish.raw)
         if not self._out.silent:
             self._out.emit(finished_event(choice))
@@ -314,9 +367,9 @@ class Assembler(ItemSurface):
 
     def _cut_where(self) -> str:
         cut = [choice for choice in self._choices.values() if _is_cut(choice)]
-        if any(not call.complete for choice in cut for call in shown_calls(choice)):
+        if any(not call.complete and call.verdict is None for choice in cut for call in shown_calls(choice)):
             return "mid_arguments"
-        if any(choice.textual.current is not None for choice in cut):
+        if any(choice.textual.open_parts() for choice in cut):
             return "mid_text"
         return "between_events"
 
@@ -325,16 +378,17 @@ class Assembler(ItemSurface):
         for choice in self._choices.values():
             if not _is_cut(choice):
                 continue
-            if choice.textual.current is not None:
-                parts.append(choice.textual.current.part)
+            parts += choice.textual.open_parts()
             if not choice.closed:
-                parts += [call.part for call in shown_calls(choice)]
+                parts += [call.part for call in shown_calls(choice) if call.verdict is None]
         return sorted(parts)
 
 
 def _is_cut(choice: Choice) -> bool:
-    """It said no reason, or went on with a call behind it that is not whole."""
-    return choice.finish.raw is None or any(call.late and not call.complete for call in shown_calls(choice))
+    """It said no reason (nor closed all that it opened), or went on with a call behind it that is not whole."""
+    if choice.finish.raw is None and not (choice.book.all_closed and choice.textual.current is None):
+        return True
+    return any(call.late and not call.complete for call in shown_calls(choice))
 
 
 def _usage_event(usage: Usage) -> UsageEvent:

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
 
-__all__ = ["final_event", "flush_unstarted", "named", "parse_metadata", "publish", "reset", "retract", "show_final"]
+__all__ = [
+    "final_event",
+    "flush_unstarted",
+    "named",
+    "parse_metadata",
+    "publish",
+    "reset",
+    "retract",
+    "show_final",
+    "show_start",
+]
 
 
 def parse_metadata(raw: str | None) -> dict[str, Any] | None:
@@ -93,6 +103,8 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
             call.name,
             call.text.text() if merged is None else merged,
             "open",
+            call.item_id,
+            provider_executed=call.provider_executed,
             aliases=tuple(call.aliases),
             choice=choice.index,
             provider_metadata=metadata,
@@ -103,8 +115,10 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
         call.name,
         verdict.arguments,
         verdict.state,
+        call.item_id,
         reason=verdict.reason,
         raw_arguments=verdict.raw_arguments,
+        provider_executed=call.provider_executed,
         aliases=verdict.aliases,
         choice=choice.index,
         provider_metadata=metadata,
@@ -117,13 +131,19 @@ def minted_id(choice: Choice, call: Call) -> str:
     return f"call_sw_{call.part}" if seed is None else f"call_{seed}_{call.part}"
 
 
+def show_start(choice: Choice, call: Call) -> None:
+    """The name is known, and the wire sends it whole: nothing has to settle it."""
+    if call.name:
+        _start(choice, call)
+
+
 def _start(choice: Choice, call: Call) -> None:
     if call.started:
         return
     call.started = True
     out = choice.shared.out
     if not out.silent:
-        out.emit(ToolCallStarted(call.part, call.id, None, call.name, choice=choice.index))
+        out.emit(ToolCallStarted(call.part, call.id, call.item_id, call.name, choice=choice.index))
 
 
 def _send(choice: Choice, call: Call) -> None:

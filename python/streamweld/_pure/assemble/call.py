@@ -61,6 +61,7 @@ class Call:
         "index",
         "indexes",
         "index_said",
+        "item_id",
         "joiner",
         "last_id",
         "late",
@@ -70,6 +71,7 @@ class Call:
         "name_conflict_said",
         "object_arguments",
         "part",
+        "provider_executed",
         "raw",
         "sent",
         "slot",
@@ -88,6 +90,8 @@ class Call:
         self.aliases: list[str] = []  # further ids, in order
         self.last_id: str | None = None
         self.id_changed = False
+        self.item_id: str | None = None  # what the wire calls its item
+        self.provider_executed = False  # the provider runs it, not the client
         self.name = ""
         self.index: int | None = None  # the first index that it was addressed by
         self.indexes: set[int] = set()

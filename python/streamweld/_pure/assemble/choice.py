@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.call import Call
+from streamweld._pure.assemble.item import Book
 from streamweld._pure.assemble.objects import RawMembers
 from streamweld._pure.assemble.roster import Roster
 from streamweld._pure.assemble.textual import Textual
@@ -25,11 +26,12 @@ _CANDIDATES = 8  # how many unfinished calls a stray fragment is tried on
 class FinishState:
     """What was said about the end of a choice."""
 
-    __slots__ = ("concluded", "raw", "reason", "repeated")
+    __slots__ = ("concluded", "natural", "raw", "reason", "repeated")
 
     def __init__(self) -> None:
         self.raw: str | None = None
         self.reason: FinishReason | None = None  # mapped
+        self.natural = False  # the word says neither stop nor calls, but that nobody forced the end
         self.repeated = False  # a second one was reported
         self.concluded: FinishReason | None = None  # as it was told at the end
 
@@ -38,6 +40,7 @@ class Choice:
     """One choice of one stream."""
 
     __slots__ = (
+        "book",
         "by_id",
         "by_index",
         "calls",
@@ -61,6 +64,7 @@ class Choice:
         self.index = index
         self.shared = shared
         self.textual = Textual(index, shared)
+        self.book = Book(shared)  # what the wire itself opens and closes
         self.calls: list[Call] = []  # in order of creation
         self.by_id: dict[str, Call] = {}  # the latest call with that id
         self.by_index: dict[int, Call] = {}  # the last call addressed through that index

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld.events import ToolCallState
 
-__all__ = ["close_calls", "in_order"]
+__all__ = ["close_call", "close_calls", "in_order"]
 
 _NAME_LENGTH = 128
 _STITCH_COST = 8
@@ -43,26 +43,36 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool) -> None:
     whole (length, content filter, error), so that what is unfinished is no mistake.
     """
     for call in list(choice.calls):
-        if not call.dropped:
+        if not call.dropped and call.verdict is None:
             _settle(choice, call, ended=ended)
     for call in choice.calls:
-        _drop_empty(choice, call)
+        if call.verdict is None:
+            _drop_empty(choice, call)
     if ended:
         _stitch(choice)
         _pair(choice)
-        for call in _live(choice):
+        for call in _undecided(choice):
             _unwrap(choice, call)
     _dedupe(choice)
-    calls = _live(choice)
+    calls = _undecided(choice)
     ids = {call.slot: _identify(choice, call) for call in calls}
     for call in calls:
         if call.suspect and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
     # All are judged before one is shown: a policy that raises at one of them leaves none to be run.
-    verdicts = [(call, _judge(choice, call, ids[call.slot], ended=ended, cut=cut)) for call in in_order(choice)]
+    ordered = [call for call in in_order(choice) if call.verdict is None]
+    verdicts = [(call, _judge(choice, call, ids[call.slot], ended=ended, cut=cut)) for call in ordered]
     for call, verdict in verdicts:
         call.verdict = verdict
         announce.show_final(choice, call)
+
+
+def close_call(choice: Choice, call: Call) -> None:
+    """The wire closed that call by itself: what concerns it alone."""
+    _settle(choice, call, ended=True)
+    _unwrap(choice, call)
+    call.verdict = _judge(choice, call, _identify(choice, call), ended=True, cut=False)
+    announce.show_final(choice, call)
 
 
 def in_order(choice: Choice) -> list[Call]:
@@ -76,6 +86,11 @@ def in_order(choice: Choice) -> list[Call]:
 
 def _live(choice: Choice) -> list[Call]:
     return [call for call in choice.calls if not call.dropped]
+
+
+def _undecided(choice: Choice) -> list[Call]:
+    """Those of them that no close of their own has told."""
+    return [call for call in choice.calls if not call.dropped and call.verdict is None]
 
 
 def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
@@ -111,7 +126,7 @@ def _drop_empty(choice: Choice, call: Call) -> None:
 
 def _stitch(choice: Choice) -> None:
     """Pieces of one call that were taken for calls: first along an index, then along the order of arrival."""
-    calls = _live(choice)
+    calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
     # Every piece is tried behind few others, or the stream is made to cost more than it should.
@@ -158,7 +173,7 @@ def _pieces_of_one(calls: list[Call], place: int, budget: int) -> tuple[int, int
 
 
 def _pair(choice: Choice) -> None:
-    calls = _live(choice)
+    calls = _undecided(choice)
     nameless = [call for call in calls if not call.name and call.complete]
     bare = [call for call in calls if call.name and call.text.is_blank() and not call.custom]
     if len(nameless) != 1 or len(bare) != 1 or nameless[0].text.automaton.root != "object":
@@ -224,7 +239,7 @@ def _dedupe(choice: Choice) -> None:
         said: set[str] = set()
         for call in group:
             content = call.canonical() if call.complete else call.text.text()
-            if content not in said:
+            if content not in said or call.verdict is not None:
                 said.add(content)
                 continue
             announce.retract(choice, call)
@@ -238,7 +253,7 @@ def _identify(choice: Choice, call: Call) -> str:
     wire = _wire_id(choice, call)
     given = shared.fresh_id(announce.minted_id(choice, call) if wire is None else wire, minted=wire is None)
     shared.ids_given.add(given)
-    if given != wire:
+    if given != wire and not (wire is None and shared.ids_optional):
         shared.out.diagnose("id_minted", call.part, given)
     return given
 

@@ -5,7 +5,7 @@ The table of words comes from outside (each dialect has its own). It knows no pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,11 +19,17 @@ __all__ = ["CUT", "conclude", "take_reason"]
 CUT: frozenset[str] = frozenset({"length", "content_filter", "error"})
 
 
-def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason]) -> None:
-    """One reason as sent: the first holds, unless a later one dominates it."""
+def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason | Literal["natural"]]) -> None:
+    """One reason as sent: the first holds, unless a later one dominates it.
+
+    "natural" in the table is a word for every end that nobody forced: stop, or calls where there are some.
+    """
     finish = choice.finish
     out = choice.shared.out
-    reason: FinishReason | None = table.get(raw)
+    mapped = table.get(raw)
+    reason: FinishReason | None = "stop" if mapped == "natural" else mapped
+    if finish.raw is None or mapped is not None:
+        finish.natural = mapped == "natural"
     if finish.raw is None:
         if reason is None:
             out.diagnose("finish_unknown", detail=raw)

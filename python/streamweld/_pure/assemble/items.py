@@ -1,16 +1,46 @@
 """Parts and calls that the wire itself opens and closes: the wire deltas of every dialect but Chat.
 
 An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK id. It holds one call
-or text-like parts. Every method is one wire delta; `Assembler` inherits them.
+or text-like parts. `Assembler` inherits these methods; each is one wire delta. Which item an address means is said in
+`item`, what becomes of a part in `item_parts`, of a call in `item_calls`, of a call that is announced twice in
+`item_again`, of a terminal list in `item_restate`. It knows no dialect.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.item_again import is_another, is_closed, say_again, shadow
+from streamweld._pure.assemble.item_calls import add_arguments, describe, hold, name_call, says, tell_arguments
+from streamweld._pure.assemble.item_end import end_item
+from streamweld._pure.assemble.item_entry import (
+    addressed_call,
+    fill,
+    item_of_opening,
+    known_item,
+    learn,
+    new_call,
+    new_item,
+    opened,
+    restatement,
+)
+from streamweld._pure.assemble.item_parts import (
+    add_text,
+    annotate,
+    close_part,
+    end_part,
+    find_part,
+    open_part,
+    put_metadata,
+    tell_value,
+)
+
 if TYPE_CHECKING:
-    from streamweld._pure.assemble.textual import Channel
-    from streamweld._pure.delta import Address, ItemKind, Usage
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.item import Item
+    from streamweld._pure.assemble.text_part import Channel
+    from streamweld._pure.delta import Address, ItemKind
     from streamweld.events import ReasoningKind
 
 __all__ = ["ItemSurface"]
@@ -21,9 +51,25 @@ class ItemSurface:
 
     __slots__ = ()
 
+    @abstractmethod
+    def _item_choice(self, choice: int) -> Choice | None:
+        """The choice, or None where nothing of it counts any more."""
+
+    # Text, reasoning, refusals
+
     def item_opened(self, choice: int, kind: ItemKind, address: Address) -> None:
         """An item that has no part yet."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address = state.book.usable(address)
+        item = state.book.by_ids(kind, address)
+        if item is None:
+            bound = state.book.at(kind, address.index)
+            item = bound if bound is not None and bound.open and not bound.announced else None
+        item = known_item(state, kind, address, item)
+        state.book.bind(item, address)
+        item.announced = item.opened_bare = True
 
     def part_opened(
         self,
@@ -36,7 +82,17 @@ class ItemSurface:
         metadata: str | None,
     ) -> None:
         """A part opens. `text`: what the opening carries already, a snapshot."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address = state.book.usable(address)
+        item = item_of_opening(state, kind, address)
+        one = find_part(item, channel, reasoning_kind, address.sub)
+        if one is not None and one.part.open and one.sub == address.sub:
+            put_metadata(state, one, metadata)  # it is there already: announced twice, or deltas came first
+            return
+        fill(state, item)
+        open_part(state, item, channel, reasoning_kind, address.sub, text, metadata)
 
     def part_text(
         self,
@@ -49,7 +105,21 @@ class ItemSurface:
         metadata: str | None,
     ) -> None:
         """A piece of a part's text; opens what is not known."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address = state.book.usable(address)
+        item = state.book.find(kind, address, "delta")
+        if item is None and not text:
+            return
+        item = known_item(state, kind, address, item)
+        one = find_part(item, channel, reasoning_kind, address.sub)
+        if one is None and not item.open:
+            _late(state, item)
+        if one is None and (not text or not item.open):
+            return
+        one = one or opened(state, item, channel, reasoning_kind, address.sub)
+        add_text(state, one, text, address.sub, metadata)
 
     def part_value(
         self,
@@ -61,7 +131,16 @@ class ItemSurface:
         text: str | None,
     ) -> None:
         """The whole text of a part, said with authority; it is not closed by that."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None or not text:
+            return
+        address = state.book.usable(address)
+        item = known_item(state, kind, address, state.book.find(kind, address, "delta"))
+        one = find_part(item, channel, reasoning_kind, address.sub)
+        one = one or opened(state, item, channel, reasoning_kind, address.sub)
+        tell_value(state, one, text)
+        if not item.open:
+            end_part(state, one)
 
     def part_attributes(
         self,
@@ -75,7 +154,20 @@ class ItemSurface:
         metadata: str | None,
     ) -> None:
         """What hangs on a part. `annotations`: the text of a JSON array."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address = state.book.usable(address)
+        item = known_item(state, kind, address, state.book.find(kind, address, "delta"))
+        one = find_part(item, channel, None, address.sub)
+        if one is None:
+            one = opened(state, item, channel, "summary" if item.opened_bare else "thinking", address.sub)
+        if one.part.open and item.open:
+            annotate(state, one, annotations, signature, encrypted_content)
+            put_metadata(state, one, metadata)
+        elif not one.late_said:
+            one.late_said = True
+            state.shared.out.diagnose("late_delta", one.part.part)
 
     def part_closed(
         self,
@@ -88,7 +180,23 @@ class ItemSurface:
         metadata: str | None,
     ) -> None:
         """A part is whole. `text` None: as it was streamed."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address = state.book.usable(address)
+        item = state.book.find(kind, address, "close")
+        if item is None and not text:
+            return
+        item = known_item(state, kind, address, item)
+        one = find_part(item, channel, reasoning_kind, address.sub)
+        if one is None and not text:
+            return
+        one = one or opened(state, item, channel, reasoning_kind, address.sub)
+        # An item that was opened by itself, or numbers its parts, has a close of its own.
+        alone = not item.open or (not item.opened_bare and address.sub is None)
+        close_part(state, item, one, text, metadata, alone=alone)
+        if alone and not any(other.part.open for other in item.parts):
+            state.book.close(item)
 
     def item_closed(
         self,
@@ -99,41 +207,24 @@ class ItemSurface:
         metadata: str | None,
     ) -> None:
         """An item is whole, with all that is in it. `kind` None: whatever is open there."""
-        raise NotImplementedError
-
-    def call_opened(
-        self,
-        choice: int,
-        address: Address,
-        name: str | None,
-        arguments: str | None,
-        provider_executed: bool,
-        custom: bool,
-        metadata: str | None,
-    ) -> None:
-        """A call is announced. `arguments`: what the opening carries already, a snapshot."""
-        raise NotImplementedError
-
-    def call_text(self, choice: int, address: Address, text: str, name: str | None, metadata: str | None) -> None:
-        """A piece of a call's arguments."""
-        raise NotImplementedError
-
-    def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
-        """The whole arguments of a call, said with authority; it is not closed by that."""
-        raise NotImplementedError
-
-    def call_closed(
-        self,
-        choice: int,
-        address: Address,
-        name: str | None,
-        arguments: str | None,
-        provider_executed: bool,
-        custom: bool,
-        metadata: str | None,
-    ) -> None:
-        """A call is whole; it is created if nobody announced it. `arguments` None: as they were streamed."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address = state.book.usable(address)
+        if kind is None:
+            item = state.book.whatever_at(address)
+        else:
+            item = state.book.find(kind, address, "close")
+        if item is None:
+            if kind != "reasoning" or (address.item_id is None and not encrypted_content):
+                return
+            item = new_item(state, kind, address)
+        learn(state, item, address)
+        if not item.open:
+            return
+        if item.kind == "call" and item.call is not None:
+            describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
+        end_item(state, item, encrypted_content, metadata)
 
     def restate_part(
         self,
@@ -146,7 +237,112 @@ class ItemSurface:
         metadata: str | None,
     ) -> None:
         """A terminal list tells a part again: what is missing is made, what is open closes, nothing is appended."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address = state.book.usable(address)
+        item, one = restatement(state).part(kind, address, channel, reasoning_kind, text)
+        if one is None:
+            if not text:
+                return
+            item = item or new_item(state, kind, address)
+            one = opened(state, item, channel, reasoning_kind, address.sub)
+        if item is None:
+            return
+        one.restated = True
+        learn(state, item, address)
+        close_part(state, item, one, text, metadata, alone=not item.open)
+
+    # Calls
+
+    def call_opened(
+        self,
+        choice: int,
+        address: Address,
+        name: str | None,
+        arguments: str | None,
+        provider_executed: bool,
+        custom: bool,
+        metadata: str | None,
+    ) -> None:
+        """A call is announced. `arguments`: what the opening carries already, a snapshot."""
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        book = state.book
+        address, name = book.usable(address), name if name and not name.isspace() else None
+        item = book.by_ids("call", address)
+        if item is None:
+            bound = book.at("call", address.index)
+            if bound is not None and bound.open and not bound.announced and bound.call is not None:
+                item = bound
+        again = item is not None and item.announced
+        if item is None or item.call is None or (again and is_another(item.call, address, name)):
+            item = new_call(state, address, custom=custom, provider_executed=provider_executed)
+        elif again and is_closed(item) and item.first is None:
+            earlier, item = item, new_item(state, "call", address)
+            shadow(state, item, earlier, address, custom=custom, provider_executed=provider_executed)
+        else:
+            learn(state, item, address)
+            book.bind(item, address)
+            if item.call is not None:
+                state.bind(item.call, address.index)
+            if again and item.first is None:
+                say_again(state, item, address)
+        item.announced = True
+        call = item.call
+        if call is not None:
+            describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
+            name_call(state, call, name)
+            hold(state, item, arguments)
+
+    def call_text(self, choice: int, address: Address, text: str, name: str | None, metadata: str | None) -> None:
+        """A piece of a call's arguments."""
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        item = addressed_call(state, address, text or name)
+        if item is not None and item.call is not None:
+            describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
+            name_call(state, item.call, name)
+            add_arguments(state, item, text)
+
+    def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
+        """The whole arguments of a call, said with authority; it is not closed by that."""
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        item = addressed_call(state, address, arguments)
+        if item is not None:
+            tell_arguments(state, item, arguments)
+
+    def call_closed(
+        self,
+        choice: int,
+        address: Address,
+        name: str | None,
+        arguments: str | None,
+        provider_executed: bool,
+        custom: bool,
+        metadata: str | None,
+    ) -> None:
+        """A call is whole; it is created if nobody announced it. `arguments` None: as they were streamed."""
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address, name = state.book.usable(address), name if name and not name.isspace() else None
+        item = state.book.find("call", address, "close")
+        call = None if item is None else item.call
+        again = call is not None and call.verdict is not None and address.item_id is None and bool(arguments)
+        if item is None or call is None or (item.announced and is_another(call, address, name)):
+            item = new_call(state, address, custom=custom, provider_executed=provider_executed)
+        elif again and not says(call, arguments):
+            # A whole call in one delta (AI SDK): the id is used again, with other arguments.
+            item = new_call(state, address, custom=custom, provider_executed=provider_executed)
+        else:
+            learn(state, item, address)
+        item.announced = True
+        _whole(state, item, name, arguments, provider_executed, custom, metadata)
 
     def restate_call(
         self,
@@ -159,30 +355,49 @@ class ItemSurface:
         metadata: str | None,
     ) -> None:
         """A terminal list tells a call again."""
-        raise NotImplementedError
-
-    def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
-        """What a tool gave that the provider ran. `output`: JSON text. The same call again is the same part."""
-        raise NotImplementedError
-
-    def source(
-        self, choice: int, url: str | None, title: str | None, document: str | None, metadata: str | None
-    ) -> None:
-        """A source of the answer. `document`: the text of a JSON object."""
-        raise NotImplementedError
-
-    def kept_unknown(self, choice: int, event: str | None, raw: bytes) -> None:
-        """An item that nobody models but that a later turn must hand back."""
-        raise NotImplementedError
-
-    def merge_usage(self, usage: Usage) -> None:
-        """Token counts, field by field: the last that says something holds; they are never summed."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        address, name = state.book.usable(address), name if name and not name.isspace() else None
+        item = restatement(state).call(address, name, arguments)
+        if item is None or item.call is None:
+            item = new_call(state, address, custom=custom, provider_executed=provider_executed)
+        else:
+            learn(state, item, address)
+        item.restated = item.announced = True
+        _whole(state, item, name, arguments, provider_executed, custom, metadata)
 
     def forget_addresses(self, choice: int) -> None:
         """Ids and indexes may be used again for other items."""
-        raise NotImplementedError
+        state = self._item_choice(choice)
+        if state is not None:
+            for item in state.book.opened():
+                if item.first is not None:
+                    end_item(state, item, None, None)
+            state.book.forget()
 
-    def speak(self, dialect: str) -> None:
-        """Whose finish table holds, and whether ids are optional there."""
-        raise NotImplementedError
+
+def _whole(
+    state: Choice,
+    item: Item,
+    name: str | None,
+    arguments: str | None,
+    provider_executed: bool,
+    custom: bool,
+    metadata: str | None,
+) -> None:
+    """The wire told the item's call as a whole."""
+    call = item.call
+    if call is None:
+        return
+    if call.verdict is None:
+        describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
+        name_call(state, call, name)
+    tell_arguments(state, item, arguments)
+    end_item(state, item, None, None)
+
+
+def _late(state: Choice, item: Item) -> None:
+    if not item.late_said:
+        item.late_said = True
+        state.shared.out.diagnose("late_delta")

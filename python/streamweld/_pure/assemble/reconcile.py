@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
-    from streamweld._pure.assemble.textual import Channel
+    from streamweld._pure.assemble.text_part import Channel
     from streamweld._pure.delta import Fragment
 
 __all__ = ["reconcile"]

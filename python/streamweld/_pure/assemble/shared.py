@@ -25,6 +25,7 @@ class Shared:
         "_next_suffix",
         "_text_bytes",
         "ids_given",
+        "ids_optional",
         "ids_seen",
         "out",
         "settings",
@@ -41,6 +42,7 @@ class Shared:
         self.ids_seen: set[str] = set()  # on the wire, of any call
         self.ids_given: set[str] = set()  # to closed calls
         self._next_suffix: dict[str, int] = {}
+        self.ids_optional = False  # the dialect's calls need no id
 
     def next_part(self) -> int:
         part = self._next_part

@@ -13,13 +13,13 @@ from streamweld._pure.assemble.finish import conclude
 from streamweld.events import Finished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
     from streamweld.events import Event
 
-__all__ = ["finished_event", "part_events", "shown_calls"]
+__all__ = ["client_calls", "finished_event", "part_events", "shown_calls"]
 
 
 def shown_calls(choice: Choice) -> list[Call]:
@@ -27,10 +27,17 @@ def shown_calls(choice: Choice) -> list[Call]:
     return [call for call in in_order(choice) if call.verdict is not None or call.name or not call.empty]
 
 
-def part_events(choices: Iterable[Choice], files: Iterable[tuple[int, Event]]) -> list[Event]:
-    """The close event of every part of every choice."""
-    events: list[tuple[int, Event]] = list(files)
+def client_calls(choice: Choice) -> list[Call]:
+    """Those of them that are the client's to run: only they are a reason to finish."""
+    return [call for call in shown_calls(choice) if not call.provider_executed]
+
+
+def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> list[Event]:
+    """The close event of every part of every choice; before that of a text, what names its item."""
+    events: list[tuple[int, Event]] = list(attached.items())
     for choice in choices:
+        named = [part for part in choice.textual.parts if part.item_id is not None and part.channel == "text"]
+        events += [(part.part, part.started(None)) for part in named if not part.void]
         events += [(part.part, part.done()) for part in choice.textual.parts if not part.void]
         calls = [call for call in shown_calls(choice) if not (call.tentative and call.empty)]
         places = sorted(call.part for call in calls)
@@ -41,7 +48,7 @@ def part_events(choices: Iterable[Choice], files: Iterable[tuple[int, Event]]) -
 
 def finished_event(choice: Choice) -> Finished:
     """The end of a choice, as it was told or would be."""
-    reason = choice.finish.concluded or conclude(choice, has_calls=bool(shown_calls(choice)))
+    reason = choice.finish.concluded or conclude(choice, has_calls=bool(client_calls(choice)))
     return Finished(
         reason,
         choice.finish.raw,

@@ -1,91 +1,24 @@
 """The text, reasoning and refusal parts of one choice: open, grow, close; what hangs on them; what is repeated.
 
-One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. It knows no calls, and no
-more of the wire than which channel a piece came in.
+One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. (Parts that the wire itself
+opens and closes are kept here too, in the order of their numbers; `item_parts` does with them what is to be done.) It
+knows no calls, and no more of the wire than which channel a piece came in.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from streamweld._json import loads_raw
 from streamweld._pure.assemble.content import ContentMode
 from streamweld._pure.assemble.shared import byte_length
 from streamweld._pure.assemble.surrogates import Joiner
-from streamweld.events import (
-    ReasoningDelta,
-    ReasoningDone,
-    ReasoningStarted,
-    RefusalDelta,
-    RefusalDone,
-    RefusalStarted,
-    TextDelta,
-    TextDone,
-    TextStarted,
-)
+from streamweld._pure.assemble.text_part import Channel, TextPart
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.shared import Shared
     from streamweld.events import ReasoningKind
 
-__all__ = ["Channel", "TextPart", "Textual"]
-
-Channel = Literal["text", "reasoning", "refusal"]
-
-
-class TextPart:
-    """One part of one of the three channels."""
-
-    __slots__ = (
-        "annotations",
-        "channel",
-        "choice",
-        "details",
-        "encrypted_content",
-        "kind",
-        "open",
-        "part",
-        "pieces",
-        "signature",
-        "void",
-    )
-
-    def __init__(self, part: int, choice: int, channel: Channel, kind: ReasoningKind) -> None:
-        self.part = part
-        self.choice = choice
-        self.channel: Channel = channel
-        self.kind: ReasoningKind = kind  # of reasoning
-        self.pieces: list[str] = []
-        self.annotations: list[str] = []  # raw arrays
-        self.signature: str | None = None
-        self.encrypted_content: str | None = None
-        self.details: list[str] = []  # raw arrays
-        self.open = True
-        self.void = False  # taken back as a whole: no part of the answer
-
-    def text(self) -> str:
-        if len(self.pieces) > 1:
-            self.pieces = ["".join(self.pieces)]
-        return self.pieces[0] if self.pieces else ""
-
-    def done(self) -> TextDone | ReasoningDone | RefusalDone:
-        """The close of the part; of an open one, as it stands."""
-        if self.channel == "text":
-            annotations = tuple(entry for raw in self.annotations for entry in loads_raw(raw))
-            return TextDone(self.part, self.text(), annotations, choice=self.choice)
-        if self.channel == "refusal":
-            return RefusalDone(self.part, self.text(), choice=self.choice)
-        entries = [entry for raw in self.details for entry in loads_raw(raw)]
-        return ReasoningDone(
-            self.part,
-            self.text(),
-            self.kind,
-            None,
-            self.signature,
-            self.encrypted_content,
-            choice=self.choice,
-            provider_metadata={"reasoning_details": entries} if entries else None,
-        )
+__all__ = ["Channel", "Textual"]
 
 
 class Textual:
@@ -138,6 +71,9 @@ class Textual:
             return
         self._flush_joiner(part)
         self._close(part)
+
+    def open_parts(self) -> list[int]:
+        return [part.part for part in self.parts if part.open]
 
     def restates(self, text: str) -> bool:
         """AM9: the piece is all the text so far, which came in two pieces or more."""
@@ -248,15 +184,8 @@ class Textual:
         said.pieces += 1
         said.length += len(text)
         out = self._shared.out
-        if out.silent:
-            return
-        value = None if metadata is None else loads_raw(metadata)
-        if channel == "text":
-            out.emit(TextDelta(part.part, text, choice=self._choice, provider_metadata=value))
-        elif channel == "reasoning":
-            out.emit(ReasoningDelta(part.part, text, choice=self._choice, provider_metadata=value))
-        else:
-            out.emit(RefusalDelta(part.part, text, choice=self._choice, provider_metadata=value))
+        if not out.silent:
+            out.emit(part.delta(text, metadata))
 
     def _open(self, channel: Channel, kind: ReasoningKind, metadata: str | None) -> TextPart:
         part = TextPart(self._shared.next_part(), self._choice, channel, kind)
@@ -274,13 +203,7 @@ class Textual:
             self._attributes = []
         out = self._shared.out
         if not out.silent:
-            value = None if metadata is None else loads_raw(metadata)
-            if channel == "text":
-                out.emit(TextStarted(part.part, choice=self._choice, provider_metadata=value))
-            elif channel == "reasoning":
-                out.emit(ReasoningStarted(part.part, kind, choice=self._choice, provider_metadata=value))
-            else:
-                out.emit(RefusalStarted(part.part, choice=self._choice, provider_metadata=value))
+            out.emit(part.started(metadata))
         return part
 
     def _close(self, part: TextPart) -> None:

@@ -1,0 +1,283 @@
+"""Calls that the wire opens and closes: how their text comes together, and their close.
+
+    opening   its arguments are a snapshot: what the deltas repeat (P22, M7), or begin with (the first delta goes on
+              with it), or leave out (M6)
+    deltas    the argument rules of `arguments`, as in Chat
+    value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
+    close     with text the call is judged and told; without, it waits for the end or for text
+
+A call that is announced again is `item_again`'s business until that is decided. It knows no address.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble import announce
+from streamweld._pure.assemble.arguments import ArgumentText
+from streamweld._pure.assemble.call import MAX_ALIASES
+from streamweld._pure.assemble.canonical import canonical, is_whole
+from streamweld._pure.assemble.finalise import close_call
+from streamweld._pure.assemble.objects import RawMembers
+from streamweld._pure.assemble.routing import push_text
+from streamweld._pure.automaton import Automaton
+from streamweld._pure.json_door import replace_lone_surrogates
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.call import Call
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.item import Item
+    from streamweld._pure.delta import Address
+
+__all__ = [
+    "add_arguments",
+    "begin_call",
+    "describe",
+    "end_call",
+    "hold",
+    "name_call",
+    "note_ids",
+    "says",
+    "settle_text",
+    "tell_arguments",
+]
+
+_SHORT = 64  # bytes of an empty object with white space in it
+_LOST = b'{"'  # M9: what a gateway drops when it eats the first fragment
+
+
+def begin_call(
+    choice: Choice, item: Item, address: Address, *, custom: bool, provider_executed: bool, hidden: bool = False
+) -> Call:
+    """The call of an item. `hidden`: it may turn out to be none."""
+    call = choice.create(custom=custom)
+    call.item_id = item.told_id
+    call.id = call.last_id = address.call_id
+    call.provider_executed = provider_executed
+    if hidden:
+        call.dropped = call.whole_sent = True
+    if address.call_id is not None:
+        choice.shared.ids_seen.add(address.call_id)
+    choice.bind(call, address.index)
+    item.call = call
+    return call
+
+
+def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: bool, metadata: str | None) -> None:
+    """What the wire says about a call beside its name and text."""
+    call.provider_executed = call.provider_executed or provider_executed
+    if custom and not call.custom and call.empty:
+        call.custom = True
+        call.text = ArgumentText(plain=True)
+    if metadata is not None:
+        if call.metadata is None:
+            call.metadata = RawMembers()
+        choice.shared.spend_text(call.metadata.add(metadata))
+
+
+def name_call(choice: Choice, call: Call, name: str | None) -> None:
+    """The protocol sends a name whole: the first holds, and shows the call."""
+    if name is None or not name or name.isspace():
+        return
+    choice.shared.check_name(name)
+    if not call.name:
+        call.name = name
+        if not call.dropped:
+            announce.show_start(choice, call)
+            announce.publish(choice, call)
+    elif name != call.name and not call.name_conflict_said:
+        call.name_conflict_said = True
+        choice.shared.out.diagnose("name_conflict", call.part, name)
+
+
+def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
+    """Ids that led to the item: the first ones are its own, the others aliases. `other` is news worth telling."""
+    call = item.call
+    if call is None:
+        part = item.parts[0].part.part if item.parts else None
+        if other is not None:
+            choice.shared.out.diagnose("unstable_id", part, other)
+        return
+    if call.verdict is None:
+        if call.item_id is None:
+            call.item_id = item.told_id
+        if call.id is None and address.call_id is not None:
+            call.id = call.last_id = address.call_id
+            choice.shared.ids_seen.add(address.call_id)
+        for identity in (address.item_id, address.call_id):
+            if identity is None or identity in (item.item_id, call.item_id) or call.has_id(identity):
+                continue
+            if len(call.aliases) < MAX_ALIASES and "|" not in identity:
+                call.aliases.append(identity)
+    if other is not None and not call.dropped:
+        choice.shared.out.diagnose("unstable_id", call.part, other)
+
+
+def hold(choice: Choice, item: Item, arguments: str | None) -> None:
+    """Arguments that the opening carries."""
+    call = item.call
+    if not arguments or call is None or item.valued:
+        return
+    held = replace_lone_surrogates(arguments)
+    if item.snapshot is None and call.empty:
+        size = len(held.encode())
+        choice.shared.check_piece(size)
+        choice.shared.count_arguments(0, size)
+        item.snapshot = held
+    elif item.snapshot != held and not call.text.data.startswith(held.encode()):
+        _push(choice, item, held)
+
+
+def add_arguments(choice: Choice, item: Item, text: str) -> None:
+    """One delta of the arguments."""
+    call = item.call
+    if call is None or not text:
+        return
+    if item.valued or call.verdict is not None:
+        if not item.late_said:
+            item.late_said = True
+            choice.shared.out.diagnose("late_delta", call.part)
+        return
+    held = item.snapshot
+    if held is not None and not item.own_text:
+        item.own_text = True
+        whole = replace_lone_surrogates(text)
+        repeated = held.startswith(whole) or whole.startswith(held)
+        if not repeated and (call.custom or _goes_on(held, whole)):
+            item.snapshot = None
+            _push(choice, item, held)
+    _push(choice, item, text)
+
+
+def _goes_on(held: str, text: str) -> bool:
+    """The text, behind what the opening carried, keeps it JSON."""
+    automaton = Automaton()
+    automaton.feed(held.encode())
+    return automaton.verdict == "prefix" and automaton.after(text.encode()).verdict != "broken"
+
+
+def _push(choice: Choice, item: Item, text: str) -> None:
+    """Text for the item's call. If it was two calls all along, the second one is the item's from here on."""
+    call, count = item.call, len(choice.calls)
+    if call is None:
+        return
+    push_text(choice, call, text, None, header=False, identified=True)
+    if len(choice.calls) > count:
+        item.call = choice.calls[-1]
+        item.call.provider_executed = call.provider_executed
+        announce.show_start(choice, item.call)
+
+
+def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
+    """The whole arguments, with authority."""
+    call = item.call
+    if not arguments or call is None:
+        return
+    payload = replace_lone_surrogates(arguments).encode()
+    if call.verdict is not None:
+        if not _says_the_same(call, payload):
+            _conflict(choice, item)
+        return
+    choice.shared.check_piece(len(payload))
+    if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
+        if not call.custom and _is_placeholder(payload):
+            _conflict(choice, item)  # P12, over what the opening carried
+            return
+        item.snapshot = None
+    call.joiner.held = ""
+    text = call.text
+    item.valued = True
+    if bytes(text.data) == payload and not text.overflow:
+        return
+    if text.complete and not call.custom and not text.overflow:
+        weaker = not is_whole(payload) or not payload.lstrip(b" \t\n\r").startswith(b"{")
+        if not text.is_placeholder() and (weaker or _is_placeholder(payload)):
+            _conflict(choice, item)
+            return
+    goes_on = payload.startswith(text.data)
+    same = _says_the_same(call, payload)
+    choice.shared.count_arguments(text.size, len(payload))
+    text.replace(payload)
+    if not goes_on:
+        announce.reset(choice, call)
+        if not same:
+            _conflict(choice, item)
+    announce.publish(choice, call)
+
+
+def says(call: Call, arguments: str | None) -> bool:
+    """The arguments are the call's own, or say nothing beside them."""
+    payload = replace_lone_surrogates(arguments or "").encode()
+    return not payload or _says_the_same(call, payload) or (not call.custom and _is_placeholder(payload))
+
+
+def _says_the_same(call: Call, payload: bytes) -> bool:
+    data = bytes(call.text.data)
+    if data == payload or call.custom or not call.text.complete or not is_whole(payload):
+        return data == payload
+    return call.canonical() == canonical(payload.decode())
+
+
+def _is_placeholder(payload: bytes) -> bool:
+    text = ArgumentText()
+    text.replace(payload)
+    return text.is_placeholder() or (
+        len(payload) < _SHORT and is_whole(payload) and canonical(payload.decode()) == "{}"
+    )
+
+
+def _conflict(choice: Choice, item: Item) -> None:
+    if not item.conflict_said and item.call is not None:
+        item.conflict_said = True
+        choice.shared.out.diagnose("conflict", item.call.part)
+
+
+def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
+    """No more text: what the opening carried counts where the deltas came to nothing, and what was lost is put back."""
+    call, held = item.call, item.snapshot
+    if call is None or call.verdict is not None:
+        return
+    text = call.text
+    item.snapshot = None
+    better = None if held is None else _better(call, held.encode(), ended=ended)
+    if better is not None:
+        _replace(choice, call, better)
+        return
+    if ended and not call.custom and text.automaton.verdict == "broken" and not text.overflow:
+        restored = _LOST + bytes(text.data)
+        automaton = Automaton()
+        if automaton.feed(restored) == "complete" and automaton.root == "object":
+            choice.shared.out.diagnose("args_restored", call.part)
+            _replace(choice, call, restored)
+
+
+def _better(call: Call, held: bytes, *, ended: bool) -> bytes | None:
+    """The opening's arguments, or what they are together with the deltas, where the deltas alone are worth less."""
+    text = call.text
+    if call.empty or text.is_blank():
+        return held
+    if call.custom or text.overflow:
+        return None
+    if text.complete:
+        return held if text.is_placeholder() and not _is_placeholder(held) else None
+    if not ended:
+        return None
+    joined = held + bytes(text.data)
+    return joined if is_whole(joined) else held if is_whole(held) else None
+
+
+def _replace(choice: Choice, call: Call, data: bytes) -> None:
+    choice.shared.count_arguments(call.text.size, len(data))
+    call.text.replace(data)
+    announce.reset(choice, call)
+    announce.publish(choice, call)
+
+
+def end_call(choice: Choice, item: Item) -> None:
+    """The wire closes the call: it is told, if there is anything to tell."""
+    call = item.call
+    if call is None or call.verdict is not None or call.dropped:
+        return
+    settle_text(choice, item, ended=True)
+    if not call.text.is_blank() or (call.custom and not call.empty):
+        close_call(choice, call)

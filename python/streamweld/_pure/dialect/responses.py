@@ -18,6 +18,7 @@ from streamweld._pure.dialect.responses_facts import (
     COUNTS,
     ERRORS,
     EVENT_FIELDS,
+    FINISH,
     KEEP_ALIVE,
     OPENINGS,
     RESPONSE_FIELDS,
@@ -248,12 +249,15 @@ class ResponsesDecoder:
         if self._said is not None:
             return
         members = reader.rest(response, path, RESPONSE_FIELDS)
-        self._said = dict(list(members.items())[:_REMEMBERED])
-        model = response.get("model")
+        model = reader.text(response, path, "model")
         created = response.get("created_at")
+        identity = reader.identity(response, path, "id")
+        if identity is None and not model and created is None and not members:
+            return
+        self._said = dict(list(members.items())[:_REMEMBERED])
         self._assembler.started(
-            reader.identity(response, path, "id"),
-            reader.notes.clean(model) if isinstance(model, str) and model else None,
+            identity,
+            reader.notes.clean(model) if model else None,
             None if isinstance(created, str) else integer(created),
             as_object(members),
         )
@@ -275,9 +279,10 @@ class ResponsesDecoder:
         self._usage(response, path, reader)
         said = self._said or {}
         members = {k: raw for k, raw in reader.rest(response, path, RESPONSE_FIELDS).items() if said.get(k) != raw}
-        details = response.get("incomplete_details")
+        details = reader.notes.an_object(response, path, "incomplete_details")
         if details is not None:
             members["incomplete_details"] = reader.payload.raw(*path, "incomplete_details") or "null"
+            status = _worse(status, details.get("reason"))
         left = as_object({**members, **beside})
         if left is not None:
             self._assembler.choice_metadata(0, left)
@@ -321,6 +326,12 @@ def _find_error(payload: Payload, value: Mapping[str, Any], path: Path, kind: st
         found = read_error(payload, path, value)
         return ErrorFields(found.code, None, found.message)
     return read_error(payload, path, value) if ResponsesDecoder.is_complaint(value) else None
+
+
+def _worse(status: str, why: object) -> str:
+    """`incomplete` stands for its usual reason; another one that is known says more than the status."""
+    known = FINISH.get(why) if status == "incomplete" and isinstance(why, str) else None
+    return status if known is None or known == FINISH[status] else str(why)
 
 
 def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:

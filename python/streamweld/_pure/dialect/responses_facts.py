@@ -59,6 +59,7 @@ RAW = Sort("reasoning", "reasoning", "raw")
 SUMMARY = Sort("reasoning", "reasoning", "summary")
 _SORTS = {"text": TEXT, "refusal": REFUSAL, "raw": RAW, "summary": SUMMARY}
 
+FINISH: Mapping[str, str] = _FACTS["finish"]
 COUNTS = counts_of(_FACTS["usage"])
 OPENINGS = frozenset[str](_FACTS["opening_events"])
 TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]
@@ -85,6 +86,7 @@ _CALL_MEMBERS = frozenset(member for members in _FACTS["call_types"].values() fo
 
 def _call_type(name: str, members: tuple[str, ...]) -> CallType:
     plain = name == "function_call"
+    results: tuple[str, ...] = _FACTS["call_results"].get(name, ())
     return CallType(
         type=name,
         name=None if name in _FACTS["named_calls"] else name.removesuffix("_call"),
@@ -93,7 +95,7 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
         custom=name in _FACTS["custom_calls"],
         provider=name in _FACTS["provider_calls"],
         # What the call is has to survive where it is no plain function call: a later turn hands the item back.
-        modelled=frozenset({"id", "call_id", "name", *members, *({"type"} if plain else ())}),
+        modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
     )
 
 

@@ -125,8 +125,9 @@ class ItemReader:
         *,
         again: bool,
     ) -> None:
-        if call.unfinished and not again:
+        if call.unfinished:
             # It was cut: the end of the response judges it, with what it says about the cut.
+            self._assembler.call_text(0, call.address, "", call.name, call.metadata)
             self._assembler.call_value(0, call.address, call.arguments)
             return
         tell = self._assembler.restate_call if again else self._assembler.call_closed

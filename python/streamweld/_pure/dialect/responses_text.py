@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json_door import Path
     from streamweld._pure.members import Raw
 
-_ANNOTATED = 4096  # open parts whose annotations are counted
+_REMEMBERED = 4096  # items of which it is known how many annotations came, and which parts are closed
 
 _Key = int | str | None
 
@@ -30,14 +30,16 @@ _Key = int | str | None
 class TextReader:
     """The texts of one stream."""
 
-    __slots__ = ("_annotated", "_assembler", "_members", "_members_of")
+    __slots__ = ("_annotated", "_assembler", "_carried", "_closed", "_members", "_members_of")
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._annotated: dict[tuple[_Key, int | None], int] = {}  # how many annotations of an open part have come
+        self._annotated: dict[_Key, dict[int | None, int]] = {}  # how many annotations of each part have come
+        self._closed: dict[_Key, set[int | None]] = {}  # parts that take none any more
         # What the last announced message says beside its content (`phase`): its parts carry it.
         self._members: Raw = {}
         self._members_of: _Key = None
+        self._carried = True
 
     # Events of their own
 
@@ -49,10 +51,11 @@ class TextReader:
         if not text:
             return
         address = reader.address(event, facts.place)
-        if self._members:
-            told = self._taken(address, sort)
-            if told is not None:  # no event opens the part
-                self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, told)
+        if not self._carried and self._members_of == _key(address) and sort.item == "message":
+            # No event opened the part, and the deltas of a message say nothing of it.
+            self._carried = True
+            told = as_object(self._members)
+            self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, told)
         metadata = reader.metadata(event)
         self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
 
@@ -88,9 +91,10 @@ class TextReader:
         if closes:
             self._annotations(part, ("part",), reader, address, sort)
             self._assembler.part_closed(0, sort.item, address, sort.channel, sort.reasoning, text, as_object(members))
-            self._annotated.pop((_key(address), address.sub), None)
+            self._close(address)
             return True
         if self._members_of == _key(address) and sort.item == "message":
+            self._carried = True
             members = {**self._members, **members}
         self._assembler.part_opened(
             0, sort.item, address, sort.channel, sort.reasoning, text or None, as_object(members)
@@ -106,19 +110,23 @@ class TextReader:
         address = reader.address(event, "content_index")
         raw = reader.payload.raw("annotation")
         self._assembler.part_attributes(0, sort.item, address, sort.channel, f"[{raw}]", None, None, None)
-        self._count(address, self._annotated.get((_key(address), address.sub), 0) + 1)
+        self._count(address, 1)
 
     # The content of an item
 
     def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
         """What the announcement of an item carries already. `members`: what it says beside its content."""
         self._members = members
-        self._members_of = _key(address)
+        self._carried = not members
+        key = self._members_of = _key(address)
+        self._annotated.pop(key, None)
+        self._closed.pop(key, None)
         for sort, part, here, place in _content(item, path, reader):
             text = _text(part, here, sort, reader)
             if text:
                 at = replace(address, sub=place)
                 told = as_object({**members, **_rest(part, here, reader)})
+                self._carried = True
                 self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, told)
 
     def close_content(
@@ -131,22 +139,16 @@ class TextReader:
         tell = self._assembler.restate_part if again else self._assembler.part_closed
         for sort, part, here, place in _content(item, path, reader):
             at = replace(address, sub=place)
-            if is_object(part):
+            if is_object(part) and not self._is_closed(at):
                 self._annotations(part, here, reader, at, sort)
             told = as_object(_rest(part, here, reader))
             tell(0, sort.item, at, sort.channel, sort.reasoning, _text(part, here, sort, reader), told)
-            self._annotated.pop((_key(at), place), None)
+            self._close(at)
         if self._members_of != _key(address):
             return members
-        known, self._members, self._members_of = self._members, {}, None
+        known = self._members if self._carried else {}
+        self._members, self._members_of, self._carried = {}, None, True
         return {key: raw for key, raw in members.items() if known.get(key) != raw}
-
-    def _taken(self, address: Address, sort: Sort) -> str | None:
-        """What the message says beside its content, for the first part of it that no event opens."""
-        if self._members_of != _key(address) or sort.item != "message":
-            return None
-        self._members, members = {}, self._members
-        return as_object(members)
 
     def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
         """A list of annotations that repeats those that came one by one, and maybe brings more."""
@@ -155,17 +157,29 @@ class TextReader:
             if listed is not None:
                 reader.notes.shape((*path, "annotations"))
             return
-        known = self._annotated.get((_key(address), address.sub), 0)
+        known = self._annotated.get(_key(address), {}).get(address.sub, 0)
         fresh = reader.payload.elements(*path, "annotations")[known:]
         if fresh:
             raw = "[" + ",".join(fresh) + "]"
             self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
-            self._count(address, known + len(fresh))
+            self._count(address, len(fresh))
 
-    def _count(self, address: Address, number: int) -> None:
-        key = _key(address), address.sub
-        if key in self._annotated or len(self._annotated) < _ANNOTATED:
-            self._annotated[key] = number
+    def _count(self, address: Address, more: int) -> None:
+        key = _key(address)
+        if key in self._annotated or len(self._annotated) < _REMEMBERED:
+            counts = self._annotated.setdefault(key, {})
+            if address.sub in counts or len(counts) < _REMEMBERED:
+                counts[address.sub] = counts.get(address.sub, 0) + more
+
+    def _close(self, address: Address) -> None:
+        for key in {_key(address), address.item_id}:
+            if key in self._closed or len(self._closed) < _REMEMBERED:
+                places = self._closed.setdefault(key, set())
+                if len(places) < _REMEMBERED:
+                    places.add(address.sub)
+
+    def _is_closed(self, address: Address) -> bool:
+        return any(address.sub in self._closed.get(key, ()) for key in {_key(address), address.item_id})
 
 
 def _key(address: Address) -> _Key:

@@ -161,7 +161,8 @@ class ItemSurface:
         item = known_item(state, kind, address, state.book.find(kind, address, "delta"))
         one = find_part(item, channel, None, address.sub)
         if one is None:
-            one = opened(state, item, channel, "summary" if item.opened_bare else "thinking", address.sub)
+            reason = "raw" if channel != "reasoning" else "summary" if item.opened_bare else "thinking"
+            one = opened(state, item, channel, reason, address.sub)
         if one.part.open and item.open:
             annotate(state, one, annotations, signature, encrypted_content)
             put_metadata(state, one, metadata)

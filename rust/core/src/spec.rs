@@ -148,6 +148,7 @@ codes! {
     ARRAY_BODY = "array_body",
     SEQUENCE_REPLAYED = "sequence_replayed",
     SEQUENCE_UNTRUSTED = "sequence_untrusted",
+    MESSAGE_REPEATED = "message_repeated",
 }
 
 /// What the file says of one code.

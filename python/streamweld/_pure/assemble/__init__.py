@@ -67,6 +67,7 @@ class Assembler(ItemSurface, AttachedSurface):
         "_started",
         "_usage",
         "_usage_members",
+        "_whole_here",
         "completeness",
     )
 
@@ -86,6 +87,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._error: UpstreamErrorEvent | None = None
         self._over = False
         self._broken_off = False
+        self._whole_here = False
         self.completeness: Completeness = "open"
 
     # The response
@@ -207,6 +209,12 @@ class Assembler(ItemSurface, AttachedSurface):
         state = self._choices.get(choice)
         return state is not None and any(call.verdict is not None for call in state.calls)
 
+    def last_told(self, choice: int) -> str | None:
+        """The id of the call that was addressed last, if it was told as final: a result may come without one."""
+        state = self._choices.get(choice)
+        latest = None if state is None else state.latest
+        return None if latest is None or latest.verdict is None else latest.verdict.call_id
+
     # The end
 
     def choice_metadata(self, choice: int, metadata: str) -> None:
@@ -227,6 +235,10 @@ class Assembler(ItemSurface, AttachedSurface):
         """The wire said that it broke off: whatever was closed, the answer is not whole."""
         self._broken_off = True
 
+    def whole_here(self) -> None:
+        """The dialect has no terminal marker (Gemini): an input that ends at this place ends with the answer."""
+        self._whole_here = True
+
     def done(self) -> None:
         """The terminal marker, or the end of a whole body."""
         if self._over:
@@ -238,6 +250,9 @@ class Assembler(ItemSurface, AttachedSurface):
     def end(self, rest: Rest) -> Completeness:
         """The end of the input."""
         if self._over:
+            return self.completeness
+        if self._whole_here and rest == "nothing" and not any(_is_cut(one) for one in self._choices.values()):
+            self.done()
             return self.completeness
         self._over = True
         if self._choices and not self._broken_off and not any(_is_cut(one) for one in self._choices.values()):

@@ -171,12 +171,11 @@ class AnthropicDecoder:
         path = ("message",)
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         if self._started:
-            if self._reason or identity is None or identity == self._id or self._blocks.ended:
+            if self._reason or identity is None or identity == self._id or self._assembler.has_told_call(0):
                 # M13: the same message again, or one whose calls may run already.
-                self._out.diagnose("duplicate_payload")
+                self._out.diagnose("message_repeated", detail=identity or "")
                 return
             self._assembler.restart(0)
-            self._assembler.forget_addresses(0)
             self._blocks.begin()
             self._id = identity
         extra |= leftovers(payload, path, message, MESSAGE_FIELDS)

@@ -73,7 +73,6 @@ class BlockReader:
         "_max_index",
         "_open",
         "_out",
-        "ended",
     )
 
     def __init__(self, assembler: Assembler, out: Out, max_index: int | None) -> None:
@@ -84,13 +83,12 @@ class BlockReader:
 
     def begin(self) -> None:
         """A message starts, or starts again."""
-        self._open: dict[int, bool] = {}  # index -> whether its block is a call
+        self._open: set[int] = set()  # the indexes of the blocks that are open
         self._last: int | None = None  # the index of the latest start
         self._fresh = 0  # the next index that no start has named
         self._held: dict[int, Block] = {}  # blocks that `message_start` brought along, in the order of their indexes
         self._kept: Raw | None = None  # the members of a block that still gets deltas, and that nobody models
         self._kept_event: str | None = None
-        self.ended = False  # a call has ended: what was told of it is final
 
     # The index
 
@@ -135,17 +133,18 @@ class BlockReader:
         kind = type_of(block.value)
         match kind:
             case "text":
-                self._open[index] = False
+                self._open.add(index)
                 self._text(block, address)
             case "thinking" | "redacted_thinking":
-                self._open[index] = False
+                self._open.add(index)
                 self._thinking(block, address, "thinking" if kind == "thinking" else "redacted")
             case "tool_use" | "server_tool_use" | "mcp_tool_use":
-                self._open[index] = True
+                self._open.add(index)
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
-                if self._open.pop(index, None) is not None:
+                if index in self._open:
                     # M1: whatever was open under this index is over.
+                    self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._other(block, kind)
 
@@ -265,10 +264,9 @@ class BlockReader:
             index = self._last
         if index is None:
             return
-        is_call = self._open.pop(index, None)
-        if is_call is None:
-            return
-        self.ended = self.ended or is_call
+        if index not in self._open:
+            return  # of a block that is nothing to close, or of none
+        self._open.discard(index)
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def settle(self) -> None:

@@ -93,13 +93,11 @@ class GeminiDecoder:
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """The stream is about to close: the reasons hold now, there is no later one."""
+        """The input ends: the reasons hold now, there is no later one. They take the place of a terminal marker."""
         self._finish()
-
-    def is_whole(self) -> bool:
-        """Whether an input that ends here ends with the answer: what takes the place of a terminal marker."""
         candidates = self._candidates.values()
-        return bool(candidates) and all(one.reason is not None and not one.ran_on for one in candidates)
+        if candidates and all(one.reason is not None and not one.ran_on for one in candidates):
+            self._assembler.whole_here()
 
     def _document(self, payload: Payload, value: dict[str, Any], path: Path, event: str, *, recovered: bool) -> None:
         chunk, chunk_path = _unwrapped(value, path)

@@ -1,6 +1,6 @@
 """What a candidate holds beside texts and function calls: files, code that the model ran, tools of the provider.
 
-Knows the members of these parts. A result without an id is that of the latest call that the provider ran.
+Knows the members of these parts. A result without an id is that of the call before it.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def read_tool(
     inner = notes.an_object(part, path, kind)
     if inner is None:
         return
+    whole = payload.raw(*path) or "{}"
     path = (*path, kind)
     raw = payload.raw(*path) or "{}"
     match kind:
@@ -68,7 +69,7 @@ def read_tool(
             assembler.call_closed(choice, address, CODE_TOOL, raw, True, False, as_object(extra))
         case "codeExecutionResult":
             failed = inner.get("outcome") in _CODE_FAILED
-            assembler.result(choice, an_id(payload, inner, path, notes) or "", raw, failed, as_object(extra))
+            _result(assembler, choice, an_id(payload, inner, path, notes), raw, failed, extra, whole)
         case "toolCall":
             extra |= leftovers(payload, path, inner, _TOOL_CALL_FIELDS)
             address = Address(call_id=an_id(payload, inner, path, notes), index=place)
@@ -78,24 +79,20 @@ def read_tool(
         case "toolResponse":
             extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
             output = payload.raw(*path, "response") or "null"
-            assembler.result(choice, an_id(payload, inner, path, notes) or "", output, False, as_object(extra))
+            _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
         case _:
-            _answered(assembler, choice, payload, inner, path, extra, notes)
+            # functionResponse: a relay ran the function itself.
+            extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
+            output = payload.raw(*path, "response") or "null"
+            _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
 
 
-def _answered(
-    assembler: Assembler,
-    choice: int,
-    payload: Payload,
-    inner: Mapping[str, Any],
-    path: Path,
-    extra: Raw,
-    notes: Notes,
+def _result(
+    assembler: Assembler, choice: int, call_id: str | None, output: str, failed: bool, extra: Raw, part: str
 ) -> None:
-    """A functionResponse: a gateway ran the function itself."""
-    identity = an_id(payload, inner, path, notes)
-    if identity is None:
-        assembler.kept_unknown(choice, None, (payload.raw(*path[:-1]) or "null").encode())
-        return
-    extra |= leftovers(payload, path, inner, frozenset({"id", "response"}))
-    assembler.result(choice, identity, payload.raw(*path, "response") or "null", False, as_object(extra))
+    """The result of a call: without an id, of the one before it; `part` is kept where there is none."""
+    call_id = call_id or assembler.last_told(choice)
+    if call_id is None:
+        assembler.kept_unknown(choice, None, part.encode())
+    else:
+        assembler.result(choice, call_id, output, failed, as_object(extra))

@@ -198,6 +198,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     same = _says_the_same(call, payload)
     choice.shared.count_arguments(text.size, len(payload))
     text.replace(payload)
+    text.plain = call.custom  # whatever was streamed
     if not goes_on:
         announce.reset(choice, call)
         if not same:
@@ -269,6 +270,7 @@ def _better(call: Call, held: bytes, *, ended: bool) -> bytes | None:
 def _replace(choice: Choice, call: Call, data: bytes) -> None:
     choice.shared.count_arguments(call.text.size, len(data))
     call.text.replace(data)
+    call.text.plain = call.custom
     announce.reset(choice, call)
     announce.publish(choice, call)
 

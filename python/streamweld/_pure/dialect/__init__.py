@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["detect", "seen"]
 
@@ -18,13 +18,15 @@ _SEEN = 32  # how many names are worth telling
 _SEEN_HEAD = 64  # characters of one
 
 
-def detect(value: object, event: str) -> str | None:
-    """The dialect of a first payload, or None. `event` is the frame's event name."""
+def detect(value: object, event: str, before: Sequence[object] = ()) -> str | None:
+    """The dialect that a payload tells, or None. `event` is its event name, `before` the payloads that told none."""
     if _is_array(value) and _is_object(value[0]) and "error" in value[0]:
         # Some gateways wrap a lone error object into an array.
         value = value[0]
     if _is_object(value):
         for rule in DIALECTS["detect"]:
+            if "after" in rule and not any(_is_object(one) and _holds(rule["after"], one) for one in before):
+                continue
             for conditions in rule["any"]:
                 if all(_holds(condition, value) for condition in conditions):
                     dialect: str = rule["dialect"]
@@ -50,7 +52,9 @@ def _is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def _holds(condition: str, value: Mapping[str, Any]) -> bool:
-    """`member`, `member:value`, `member:prefix*`, or `member:key` of an object member."""
+    """`member`, `member:value`, `member:prefix*`, or `member:key` of an object member; `!member`: it is not there."""
+    if condition.startswith("!"):
+        return condition[1:] not in value
     member, colon, wanted = condition.partition(":")
     if member not in value or not colon:
         return member in value

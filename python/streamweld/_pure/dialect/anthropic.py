@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streamweld._pure.out import Out
 
 COUNTS = counts_of(SPEC["usage"])
+_NAMED = EVENTS - {"message"}  # what the name of the frame may tell: that one is the name of a frame without a name
 _NOTES = frozenset({"ping", "message_stop"})
 _TAIL = frozenset({"content_block_delta", "message_delta", "message_stop", "error"})
 
@@ -89,7 +90,7 @@ class AnthropicDecoder:
                 self._unknown(payload, event)
             return
         notes = Notes(self._out, self._assembler, payload, (), is_read)
-        kind = type_of(value) or (event if event in EVENTS else "")
+        kind = type_of(value) or (event if event in _NAMED else "")
         if kind == "error" or event == "error" or (kind not in EVENTS and (value.get("error") or _complains(value))):
             error = value.get("error")
             found = read_error(payload, (), value) if error is None else read_error(payload, ("error",), error)

@@ -96,7 +96,9 @@ class GeminiDecoder:
         """The input ends: the reasons hold now, there is no later one. They take the place of a terminal marker."""
         self._finish()
         candidates = self._candidates.values()
-        if candidates and all(one.reason is not None and not one.ran_on for one in candidates):
+        if any(one.reason is None for one in candidates):
+            self._assembler.cut()
+        elif candidates and not any(one.ran_on for one in candidates):
             self._assembler.whole_here()
 
     def _document(self, payload: Payload, value: dict[str, Any], path: Path, event: str, *, recovered: bool) -> None:

@@ -62,7 +62,8 @@ class CallReader:
         address = Address(call_id=identity, index=place)
         if not goes_on and not is_array(partial):
             # Protobuf leaves an empty object out.
-            self._assembler.call_closed(self._choice, address, name, arguments or "{}", False, False, metadata)
+            self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
+            self._assembler.item_closed(self._choice, "call", address, None, None)
             return
         self._address = address
         self._partial = PartialArguments()
@@ -105,10 +106,9 @@ class CallReader:
             here = (*path, number)
             text = self._piece(payload, piece, here) if is_object(piece) else None
             if text is None:
-                self._partial.broken = True
                 notes.shape(here)
-            else:
-                self._push(address, text, None)
+                text = self._partial.spoil()
+            self._push(address, text, None)
 
     def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path) -> str | None:
         """The JSON text that one partial argument adds, or None where it cannot be placed."""

@@ -54,17 +54,18 @@ class _Open:
 class PartialArguments:
     """The arguments of one call. What every method gives is the next piece of the JSON text."""
 
-    __slots__ = ("_open", "_string", "broken")
+    __slots__ = ("_begun", "_broken", "_open", "_string")
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
         self._string: list[Step] | None = None  # where the string stands that goes on
-        self.broken = False
+        self._begun = False  # something was written
+        self._broken = False
 
     @property
     def between(self) -> bool:
         """Whether no leaf is unfinished."""
-        return self._string is None and not self.broken
+        return self._string is None and not self._broken
 
     def string(self, steps: list[Step], text: str, *, goes_on: bool) -> str | None:
         """A piece of a string. None: it has no place."""
@@ -84,15 +85,20 @@ class PartialArguments:
         lead = self._lead(steps)
         return None if lead is None else lead + token
 
+    def spoil(self) -> str:
+        """A leaf has no place: from here on the text stays unfinished, and it must not be empty either."""
+        begun, self._begun, self._broken = self._begun, True, True
+        return "" if begun else "{"
+
     def close(self) -> str:
         """What is missing to a whole object."""
-        if not self._open and not self.broken:
+        if not self._open:
             return "{}"
         return "".join("]" if level.is_array else "}" for level in reversed(self._open))
 
     def _lead(self, steps: list[Step]) -> str | None:
         """What stands between the last leaf and the one at `steps`: closing, opening, comma and key."""
-        if self.broken:
+        if self._broken:
             return None
         out: list[str] = []
         if self._string is not None:
@@ -110,12 +116,12 @@ class PartialArguments:
             out.append("{")
         for depth in range(common, len(steps)):
             if not self._put(levels[-1], steps[depth], out):
-                self.broken = True
                 return None
             if depth + 1 < len(steps):
                 inner = _Open(is_array=isinstance(steps[depth + 1], int))
                 levels.append(inner)
                 out.append("[" if inner.is_array else "{")
+        self._begun = True
         return "".join(out)
 
     def _put(self, level: _Open, step: Step, out: list[str]) -> bool:

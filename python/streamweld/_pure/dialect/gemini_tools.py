@@ -66,7 +66,8 @@ def read_tool(
             assembler.file(choice, media_type, notes.clean(data) or None, uri, as_object(extra))
         case "executableCode":
             address = Address(call_id=an_id(payload, inner, path, notes), index=place)
-            assembler.call_closed(choice, address, CODE_TOOL, raw, True, False, as_object(extra))
+            assembler.call_opened(choice, address, CODE_TOOL, raw, True, False, as_object(extra))
+            assembler.item_closed(choice, "call", address, None, None)
         case "codeExecutionResult":
             failed = inner.get("outcome") in _CODE_FAILED
             _result(assembler, choice, an_id(payload, inner, path, notes), raw, failed, extra, whole)
@@ -75,7 +76,8 @@ def read_tool(
             address = Address(call_id=an_id(payload, inner, path, notes), index=place)
             name = a_word(inner, path, "toolType", notes)
             arguments = payload.raw(*path, "args") if inner.get("args") is not None else "{}"
-            assembler.call_closed(choice, address, name, arguments, True, False, as_object(extra))
+            assembler.call_opened(choice, address, name, arguments, True, False, as_object(extra))
+            assembler.item_closed(choice, "call", address, None, None)
         case "toolResponse":
             extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
             output = payload.raw(*path, "response") or "null"

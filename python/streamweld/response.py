@@ -81,8 +81,10 @@ class Choice:
 
     @property
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
-        """The calls to run: whole, with a name and an id."""
-        return tuple([item for item in self._items if isinstance(item, ToolCall) and item.dispatchable])
+        """The calls to run: whole, with a name and an id, and not answered already by a result in the same stream."""
+        answered = {item.call_id for item in self._items if isinstance(item, ToolResult)}
+        calls = [item for item in self._items if isinstance(item, ToolCall) and item.dispatchable]
+        return tuple([call for call in calls if call.call_id not in answered])
 
     @property
     def server_tool_calls(self) -> tuple[ToolCall, ...]:

@@ -204,6 +204,23 @@ class Assembler(ItemSurface, AttachedSurface):
         state.forget_calls()
         state.book.start_again()
 
+    def restart_step(self, choice: int) -> None:
+        """The step of the answer starts again: it showed nothing, but for calls and results that were told as final."""
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        self._out.diagnose("stream_restarted")
+        for item in state.book.opened():
+            take_back(state, item)
+        state.textual.take_back_from(state.step)
+        for call in reversed(state.calls):
+            if call.part < state.step:
+                break
+            if not call.dropped and call.verdict is None:
+                announce.retract(state, call)
+        state.book.drop_open()
+        state.step = self._shared.parts
+
     def has_told_call(self, choice: int) -> bool:
         """A call of the choice was told as final: the choice cannot start again as if nothing had been said."""
         state = self._choices.get(choice)
@@ -369,7 +386,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def _conclude(self, choice: Choice) -> None:
         finish = choice.finish
-        finish.concluded = conclude(choice, has_calls=bool(client_calls(choice)))
+        finish.concluded = conclude(choice, client_calls(choice))
         if finish.raw is None:
             self._out.diagnose("finish_missing")
         elif finish.concluded != finish.reason and not finish.natural:

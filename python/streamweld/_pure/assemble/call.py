@@ -50,6 +50,7 @@ class Call:
     __slots__ = (
         "aliases",
         "announced_again",
+        "answered",
         "conflict_said",
         "contested",
         "custom",
@@ -104,6 +105,7 @@ class Call:
         self.fork: Fork | None = None  # AM3 is open
         self.tentative = False  # dropped unless arguments come (R1c)
         self.suspect = False  # displaced from its index while still empty (AM1)
+        self.answered = False  # its result came in the same stream: nobody is to run it any more
         self.announced_again: set[int | None] = set()  # R1g: indexes under which a header came again
         self.name_conflict_said = False
         self.guess_said: set[str] = set()  # named ambiguities that were said of it

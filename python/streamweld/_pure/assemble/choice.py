@@ -54,6 +54,7 @@ class Choice:
         "payloads",
         "rebound",
         "shared",
+        "step",
         "textual",
         "unfinished",
         "unstarted",
@@ -80,6 +81,7 @@ class Choice:
         self.metadata = RawMembers()
         self.message_seen = False
         self.closed = False  # its parts and calls are
+        self.step = 0  # the first part of the step that it is in
 
     def create(self, *, custom: bool = False) -> Call:
         self.shared.count_call()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
     from streamweld.events import FinishReason
 
@@ -45,13 +46,17 @@ def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason | Lit
         finish.raw, finish.reason = raw, reason
 
 
-def conclude(choice: Choice, *, has_calls: bool) -> FinishReason:
-    """What the choice's end comes to: calls are a reason, and no calls are none."""
+def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
+    """What the choice's end comes to: `calls` of the client are a reason, and no calls are none.
+
+    Calls that were answered in the stream itself (AI SDK: the server ran them, and went on) leave any reason as it is.
+    """
     reason = choice.finish.reason
+    waits = any(not call.answered for call in calls)
     if reason is None:
-        return "tool_calls" if has_calls else "stop"
-    if has_calls and reason in ("stop", "other"):
+        return "tool_calls" if waits else "stop"
+    if waits and reason in ("stop", "other"):
         return "tool_calls"
-    if not has_calls and reason == "tool_calls":
+    if not calls and reason == "tool_calls":
         return "stop"
     return reason

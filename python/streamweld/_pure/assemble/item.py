@@ -135,6 +135,7 @@ class Book:
         "_by_id",
         "_by_index",
         "_count",
+        "_earlier",
         "_items",
         "_open",
         "_shared",
@@ -150,6 +151,7 @@ class Book:
         self._open: dict[ItemKind, Roster] = {kind: Roster() for kind in KINDS}
         self._by_id: dict[tuple[ItemKind, str], Item] = {}
         self._by_call: dict[str, Item] = {}
+        self._earlier: dict[str, Item] = {}  # what `_by_call` held before it was forgotten: results may come later
         self._by_index: dict[tuple[ItemKind, int], Item] = {}
         self._at_index: dict[int, Item] = {}  # the last one opened there, of any kind
         self.filled: list[Item] = []  # those that have a part or a call, in order
@@ -305,20 +307,31 @@ class Book:
             return max(self.opened(), key=lambda item: item.number, default=None)
         return None
 
+    def call_of(self, call_id: str) -> Call | None:
+        """The call that a result speaks of: the latest with that id, also behind a step that is over."""
+        item = _heir(self._by_call.get(call_id) or self._earlier.get(call_id))
+        return None if item is None else item.call
+
     def opened(self) -> Iterator[Item]:
         """The open items, in order of their beginning."""
         return iter(list(self._items.values()))
 
     def forget(self) -> None:
         """Ids and indexes may be used again."""
+        self._earlier.update(self._by_call)
         for table in (self._by_id, self._by_call, self._by_index, self._at_index):
             table.clear()
         self._open = {kind: Roster() for kind in KINDS}
 
-    def start_again(self) -> None:
-        """The whole answer does."""
+    def drop_open(self) -> None:
+        """What is open never was."""
         self.forget()
         self._items.clear()
+
+    def start_again(self) -> None:
+        """The whole answer does."""
+        self.drop_open()
+        self._earlier.clear()
         self.filled.clear()
         self._count = 0
         self.last_kind = None

@@ -342,6 +342,8 @@ class ItemSurface:
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             learn(state, item, address)
+            if again:
+                say_again(state, item, address)
         item.announced = True
         _whole(state, item, name, arguments, provider_executed, custom, metadata)
 
@@ -376,6 +378,7 @@ class ItemSurface:
                 if item.first is not None:
                     end_item(state, item, None, None)
             state.book.forget()
+            state.step = state.shared.parts
 
 
 def _whole(

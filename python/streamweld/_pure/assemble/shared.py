@@ -49,6 +49,11 @@ class Shared:
         self._next_part = part + 1
         return part
 
+    @property
+    def parts(self) -> int:
+        """How many parts were numbered."""
+        return self._next_part
+
     def count_choice(self) -> None:
         limit = self.settings.limits.max_choices
         if limit is not None and self._choices >= limit:

@@ -28,7 +28,7 @@ def shown_calls(choice: Choice) -> list[Call]:
 
 
 def client_calls(choice: Choice) -> list[Call]:
-    """Those of them that are the client's to run: only they are a reason to finish."""
+    """Those of them that are the client's: only they are a reason to finish."""
     return [call for call in shown_calls(choice) if not call.provider_executed]
 
 
@@ -48,7 +48,7 @@ def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> lis
 
 def finished_event(choice: Choice) -> Finished:
     """The end of a choice, as it was told or would be."""
-    reason = choice.finish.concluded or conclude(choice, has_calls=bool(client_calls(choice)))
+    reason = choice.finish.concluded or conclude(choice, client_calls(choice))
     return Finished(
         reason,
         choice.finish.raw,

@@ -142,6 +142,13 @@ class Textual:
         self._annotations = []
         self._attributes = []
 
+    def take_back_from(self, first: int) -> None:
+        """The same from that part on."""
+        for one in reversed(self.parts):
+            if one.part < first:
+                break
+            one.void = True
+
     def end(self) -> dict[str, str]:
         """The choice closes. Gives back what found no part of its kind: member -> raw array."""
         self.close_open()

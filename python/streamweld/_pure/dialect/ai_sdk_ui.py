@@ -155,7 +155,7 @@ class AiSdkUiDecoder:
     def _reset_step(self, chunk: TypedPart) -> None:
         """The step is tried again: what it has shown is taken back."""
         self._step(chunk)
-        self._assembler.restart(0)
+        self._assembler.restart_step(0)
         self._blocks.forget()
 
     def _finish(self, chunk: TypedPart) -> None:
@@ -177,11 +177,16 @@ class AiSdkUiDecoder:
     # What is passed on
 
     def _data(self, chunk: TypedPart) -> None:
-        """An application's own part: kept with the message, unless it says that it is in passing."""
+        """An application's own part: kept with the message, unless it says that it is in passing.
+
+        One of the same type and id takes the place of the one before.
+        """
         if chunk.flag("transient"):
             self._unknown(chunk)
-        else:
-            self._keep(chunk)
+            return
+        identity = chunk.identity("id")
+        key = None if identity is None else f"{chunk.kind}\n{identity}"
+        self._assembler.kept_unknown(0, chunk.event, chunk.raw, key)
 
     def _keep(self, chunk: TypedPart) -> None:
         self._assembler.kept_unknown(0, chunk.event, chunk.raw)

@@ -51,7 +51,7 @@ pub struct Message<'a> {
 }
 
 /// The channel of a text-like part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     Text,
     Reasoning,
@@ -87,6 +87,9 @@ pub struct Address<'a> {
     pub index: Option<i64>,
     /// `content_index`, `summary_index` inside of the item.
     pub sub: Option<i64>,
+    /// No evidence: the id of the output item that is told to readers, where what pairs the deltas is another one (the
+    /// AI SDK numbers its blocks, and says beside that which item of the provider's API a block is).
+    pub public_id: Option<&'a str>,
 }
 
 /// The part that a delta speaks of.

@@ -107,10 +107,10 @@ pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(
             name: &call.name,
             arguments: &call.words(),
             state: "open",
-            item_id: None,
+            item_id: call.item_id.as_deref(),
             reason: None,
             raw_arguments: None,
-            provider_executed: false,
+            provider_executed: call.provider_executed,
             aliases: &call.aliases,
             choice,
             metadata,
@@ -123,10 +123,10 @@ pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(
         name: &call.name,
         arguments: &verdict.arguments,
         state: verdict.state,
-        item_id: None,
+        item_id: call.item_id.as_deref(),
         reason: verdict.reason,
         raw_arguments: verdict.raw_arguments.as_deref(),
-        provider_executed: false,
+        provider_executed: call.provider_executed,
         aliases: &verdict.aliases,
         choice,
         metadata,
@@ -141,6 +141,14 @@ fn mark(call: &Call, choice: i32) -> Mark<'static> {
     }
 }
 
+/// The name is known, and the wire sends it whole: nothing has to settle it.
+pub fn show_start(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
+    let index = choice.index;
+    if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {
+        start(out, call, index);
+    }
+}
+
 #[inline]
 fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
     if call.started {
@@ -150,7 +158,7 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
     out.emit(&Event::ToolCallStarted {
         part: call.part,
         call_id: call.id.as_deref(),
-        item_id: None,
+        item_id: call.item_id.as_deref(),
         name: &call.name,
         choice,
         metadata: None,

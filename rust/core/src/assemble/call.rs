@@ -39,6 +39,10 @@ pub struct Call {
     pub aliases: Vec<String>,
     pub last_id: Option<String>,
     pub id_changed: bool,
+    /// What the wire calls its item.
+    pub item_id: Option<String>,
+    /// The provider runs it, not the client.
+    pub provider_executed: bool,
     pub name: String,
     /// The first index that it was addressed by.
     pub index: Option<i64>,

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::book::Book;
 use super::call::Call;
 use super::objects::RawMembers;
 use super::roster::Roster;
@@ -25,6 +26,8 @@ pub struct FinishState {
     pub raw: Option<String>,
     /// Mapped.
     pub reason: Option<&'static str>,
+    /// The word says neither stop nor calls, but that nobody forced the end.
+    pub natural: bool,
     /// A second one was reported.
     pub repeated: bool,
     /// As it was told at the end.
@@ -98,6 +101,8 @@ pub struct Choice {
     pub rebound: bool,
     pub finish: FinishState,
     pub metadata: RawMembers,
+    /// What the wire itself opens and closes.
+    pub book: Book,
     pub message_seen: bool,
     /// Its parts and calls are.
     pub closed: bool,
@@ -120,6 +125,7 @@ impl Choice {
             rebound: false,
             finish: FinishState::default(),
             metadata: RawMembers::default(),
+            book: Book::default(),
             message_seen: false,
             closed: false,
         }
@@ -243,6 +249,13 @@ impl Choice {
         live.map(|call| call.slot).collect()
     }
 
+    /// Those of them that no close of their own has told.
+    pub fn undecided(&self) -> Vec<usize> {
+        let calls = self.calls.iter();
+        let undecided = calls.filter(|call| !call.dropped && call.verdict.is_none());
+        undecided.map(|call| call.slot).collect()
+    }
+
     /// The calls that are there, in their final order: by index where every call has one of its own that never changed
     /// hands, else by arrival.
     pub fn in_order(&self) -> Vec<usize> {
@@ -256,6 +269,13 @@ impl Choice {
             slots.sort_by_key(|slot| index(*slot).unwrap_or(0));
         }
         slots
+    }
+
+    /// Whether any of those shown is the client's to run: only they are a reason to finish.
+    pub fn has_client_calls(&self) -> bool {
+        let shown = self.shown();
+        let mut calls = shown.iter().filter_map(|slot| self.get(*slot));
+        calls.any(|call| !call.provider_executed)
     }
 
     /// The calls that are more than a guess, in their final order.

@@ -3,6 +3,7 @@
 //! The rest of the `Assembler`. It knows in which order things close, and no rule of how.
 
 use super::choice::Choice;
+use super::item_end::end_items;
 use super::records::ErrorRecord;
 use super::shared::{Desk, Step};
 use super::snapshot::{emit_finished, emit_parts};
@@ -20,7 +21,7 @@ impl Assembler {
             return Ok(());
         }
         self.over = true;
-        self.close(out, true)?;
+        self.close(out, true, false)?;
         self.completeness = Completeness::Complete;
         Ok(())
     }
@@ -31,8 +32,9 @@ impl Assembler {
             return Ok(());
         }
         self.over = true;
-        if !self.choices.is_empty() && !self.choices.iter().any(is_cut) {
-            self.close(out, false)?;
+        let cut = self.broken_off || self.choices.iter().any(is_cut);
+        if !self.choices.is_empty() && !cut {
+            self.close(out, false, true)?;
             self.completeness = Completeness::Assumed;
             if rest != Rest::Nothing {
                 out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
@@ -48,7 +50,7 @@ impl Assembler {
         };
         let open = self.open_parts();
         let raises = out.dooms(Code::TRUNCATED);
-        self.close(out, false)?;
+        self.close(out, false, false)?;
         if raises {
             return Err(Fault::truncated(place, open));
         }
@@ -71,7 +73,7 @@ impl Assembler {
         self.completeness = Completeness::Truncated;
         let record = ErrorRecord::new(code, kind, message, raw);
         let raises = out.dooms(Code::UPSTREAM_ERROR);
-        let closed = self.close(out, false);
+        let closed = self.close(out, false, false);
         let error = self.error.insert(record);
         closed?;
         if !raises {
@@ -88,22 +90,26 @@ impl Assembler {
         self.completeness
     }
 
-    /// Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.
-    fn close(&mut self, out: &mut Out<'_>, ended: bool) -> Step {
+    /// Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well. `assumed`: the
+    /// marker is missing, but nothing is open; that holds for what the wire closed without a reason too.
+    fn close(&mut self, out: &mut Out<'_>, ended: bool, assumed: bool) -> Step {
         self.choices.sort_by_key(|choice| choice.index);
+        let over = |choice: &Choice| {
+            ended || choice.finish.raw.is_some() || (assumed && choice.book.all_closed())
+        };
+        let over: Vec<bool> = self.choices.iter().map(over).collect();
         let mut desk = Desk {
             shared: &mut self.shared,
             out,
         };
-        for choice in &mut self.choices {
-            let finished = choice.finish.raw.is_some();
-            close_choice(&mut desk, choice, ended || finished)?;
+        for (choice, over) in self.choices.iter_mut().zip(&over) {
+            close_choice(&mut desk, choice, *over)?;
         }
         if let Some(usage) = &self.usage {
             out.emit(&usage.event());
         }
-        for choice in &mut self.choices {
-            if ended || choice.finish.raw.is_some() {
+        for (choice, over) in self.choices.iter_mut().zip(over) {
+            if over {
                 conclude(out, choice)?;
             }
         }
@@ -120,11 +126,11 @@ impl Assembler {
                 .shown()
                 .into_iter()
                 .filter_map(|slot| choice.get(slot));
-            calls.any(|call| !call.is_complete())
+            calls.any(|call| !call.is_complete() && call.verdict.is_none())
         };
         if cut().any(mid_call) {
             Where::MidArguments
-        } else if cut().any(|choice| choice.textual.current().is_some()) {
+        } else if cut().any(|choice| choice.textual.open_parts().next().is_some()) {
             Where::MidText
         } else {
             Where::BetweenEvents
@@ -134,13 +140,14 @@ impl Assembler {
     fn open_parts(&self) -> Vec<u32> {
         let mut parts: Vec<u32> = Vec::new();
         for choice in self.choices.iter().filter(|choice| is_cut(choice)) {
-            parts.extend(choice.textual.current().map(|part| part.part));
+            parts.extend(choice.textual.open_parts());
             if !choice.closed {
                 let calls = choice
                     .shown()
                     .into_iter()
                     .filter_map(|slot| choice.get(slot));
-                parts.extend(calls.map(|call| call.part));
+                let open = calls.filter(|call| call.verdict.is_none());
+                parts.extend(open.map(|call| call.part));
             }
         }
         parts.sort_unstable();
@@ -154,7 +161,7 @@ impl Assembler {
         }
         let mut choices: Vec<&Choice> = self.choices.iter().collect();
         choices.sort_by_key(|choice| choice.index);
-        emit_parts(&self.shared, &choices, &self.files, sink);
+        emit_parts(&self.shared, &choices, &self.attached, sink);
         if let Some(usage) = &self.usage {
             sink.event(&usage.event());
         }
@@ -174,6 +181,7 @@ pub fn close_choice(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool) -
     for (member, raw) in choice.textual.end(desk)? {
         choice.metadata.put(member, raw);
     }
+    end_items(desk, choice, ended)?;
     if choice.closed {
         return Ok(());
     }
@@ -183,12 +191,11 @@ pub fn close_choice(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool) -
 }
 
 fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {
-    let has_calls = !choice.shown().is_empty();
-    let concluded = finish::conclude(&choice.finish, has_calls);
+    let concluded = finish::conclude(&choice.finish, choice.has_client_calls());
     choice.finish.concluded = Some(concluded);
     match &choice.finish.raw {
         None => out.diagnose(Code::FINISH_MISSING, None, "")?,
-        Some(raw) if choice.finish.reason != Some(concluded) => {
+        Some(raw) if choice.finish.reason != Some(concluded) && !choice.finish.natural => {
             out.diagnose(Code::FINISH_CONTRADICTS, None, raw)?;
         }
         Some(_) => {}
@@ -197,11 +204,12 @@ fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {
     Ok(())
 }
 
-/// It said no reason, or went on with a call behind it that is not whole.
+/// It said no reason (nor closed all that it opened), or went on with a call behind it that is not whole.
 fn is_cut(choice: &Choice) -> bool {
     let mut calls = choice
         .shown()
         .into_iter()
         .filter_map(|slot| choice.get(slot));
-    choice.finish.raw.is_none() || calls.any(|call| call.late && !call.is_complete())
+    let closed = || choice.book.all_closed() && choice.textual.current().is_none();
+    (choice.finish.raw.is_none() && !closed()) || calls.any(|call| call.late && !call.is_complete())
 }

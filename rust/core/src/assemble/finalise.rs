@@ -32,27 +32,27 @@ use crate::spec::Code;
 /// `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
 /// whole (length, content filter, error), so that what is unfinished is no mistake.
 pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cut: bool) -> Step {
-    for slot in choice.live() {
+    for slot in choice.undecided() {
         settle(desk, choice, slot, ended)?;
     }
-    for slot in choice.live() {
+    for slot in choice.undecided() {
         drop_empty(desk, choice, slot)?;
     }
     if ended {
         stitch(desk, choice)?;
         pair(desk, choice)?;
-        for slot in choice.live() {
+        for slot in choice.undecided() {
             unwrap(desk, choice, slot)?;
         }
     }
     dedupe(desk, choice)?;
     let mut ids: HashMap<usize, String> = HashMap::new();
-    for slot in choice.live() {
+    for slot in choice.undecided() {
         if let Some(call) = choice.get(slot) {
             ids.insert(slot, identify(desk, call)?);
         }
     }
-    for slot in choice.live() {
+    for slot in choice.undecided() {
         if let Some(call) = choice
             .get(slot)
             .filter(|call| call.suspect && call.is_empty())
@@ -61,13 +61,13 @@ pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cu
         }
     }
     // All are judged before one is shown: a policy that raises at one of them leaves none to be run.
-    let order = choice.in_order();
-    let mut verdicts = Vec::with_capacity(order.len());
-    for slot in order {
+    let mut verdicts = Vec::with_capacity(ids.len());
+    for slot in choice.in_order() {
+        let Some(call) = choice.get(slot).filter(|call| call.verdict.is_none()) else {
+            continue;
+        };
         let given = ids.remove(&slot).unwrap_or_default();
-        if let Some(call) = choice.get(slot) {
-            verdicts.push((slot, judge(desk, call, given, ended, cut)?));
-        }
+        verdicts.push((slot, judge(desk, call, given, ended, cut)?));
     }
     for (slot, verdict) in verdicts {
         if let Some(call) = choice.get_mut(slot) {
@@ -75,6 +75,22 @@ pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cu
         }
         announce::show_final(desk, choice, slot);
     }
+    Ok(())
+}
+
+/// The wire closed that call by itself: what concerns it alone.
+pub fn close_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    settle(desk, choice, slot, true)?;
+    unwrap(desk, choice, slot)?;
+    let Some(call) = choice.get(slot) else {
+        return Ok(());
+    };
+    let given = identify(desk, call)?;
+    let verdict = judge(desk, call, given, true, false)?;
+    if let Some(call) = choice.get_mut(slot) {
+        call.verdict = Some(verdict);
+    }
+    announce::show_final(desk, choice, slot);
     Ok(())
 }
 
@@ -129,7 +145,10 @@ fn drop_empty(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step
 }
 
 fn pair(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
-    let live = || choice.calls.iter().filter(|call| !call.dropped);
+    let live = || {
+        let calls = choice.calls.iter();
+        calls.filter(|call| !call.dropped && call.verdict.is_none())
+    };
     let mut nameless = live().filter(|call| call.name.is_empty() && call.is_complete());
     let mut bare =
         live().filter(|call| !call.name.is_empty() && call.text.is_blank() && !call.custom);
@@ -251,7 +270,7 @@ fn dedupe(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
                 call.text.text().into_owned()
             };
             let (part, by_index) = (call.part, call.id.is_none());
-            if said.insert(content) {
+            if said.insert(content) || call.verdict.is_some() {
                 continue;
             }
             announce::retract(desk.out, choice, slot);
@@ -270,7 +289,8 @@ fn identify(desk: &mut Desk<'_, '_>, call: &Call) -> Result<String, Fault> {
     let wanted = wire.map_or_else(|| desk.shared.minted_id(call.part), str::to_owned);
     let given = desk.shared.fresh_id(wanted, wire.is_none());
     desk.shared.ids_given.insert(given.clone());
-    if Some(given.as_str()) != wire {
+    let unasked = wire.is_none() && desk.shared.ids_optional;
+    if Some(given.as_str()) != wire && !unasked {
         desk.out
             .diagnose(Code::ID_MINTED, Some(call.part), &given)?;
     }

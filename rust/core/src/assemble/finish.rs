@@ -13,6 +13,8 @@ pub fn is_cut(reason: Option<&str>) -> bool {
 }
 
 /// One reason as sent, and what the table says it is: the first holds, unless a later one dominates it.
+///
+/// "natural" is a word for every end that nobody forced: stop, or calls where there are some.
 pub fn take_reason(
     out: &mut Out<'_>,
     choice: &mut Choice,
@@ -20,6 +22,11 @@ pub fn take_reason(
     reason: Option<&'static str>,
 ) -> Step {
     let finish = &mut choice.finish;
+    let natural = reason == Some("natural");
+    if finish.raw.is_none() || reason.is_some() {
+        finish.natural = natural;
+    }
+    let reason = if natural { Some("stop") } else { reason };
     let Some(before) = &finish.raw else {
         if reason.is_none() {
             out.diagnose(Code::FINISH_UNKNOWN, None, raw)?;

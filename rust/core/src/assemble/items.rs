@@ -1,18 +1,47 @@
-//! Parts and calls that the wire itself opens and closes: the wire deltas of every dialect but Chat.
+//! Parts that the wire itself opens and closes: the wire deltas of every dialect but Chat.
 //!
 //! An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK id. It holds one call
-//! or text-like parts. Every method is one wire delta; the rest of the `Assembler`. `metadata` is the text of a JSON
-//! object, everywhere.
-#![allow(dead_code, unused_variables)] // until the dialects that need it are read
+//! or text-like parts. Every method is one wire delta; the rest of the `Assembler`, with `items_calls`. Which item an
+//! address means is said in `book`, what becomes of a part in `item_parts`, of a call in `item_calls`, of a call that is
+//! announced twice in `item_again`, of a terminal list in `restate`. `metadata` is the text of a JSON object, everywhere.
+//! It knows no dialect.
+#![allow(dead_code)] // until every dialect is read
 
-use super::Assembler;
-use super::shared::Step;
-use crate::delta::{Address, CallSaid, ItemKind, PartAt, PartAttributes};
-use crate::event::Usage;
+use super::book::{Purpose, usable};
+use super::choice::Choice;
+use super::item_calls::{Traits, describe};
+use super::item_end::end_item;
+use super::item_entry::{fill, item_of_opening, known_item, learn, new_item, opened, restatement};
+use super::item_parts::{
+    Make, Spot, add_text, annotate, close_part, end_part, find_part, open_part, put_metadata,
+    tell_value, whole,
+};
+use super::shared::{Desk, Step};
+use super::{Assembler, At};
+use crate::delta::{Address, ItemKind, PartAt, PartAttributes};
+use crate::fault::Fault;
 use crate::json::Text;
 use crate::out::Out;
+use crate::spec::Code;
 
 impl Assembler {
+    /// The choice, or `None` where nothing of it counts any more.
+    pub(super) fn item_choice<'a, 'o>(
+        &'a mut self,
+        out: &'a mut Out<'o>,
+        choice: i32,
+    ) -> Result<Option<At<'a, 'o>>, Fault> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let at = self.at(out, choice)?;
+        if at.choice.closed {
+            at.desk.out.diagnose(Code::LATE_DELTA, None, "")?;
+            return Ok(None);
+        }
+        Ok(Some(at))
+    }
+
     /// An item that has no part yet.
     pub fn item_opened(
         &mut self,
@@ -21,6 +50,25 @@ impl Assembler {
         kind: ItemKind,
         address: Address<'_>,
     ) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        let address = usable(&desk, &address);
+        let known = choice.book.by_ids(&choice.calls, kind, &address);
+        let known = known.or_else(|| {
+            let bound = choice.book.at(kind, address.index);
+            let free = |item: &usize| {
+                let item = choice.book.get(*item);
+                item.is_some_and(|item| item.open && !item.announced)
+            };
+            bound.filter(free)
+        });
+        let item = known_item(&mut desk, choice, kind, &address, known)?;
+        choice.book.bind(item, &address);
+        if let Some(item) = choice.book.get_mut(item) {
+            item.announced = true;
+            item.opened_bare = true;
+        }
         Ok(())
     }
 
@@ -32,6 +80,21 @@ impl Assembler {
         text: Option<Text<'_>>,
         metadata: Option<&str>,
     ) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+            return Ok(());
+        };
+        let at = cleared(&desk, at);
+        let item = item_of_opening(&mut desk, choice, at.kind, &at.address)?;
+        let known = known_part(choice, item, &at).filter(|spot| {
+            let known = choice.one(*spot);
+            known.is_some_and(|(one, part)| part.open && one.sub == at.address.sub)
+        });
+        if let Some(spot) = known {
+            // It is there already: announced twice, or deltas came first.
+            return put_metadata(&mut desk, choice, spot, metadata);
+        }
+        fill(choice, item);
+        open_part(&mut desk, choice, item, make(&at), text, metadata)?;
         Ok(())
     }
 
@@ -43,7 +106,24 @@ impl Assembler {
         text: Text<'_>,
         metadata: Option<&str>,
     ) -> Step {
-        Ok(())
+        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+            return Ok(());
+        };
+        let at = cleared(&desk, at);
+        let found = find(choice, &at, Purpose::Delta);
+        if found.is_none() && text.is_empty() {
+            return Ok(());
+        }
+        let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
+        let spot = match known_part(choice, item, &at) {
+            Some(spot) => spot,
+            None if !choice.book.get(item).is_some_and(|item| item.open) => {
+                return late(&mut desk, choice, item);
+            }
+            None if text.is_empty() => return Ok(()),
+            None => opened(&mut desk, choice, item, make(&at))?,
+        };
+        add_text(&mut desk, choice, spot, text, at.address.sub, metadata)
     }
 
     /// The whole text of a part, said with authority; it is not closed by that.
@@ -53,6 +133,20 @@ impl Assembler {
         at: PartAt<'_>,
         text: Option<Text<'_>>,
     ) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+            return Ok(());
+        };
+        let Some(text) = text.filter(|text| !text.is_empty()) else {
+            return Ok(());
+        };
+        let at = cleared(&desk, at);
+        let found = find(choice, &at, Purpose::Delta);
+        let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
+        let spot = part_of(&mut desk, choice, item, &at)?;
+        tell_value(&mut desk, choice, spot, Some(text))?;
+        if choice.book.get(item).is_some_and(|item| !item.open) {
+            return end_part(&mut desk, choice, spot);
+        }
         Ok(())
     }
 
@@ -63,7 +157,33 @@ impl Assembler {
         at: PartAt<'_>,
         attributes: PartAttributes<'_>,
     ) -> Step {
-        Ok(())
+        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+            return Ok(());
+        };
+        let at = cleared(&desk, at);
+        let found = find(choice, &at, Purpose::Delta);
+        let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
+        let known = find_part(choice, item, at.channel, None, at.address.sub);
+        let spot = match known {
+            Some(spot) => spot,
+            None => {
+                let bare = choice.book.get(item).is_some_and(|item| item.opened_bare);
+                let kind = if bare { "summary" } else { "thinking" };
+                opened(&mut desk, choice, item, Make { kind, ..make(&at) })?
+            }
+        };
+        let open = choice.book.get(item).is_some_and(|item| item.open);
+        if open && choice.is_part_open(spot) {
+            annotate(&mut desk, choice, spot, attributes)?;
+            return put_metadata(&mut desk, choice, spot, attributes.metadata);
+        }
+        let Some((one, part)) = choice.one_mut(spot) else {
+            return Ok(());
+        };
+        if std::mem::replace(&mut one.late_said, true) {
+            return Ok(());
+        }
+        desk.say(Code::LATE_DELTA, part.part)
     }
 
     /// A part is whole. `text` None: as it was streamed.
@@ -74,6 +194,29 @@ impl Assembler {
         text: Option<Text<'_>>,
         metadata: Option<&str>,
     ) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+            return Ok(());
+        };
+        let at = cleared(&desk, at);
+        let text = text.filter(|text| !text.is_empty());
+        let found = find(choice, &at, Purpose::Close);
+        if found.is_none() && text.is_none() {
+            return Ok(());
+        }
+        let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
+        if known_part(choice, item, &at).is_none() && text.is_none() {
+            return Ok(());
+        }
+        let spot = part_of(&mut desk, choice, item, &at)?;
+        // An item that was opened by itself, or numbers its parts, has a close of its own.
+        let alone = choice
+            .book
+            .get(item)
+            .is_none_or(|item| !item.open || (!item.opened_bare && at.address.sub.is_none()));
+        close_part(&mut desk, choice, spot, text, metadata, alone)?;
+        if alone && !choice.spots(item).any(|spot| choice.is_part_open(spot)) {
+            choice.book.close(item);
+        }
         Ok(())
     }
 
@@ -87,41 +230,35 @@ impl Assembler {
         encrypted_content: Option<&str>,
         metadata: Option<&str>,
     ) -> Step {
-        Ok(())
-    }
-
-    /// A call is announced. Its arguments: what the opening carries already, a snapshot.
-    pub fn call_opened(&mut self, out: &mut Out<'_>, call: CallSaid<'_>) -> Step {
-        Ok(())
-    }
-
-    /// A piece of a call's arguments.
-    pub fn call_text(
-        &mut self,
-        out: &mut Out<'_>,
-        choice: i32,
-        address: Address<'_>,
-        text: Text<'_>,
-        name: Option<&str>,
-        metadata: Option<&str>,
-    ) -> Step {
-        Ok(())
-    }
-
-    /// The whole arguments of a call, said with authority; it is not closed by that.
-    pub fn call_value(
-        &mut self,
-        out: &mut Out<'_>,
-        choice: i32,
-        address: Address<'_>,
-        arguments: Option<Text<'_>>,
-    ) -> Step {
-        Ok(())
-    }
-
-    /// A call is whole; it is created if nobody announced it. Its arguments None: as they were streamed.
-    pub fn call_closed(&mut self, out: &mut Out<'_>, call: CallSaid<'_>) -> Step {
-        Ok(())
+        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        let address = usable(&desk, &address);
+        let (book, calls) = (&choice.book, &choice.calls);
+        let found = match kind {
+            None => book.whatever_at(calls, &address),
+            Some(kind) => book.find(calls, kind, &address, Purpose::Close),
+        };
+        let encrypted = encrypted_content.is_some_and(|text| !text.is_empty());
+        let item = match (found, kind) {
+            (Some(item), _) => item,
+            (None, Some(ItemKind::Reasoning)) if address.item_id.is_some() || encrypted => {
+                new_item(&mut desk, choice, ItemKind::Reasoning, &address)?
+            }
+            (None, _) => return Ok(()),
+        };
+        learn(&mut desk, choice, item, &address)?;
+        let Some(record) = choice.book.get(item).filter(|item| item.open) else {
+            return Ok(());
+        };
+        if let (ItemKind::Call, Some(slot)) = (record.kind, record.call) {
+            let traits = Traits {
+                metadata,
+                ..Traits::default()
+            };
+            describe(&mut desk, choice, slot, traits)?;
+        }
+        end_item(&mut desk, choice, item, encrypted_content, metadata)
     }
 
     /// A terminal list tells a part again: what is missing is made, what is open closes, nothing is appended.
@@ -132,61 +269,99 @@ impl Assembler {
         text: Option<Text<'_>>,
         metadata: Option<&str>,
     ) -> Step {
-        Ok(())
-    }
-
-    /// A terminal list tells a call again.
-    pub fn restate_call(&mut self, out: &mut Out<'_>, call: CallSaid<'_>) -> Step {
-        Ok(())
-    }
-
-    /// What a tool gave that the provider ran. `output`: JSON text. The same call again is the same part.
-    pub fn result(
-        &mut self,
-        out: &mut Out<'_>,
-        choice: i32,
-        call_id: &str,
-        output: &str,
-        is_error: bool,
-        metadata: Option<&str>,
-    ) -> Step {
-        Ok(())
-    }
-
-    /// A source of the answer. `document`: the text of a JSON object.
-    pub fn source(
-        &mut self,
-        out: &mut Out<'_>,
-        choice: i32,
-        url: Option<&str>,
-        title: Option<&str>,
-        document: Option<&str>,
-        metadata: Option<&str>,
-    ) -> Step {
-        Ok(())
-    }
-
-    /// An item that nobody models but that a later turn must hand back.
-    pub fn kept_unknown(
-        &mut self,
-        out: &mut Out<'_>,
-        choice: i32,
-        event: Option<&str>,
-        raw: &[u8],
-    ) -> Step {
-        Ok(())
-    }
-
-    /// Token counts, field by field: the last that says something holds; they are never summed.
-    pub fn merge_usage(&mut self, out: &mut Out<'_>, usage: Usage<'_>) -> Step {
-        Ok(())
+        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+            return Ok(());
+        };
+        let at = cleared(&desk, at);
+        let text = whole(text);
+        let mut list = restatement(choice);
+        let (item, spot) = list.part(choice, &at, text.as_deref().unwrap_or_default());
+        choice.book.restated = Some(list);
+        let (item, spot) = match (item, spot) {
+            (Some(item), Some(spot)) => (item, spot),
+            _ if text.is_none() => return Ok(()),
+            (item, _) => {
+                let item = match item {
+                    Some(item) => item,
+                    None => new_item(&mut desk, choice, at.kind, &at.address)?,
+                };
+                (item, opened(&mut desk, choice, item, make(&at))?)
+            }
+        };
+        if let Some((one, _)) = choice.one_mut(spot) {
+            one.restated = true;
+        }
+        learn(&mut desk, choice, item, &at.address)?;
+        let alone = choice.book.get(item).is_some_and(|item| !item.open);
+        let text = text.as_deref().map(Text::plain);
+        close_part(&mut desk, choice, spot, text, metadata, alone)
     }
 
     /// Ids and indexes may be used again for other items.
     pub fn forget_addresses(&mut self, out: &mut Out<'_>, choice: i32) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        for item in choice.book.opened() {
+            if choice
+                .book
+                .get(item)
+                .is_some_and(|item| item.first.is_some())
+            {
+                end_item(&mut desk, choice, item, None, None)?;
+            }
+        }
+        choice.book.forget();
         Ok(())
     }
+}
 
-    /// Whose finish table holds, and whether ids are optional there.
-    pub fn speak(&mut self, dialect: &str) {}
+/// With what of its address can be evidence.
+fn cleared<'a>(desk: &Desk<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
+    PartAt {
+        address: usable(desk, &at.address),
+        ..at
+    }
+}
+
+fn make(at: &PartAt<'_>) -> Make {
+    Make {
+        channel: at.channel,
+        kind: at.reasoning_kind,
+        sub: at.address.sub,
+    }
+}
+
+fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option<usize> {
+    let calls = &choice.calls;
+    choice.book.find(calls, at.kind, &at.address, purpose)
+}
+
+fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {
+    let kind = Some(at.reasoning_kind);
+    find_part(choice, item, at.channel, kind, at.address.sub)
+}
+
+/// The part, made where it is not there.
+fn part_of(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    at: &PartAt<'_>,
+) -> Result<Spot, Fault> {
+    match known_part(choice, item, at) {
+        Some(spot) => Ok(spot),
+        None => opened(desk, choice, item, make(at)),
+    }
+}
+
+fn late(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+    let said = choice
+        .book
+        .get_mut(item)
+        .map(|item| std::mem::replace(&mut item.late_said, true));
+    match said {
+        Some(false) => desk.out.diagnose(Code::LATE_DELTA, None, ""),
+        _ => Ok(()),
+    }
 }

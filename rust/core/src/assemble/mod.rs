@@ -2,11 +2,13 @@
 //!
 //! `Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
 //! rules stand in `identity`, the argument rules in `arguments`, the close in `finalise`. Events and diagnostics leave
-//! through `Out`. Layer 3.
+//! through `Out`. Parts and calls that the wire itself opens and closes come in through `items`. Layer 3.
 
 mod announce;
 mod arguments;
+mod attached;
 mod binding;
+mod book;
 mod call;
 mod canonical;
 mod choice;
@@ -18,7 +20,14 @@ mod finish;
 mod fork;
 mod hypotheses;
 mod identity;
+mod item;
+mod item_again;
+mod item_calls;
+mod item_end;
+mod item_entry;
+mod item_parts;
 mod items;
+mod items_calls;
 mod judge;
 mod names;
 mod objects;
@@ -26,6 +35,7 @@ mod pouring;
 mod push;
 mod reconcile;
 mod records;
+mod restate;
 mod roster;
 mod routing;
 mod settings;
@@ -36,11 +46,14 @@ mod swift;
 mod text_part;
 mod textual;
 
+use attached::Attached;
 use choice::{Choice, leave};
-use records::{ErrorRecord, FileRecord, StartRecord, UsageRecord};
+use records::{ErrorRecord, StartRecord, UsageRecord};
 use settings::Settings;
 use shared::{Desk, Shared, Step};
 use textual::{Attributes, Channel, Textual};
+
+use serde_json::Value;
 
 use crate::config::Config;
 use crate::delta::{Completeness, Fragment, Message};
@@ -49,7 +62,7 @@ use crate::fault::Fault;
 use crate::json::Text;
 use crate::out::Out;
 use crate::policy::CloseCallsAt;
-use crate::spec::Code;
+use crate::spec::{self, Code};
 
 /// The parts and calls of one stream.
 #[derive(Debug, Default)]
@@ -57,10 +70,12 @@ pub struct Assembler {
     shared: Shared,
     /// In order of first sight.
     choices: Vec<Choice>,
-    files: Vec<FileRecord>,
+    attached: Attached,
     started: Option<StartRecord>,
     usage: Option<UsageRecord>,
     error: Option<ErrorRecord>,
+    /// The wire said that it broke off.
+    broken_off: bool,
     /// Nothing that comes now counts.
     over: bool,
     completeness: Completeness,
@@ -128,6 +143,31 @@ impl Assembler {
             self.usage = Some(record);
         }
         Ok(())
+    }
+
+    /// Token counts that come in pieces: of each, the last that was said holds. They are never summed.
+    pub fn merge_usage(&mut self, out: &mut Out<'_>, usage: Usage<'_>) -> Step {
+        if self.over {
+            return Ok(());
+        }
+        let more = self.usage.get_or_insert_default().merge(usage);
+        let mut desk = Desk {
+            shared: &mut self.shared,
+            out,
+        };
+        desk.spend_text(more)
+    }
+
+    /// Which dialect speaks: whether ids are optional there.
+    pub fn speak(&mut self, dialect: &str) {
+        let facts = spec::dialects().get(dialect);
+        let optional = facts.and_then(|facts| facts.get("ids_optional"));
+        self.shared.ids_optional = optional.and_then(Value::as_bool).unwrap_or(false);
+    }
+
+    /// Nothing that comes now counts.
+    fn is_over(&self) -> bool {
+        self.over
     }
 
     /// A payload or a member that nobody knows.
@@ -244,28 +284,6 @@ impl Assembler {
         choice.textual.annotate(&mut desk, list)
     }
 
-    /// A file or image.
-    pub fn file(
-        &mut self,
-        out: &mut Out<'_>,
-        index: i32,
-        media_type: Option<&str>,
-        data: Option<&str>,
-        url: Option<&str>,
-        metadata: Option<&str>,
-    ) -> Step {
-        if self.over {
-            return Ok(());
-        }
-        let At { choice, mut desk } = self.at(out, index)?;
-        desk.spend_bytes(data.map_or(0, str::len) + url.map_or(0, str::len))?;
-        announce::flush_unstarted(desk.out, choice, None);
-        let record = FileRecord::new(desk.next_part(), index, [media_type, data, url, metadata]);
-        desk.out.emit(&record.event());
-        self.files.push(record);
-        Ok(())
-    }
-
     // Calls
 
     /// One entry of a list of tool-call deltas.
@@ -313,18 +331,29 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, desk } = self.at(out, index)?;
+        let At { choice, mut desk } = self.at(out, index)?;
         if choice.closed {
             // What was told as final stays.
             return desk.out.diagnose(Code::LATE_DELTA, None, "");
         }
         desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
+        for item in choice.book.opened() {
+            item_parts::take_back(&mut desk, choice, item);
+        }
         choice.textual.take_back(desk.out);
-        for slot in choice.live() {
+        for slot in choice.undecided() {
             announce::retract(desk.out, choice, slot);
         }
         choice.forget_calls();
+        choice.book.start_again();
         Ok(())
+    }
+
+    /// A call of the choice was told as final: the choice cannot start again as if nothing had been said.
+    pub fn has_told_call(&self, index: i32) -> bool {
+        let mut choices = self.choices.iter();
+        let choice = choices.find(|choice| choice.index == index);
+        choice.is_some_and(|choice| choice.calls.iter().any(|call| call.verdict.is_some()))
     }
 
     // The end
@@ -338,7 +367,13 @@ impl Assembler {
         leave(&mut desk, choice, metadata)
     }
 
-    /// The choice said why it ended; `reason` is what the dialect's table makes of it.
+    /// The wire said that it broke off: whatever was closed, the answer is not whole.
+    pub fn cut(&mut self) {
+        self.broken_off = true;
+    }
+
+    /// The choice said why it ended; `reason` is what the dialect's table makes of it: `natural` is a word for every end
+    /// that nobody forced, stop, or calls where there are some.
     pub fn finish(
         &mut self,
         out: &mut Out<'_>,

@@ -1,7 +1,8 @@
-//! What of a stream's own events has to be kept for its snapshot: the start, the usage, files, the error.
+//! What of a stream's own events has to be kept for its snapshot: the start, the usage, the error.
 //!
 //! Owned copies that can show themselves as events again. They know no rule.
 
+use super::objects::RawMembers;
 use crate::event::{Event, Usage};
 use crate::fault::Fault;
 
@@ -42,16 +43,19 @@ impl StartRecord {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct UsageRecord {
     numbers: Usage<'static>,
     raw: Option<String>,
+    /// Of usage that comes in pieces.
+    members: RawMembers,
 }
 
 impl UsageRecord {
     pub fn new(usage: Usage<'_>) -> UsageRecord {
         UsageRecord {
             raw: own(usage.raw),
+            members: RawMembers::default(),
             numbers: Usage {
                 input_tokens: usage.input_tokens,
                 output_tokens: usage.output_tokens,
@@ -62,6 +66,27 @@ impl UsageRecord {
                 raw: None,
             },
         }
+    }
+
+    /// One more piece: of each number the last holds. How many bytes more are kept.
+    pub fn merge(&mut self, usage: Usage<'_>) -> i64 {
+        let known = &mut self.numbers;
+        for (known, said) in [
+            (&mut known.input_tokens, usage.input_tokens),
+            (&mut known.output_tokens, usage.output_tokens),
+            (&mut known.total_tokens, usage.total_tokens),
+            (&mut known.cached_input_tokens, usage.cached_input_tokens),
+            (&mut known.cache_write_tokens, usage.cache_write_tokens),
+            (&mut known.reasoning_tokens, usage.reasoning_tokens),
+        ] {
+            *known = said.or(*known);
+        }
+        let Some(raw) = usage.raw else {
+            return 0;
+        };
+        let more = self.members.add(raw);
+        self.raw = self.members.text();
+        more
     }
 
     /// No number, or nothing but zeros: a placeholder that says nothing.
@@ -82,36 +107,6 @@ impl UsageRecord {
             raw: self.raw.as_deref(),
             ..self.numbers
         })
-    }
-}
-
-#[derive(Clone, Debug)]
-pub struct FileRecord {
-    pub part: u32,
-    choice: i32,
-    /// Media type, data, url, metadata.
-    texts: [Option<String>; 4],
-}
-
-impl FileRecord {
-    pub fn new(part: u32, choice: i32, texts: [Option<&str>; 4]) -> FileRecord {
-        FileRecord {
-            part,
-            choice,
-            texts: texts.map(own),
-        }
-    }
-
-    pub fn event(&self) -> Event<'_> {
-        let [media_type, data, url, metadata] = &self.texts;
-        Event::File {
-            part: self.part,
-            media_type: media_type.as_deref(),
-            data: data.as_deref(),
-            url: url.as_deref(),
-            choice: self.choice,
-            metadata: metadata.as_deref(),
-        }
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Shared {
     /// To closed calls.
     pub ids_given: HashSet<String>,
     next_suffix: HashMap<String, u64>,
+    /// The dialect's calls need no id.
+    pub ids_optional: bool,
 }
 
 /// What a rule works at, for the length of one delta.
@@ -53,9 +55,7 @@ impl Desk<'_, '_> {
     }
 
     pub fn next_part(&mut self) -> u32 {
-        let part = self.shared.next_part;
-        self.shared.next_part += 1;
-        part
+        self.shared.next_part()
     }
 
     pub fn count_choice(&mut self) -> Step {
@@ -122,6 +122,12 @@ impl Shared {
             settings,
             ..Shared::default()
         }
+    }
+
+    pub fn next_part(&mut self) -> u32 {
+        let part = self.next_part;
+        self.next_part += 1;
+        part
     }
 
     /// The id of a call that got none: the same in every run.

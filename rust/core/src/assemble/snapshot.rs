@@ -3,27 +3,33 @@
 //! Reads everything, changes nothing. Parts stand in order of first sight, but calls among themselves in their final order.
 
 use super::announce::final_event;
+use super::attached::{Attached, Record};
 use super::call::Call;
 use super::choice::Choice;
 use super::finish::conclude;
-use super::records::FileRecord;
 use super::shared::Shared;
-use super::textual::TextPart;
+use super::textual::{Channel, TextPart};
 use crate::event::{Event, Sink};
 
 enum Part<'a> {
-    File(&'a FileRecord),
+    Attached(&'a Record),
+    /// Before its close, what names the item of a text.
+    Named(&'a TextPart, i32),
     Text(&'a TextPart, i32),
     Call(&'a Call, i32),
 }
 
 /// The close event of every part of every choice.
-pub fn emit_parts(shared: &Shared, choices: &[&Choice], files: &[FileRecord], sink: &mut dyn Sink) {
+pub fn emit_parts(shared: &Shared, choices: &[&Choice], attached: &Attached, sink: &mut dyn Sink) {
     let mut parts: Vec<(u32, Part<'_>)> = Vec::new();
-    parts.extend(files.iter().map(|file| (file.part, Part::File(file))));
+    let records = attached.records.iter();
+    parts.extend(records.map(|(part, record)| (*part, Part::Attached(record))));
     for choice in choices {
         let index = choice.index;
-        let texts = choice.textual.parts.iter().filter(|part| !part.void);
+        let texts = || choice.textual.parts.iter().filter(|part| !part.void);
+        let named = texts().filter(|part| part.channel == Channel::Text && part.item_id.is_some());
+        parts.extend(named.map(|part| (part.part, Part::Named(part, index))));
+        let texts = texts();
         parts.extend(texts.map(|part| (part.part, Part::Text(part, index))));
         let calls = choice.shown().into_iter();
         let calls = calls.filter_map(|slot| choice.get(slot));
@@ -36,9 +42,10 @@ pub fn emit_parts(shared: &Shared, choices: &[&Choice], files: &[FileRecord], si
         parts.extend(places.into_iter().zip(calls));
     }
     parts.sort_by_key(|(place, _)| *place);
-    for (_, part) in parts {
+    for (place, part) in parts {
         match part {
-            Part::File(file) => sink.event(&file.event()),
+            Part::Attached(record) => sink.event(&record.event(place)),
+            Part::Named(part, choice) => part.started(choice, None, |event| sink.event(event)),
             Part::Text(part, choice) => part.done(choice, |event| sink.event(event)),
             Part::Call(call, choice) => {
                 final_event(shared, call, choice, |event| sink.event(event));
@@ -50,7 +57,7 @@ pub fn emit_parts(shared: &Shared, choices: &[&Choice], files: &[FileRecord], si
 /// The end of a choice, as it was told or would be.
 pub fn emit_finished(choice: &Choice, give: impl FnOnce(&Event<'_>)) {
     let reason = choice.finish.concluded;
-    let reason = reason.unwrap_or_else(|| conclude(&choice.finish, !choice.shown().is_empty()));
+    let reason = reason.unwrap_or_else(|| conclude(&choice.finish, choice.has_client_calls()));
     let metadata = choice.metadata.text();
     give(&Event::Finished {
         reason,

@@ -14,7 +14,10 @@ use crate::spec::Code;
 const COST: usize = 8;
 
 pub fn stitch(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
-    let live = || choice.calls.iter().filter(|call| !call.dropped);
+    let live = || {
+        let calls = choice.calls.iter();
+        calls.filter(|call| !call.dropped && call.verdict.is_none())
+    };
     if !live().any(|call| call.text.is_unfinished() && !call.is_empty()) {
         return Ok(());
     }
@@ -30,7 +33,7 @@ pub fn stitch(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
             group.push(call.slot);
         }
     }
-    groups.push(choice.live());
+    groups.push(choice.undecided());
     for mut group in groups {
         group.retain(|slot| choice.get(*slot).is_some_and(|call| !call.dropped));
         along(desk, choice, &group, &mut budget)?;

@@ -66,6 +66,14 @@ impl Textual {
         part.filter(|part| part.channel == channel)
     }
 
+    /// The numbers of all open parts.
+    pub fn open_parts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.parts
+            .iter()
+            .filter(|part| part.open)
+            .map(|part| part.part)
+    }
+
     fn current_part(&self) -> Option<u32> {
         self.current().map(|part| part.part)
     }

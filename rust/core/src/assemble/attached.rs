@@ -1,0 +1,204 @@
+//! What stands beside texts and calls in an answer: files, sources, results of tools, items that nobody models.
+//!
+//! Each is told once and kept for the snapshot; of the results of one call the last one counts. It knows no part of the
+//! three channels and no call. The rest of the `Assembler`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::shared::Step;
+use super::{Assembler, At, announce};
+use crate::event::Event;
+use crate::out::Out;
+
+/// What was attached so far, by part.
+#[derive(Clone, Debug, Default)]
+pub struct Attached {
+    pub records: BTreeMap<u32, Record>,
+    /// The part of the results of a call.
+    results: HashMap<(i32, String), u32>,
+}
+
+/// One of them, with its choice and metadata.
+#[derive(Clone, Debug)]
+pub struct Record {
+    what: What,
+    choice: i32,
+    metadata: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// Media type, data, url.
+    File([Option<String>; 3]),
+    /// Url, title, document.
+    Source([Option<String>; 3]),
+    Result {
+        call_id: String,
+        output: String,
+        is_error: bool,
+    },
+    Unknown {
+        event: Option<String>,
+        raw: Vec<u8>,
+    },
+}
+
+impl Record {
+    pub fn event(&self, part: u32) -> Event<'_> {
+        let (choice, metadata) = (self.choice, self.metadata.as_deref());
+        match &self.what {
+            What::File([media_type, data, url]) => Event::File {
+                part,
+                media_type: media_type.as_deref(),
+                data: data.as_deref(),
+                url: url.as_deref(),
+                choice,
+                metadata,
+            },
+            What::Source([url, title, document]) => Event::Source {
+                part,
+                url: url.as_deref(),
+                title: title.as_deref(),
+                document: document.as_deref(),
+                choice,
+                metadata,
+            },
+            What::Result {
+                call_id,
+                output,
+                is_error,
+            } => Event::ToolResult {
+                part,
+                call_id,
+                output,
+                is_error: *is_error,
+                choice,
+                metadata,
+            },
+            What::Unknown { event, raw } => Event::Unknown {
+                event: event.as_deref(),
+                raw,
+            },
+        }
+    }
+}
+
+impl Assembler {
+    /// A file or image.
+    pub fn file(
+        &mut self,
+        out: &mut Out<'_>,
+        choice: i32,
+        media_type: Option<&str>,
+        data: Option<&str>,
+        url: Option<&str>,
+        metadata: Option<&str>,
+    ) -> Step {
+        if self.is_over() {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, choice)?;
+        desk.spend_bytes(data.map_or(0, str::len) + url.map_or(0, str::len))?;
+        announce::flush_unstarted(desk.out, choice, None);
+        let (part, index) = (desk.next_part(), choice.index);
+        let what = What::File([media_type, data, url].map(own));
+        self.attach(out, part, index, what, metadata)
+    }
+
+    /// A source of the answer. `document`: the text of a JSON object.
+    pub fn source(
+        &mut self,
+        out: &mut Out<'_>,
+        choice: i32,
+        url: Option<&str>,
+        title: Option<&str>,
+        document: Option<&str>,
+        metadata: Option<&str>,
+    ) -> Step {
+        if self.is_over() {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, choice)?;
+        let texts = [url, title, document];
+        desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+        let (part, index) = (desk.next_part(), choice.index);
+        self.attach(out, part, index, What::Source(texts.map(own)), metadata)
+    }
+
+    /// What a tool gave that the provider ran. `output`: JSON text. The same call again is the same part.
+    pub fn result(
+        &mut self,
+        out: &mut Out<'_>,
+        choice: i32,
+        call_id: &str,
+        output: &str,
+        is_error: bool,
+        metadata: Option<&str>,
+    ) -> Step {
+        if self.is_over() {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, choice)?;
+        desk.check_id(call_id)?;
+        desk.spend_bytes(call_id.len() + output.len())?;
+        let index = choice.index;
+        let key = (index, call_id.to_owned());
+        let part = match self.attached.results.get(&key) {
+            Some(part) => *part,
+            None => {
+                let part = self.shared.next_part();
+                self.attached.results.insert(key, part);
+                part
+            }
+        };
+        let what = What::Result {
+            call_id: call_id.to_owned(),
+            output: output.to_owned(),
+            is_error,
+        };
+        self.attach(out, part, index, what, metadata)
+    }
+
+    /// An item that nobody models but that a later turn must hand back.
+    pub fn kept_unknown(
+        &mut self,
+        out: &mut Out<'_>,
+        choice: i32,
+        event: Option<&str>,
+        raw: &[u8],
+    ) -> Step {
+        if self.is_over() {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, choice)?;
+        desk.spend_bytes(raw.len())?;
+        let (part, index) = (desk.next_part(), choice.index);
+        let what = What::Unknown {
+            event: own(event),
+            raw: raw.to_vec(),
+        };
+        self.attach(out, part, index, what, None)
+    }
+
+    fn attach(
+        &mut self,
+        out: &mut Out<'_>,
+        part: u32,
+        choice: i32,
+        what: What,
+        metadata: Option<&str>,
+    ) -> Step {
+        let record = Record {
+            what,
+            choice,
+            metadata: own(metadata),
+        };
+        out.emit(&record.event(part));
+        self.attached.records.insert(part, record);
+        Ok(())
+    }
+}
+
+fn own(text: Option<&str>) -> Option<String> {
+    text.map(str::to_owned)
+}

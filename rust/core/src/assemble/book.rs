@@ -1,0 +1,373 @@
+//! The items of one choice, and how an address finds one of them.
+//!
+//! An address is evidence: ids, then an index, then what is open; first-seen ids stay public, every other one becomes an
+//! alias of the item it led to. Every lookup is one step. It knows no events and no argument rule.
+//!
+//! a   `item_id` is known, or one half of `call|item` is; a call is also found by an `item_id` that is its call id
+//! b   `call_id` is the id of a call (of several with one id, that which the index is bound to)
+//! c   `index` is bound to an open item of the kind; for a close, to any of the kind
+//! d   a call, and nothing of the address is known: the latest open call, unless an id says that it is another one
+//! e   else there is no such item
+
+use std::collections::HashMap;
+
+use super::call::Call;
+use super::item::Item;
+use super::restate::Restatement;
+use super::roster::Roster;
+use super::shared::Desk;
+use super::text_part::TextPart;
+use crate::delta::{Address, ItemKind};
+use crate::fault::Fault;
+
+/// What an address is looked up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Delta,
+    Close,
+}
+
+pub const KINDS: [ItemKind; 3] = [ItemKind::Message, ItemKind::Reasoning, ItemKind::Call];
+
+/// The items of one choice, and the ways to them.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    items: Vec<Item>,
+    open: Roster,
+    /// By kind.
+    open_of: [Roster; 3],
+    by_id: HashMap<ItemKind, HashMap<String, usize>>,
+    by_call: HashMap<String, usize>,
+    by_index: HashMap<(ItemKind, i64), usize>,
+    /// The last one opened there, of any kind.
+    at_index: HashMap<i64, usize>,
+    /// Those that have a part or a call, in order.
+    pub filled: Vec<usize>,
+    /// Of the last item that began.
+    pub last_kind: Option<ItemKind>,
+    /// A terminal list is being told.
+    pub restated: Option<Box<Restatement>>,
+}
+
+impl Book {
+    #[inline]
+    pub fn get(&self, item: usize) -> Option<&Item> {
+        self.items.get(item)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, item: usize) -> Option<&mut Item> {
+        self.items.get_mut(item)
+    }
+
+    pub fn is_used(&self) -> bool {
+        !self.items.is_empty()
+    }
+
+    /// The wire closed whatever it opened, and ended with something that is an answer.
+    pub fn all_closed(&self) -> bool {
+        self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
+    }
+
+    pub fn create(
+        &mut self,
+        desk: &mut Desk<'_, '_>,
+        kind: ItemKind,
+        address: &Address<'_>,
+    ) -> Result<usize, Fault> {
+        let number = self.items.len();
+        self.items.push(Item::new(kind));
+        self.last_kind = Some(kind);
+        self.open.add(number);
+        self.roster_mut(kind).add(number);
+        // Where an id was in use, it means the newcomer from here on.
+        if let (Some(ids), Some(item_id)) = (self.by_id.get_mut(&kind), address.item_id) {
+            ids.remove(item_id);
+        }
+        if let Some(call_id) = address.call_id {
+            self.by_call.remove(call_id);
+        }
+        self.learn(desk, number, address, &mut [])?;
+        self.bind(number, address);
+        Ok(number)
+    }
+
+    pub fn close(&mut self, item: usize) {
+        let Some(record) = self.items.get_mut(item) else {
+            return;
+        };
+        record.open = false;
+        let kind = record.kind;
+        self.open.remove(item);
+        self.roster_mut(kind).remove(item);
+    }
+
+    fn roster_mut(&mut self, kind: ItemKind) -> &mut Roster {
+        let [message, reasoning, call] = &mut self.open_of;
+        match kind {
+            ItemKind::Message => message,
+            ItemKind::Reasoning => reasoning,
+            ItemKind::Call => call,
+        }
+    }
+
+    fn roster(&self, kind: ItemKind) -> &Roster {
+        let [message, reasoning, call] = &self.open_of;
+        match kind {
+            ItemKind::Message => message,
+            ItemKind::Reasoning => reasoning,
+            ItemKind::Call => call,
+        }
+    }
+
+    /// An opening names an index: from here on it means that item.
+    pub fn bind(&mut self, item: usize, address: &Address<'_>) {
+        let kind = self.items.get(item).map(|item| item.kind);
+        if let (Some(index), Some(kind)) = (address.index, kind) {
+            self.by_index.insert((kind, index), item);
+            self.at_index.insert(index, item);
+        }
+    }
+
+    /// Notes the ids of an address that led to the item. Gives back one that differs from its own, the first time.
+    pub fn learn(
+        &mut self,
+        desk: &mut Desk<'_, '_>,
+        item: usize,
+        address: &Address<'_>,
+        parts: &mut [TextPart],
+    ) -> Result<Option<String>, Fault> {
+        let ids = [address.item_id, address.call_id, address.public_id];
+        for identity in ids.into_iter().flatten() {
+            desk.check_id(identity)?;
+        }
+        let Some(record) = self.items.get_mut(item) else {
+            return Ok(None);
+        };
+        if let Some(public_id) = address.public_id.filter(|_| record.public_id.is_none()) {
+            record.public_id = Some(public_id.to_owned());
+            for one in &record.parts {
+                if let Some(part) = parts.get_mut(one.place) {
+                    part.item_id = Some(public_id.to_owned());
+                }
+            }
+        }
+        let kind = record.kind;
+        let mut other = None;
+        if let Some(item_id) = address.item_id {
+            let known = self
+                .by_id
+                .get(&kind)
+                .is_some_and(|ids| ids.contains_key(item_id));
+            if known {
+                record.item_id.get_or_insert_with(|| item_id.to_owned());
+            } else {
+                let known_otherwise = kind == ItemKind::Call
+                    && (self.by_call.contains_key(item_id) || item_id.contains('|'));
+                let keep = if record.item_id.is_none() && !known_otherwise {
+                    record.item_id = Some(item_id.to_owned());
+                    true
+                } else if record.count_alias() {
+                    other = (!known_otherwise).then(|| item_id.to_owned());
+                    true
+                } else {
+                    false
+                };
+                if keep {
+                    let ids = self.by_id.entry(kind).or_default();
+                    ids.insert(item_id.to_owned(), item);
+                    if kind != ItemKind::Call {
+                        desk.spend_bytes(item_id.chars().count())?;
+                    }
+                }
+            }
+        }
+        if let Some(call_id) = address.call_id.filter(|_| kind == ItemKind::Call) {
+            if !self.by_call.contains_key(call_id) && record.count_alias() {
+                self.by_call.insert(call_id.to_owned(), item);
+            }
+        }
+        if other.is_some() && !record.alias_said {
+            record.alias_said = true;
+            return Ok(other);
+        }
+        Ok(None)
+    }
+
+    fn id(&self, kind: ItemKind, id: &str) -> Option<usize> {
+        self.by_id.get(&kind)?.get(id).copied()
+    }
+
+    /// What the ids alone say (a, b).
+    pub fn by_ids(&self, calls: &[Call], kind: ItemKind, address: &Address<'_>) -> Option<usize> {
+        let mut found = address.item_id.and_then(|id| self.by_item_id(kind, id));
+        if let (None, ItemKind::Call, Some(call_id)) = (found, kind, address.call_id) {
+            found = self
+                .by_call
+                .get(call_id)
+                .copied()
+                .or_else(|| self.id(kind, call_id));
+            let bound = self.at(kind, address.index);
+            let bound_id = bound
+                .and_then(|bound| self.call(calls, bound))
+                .and_then(|call| call.id.as_deref());
+            if found.is_some() && bound_id == Some(call_id) {
+                found = bound;
+            }
+        }
+        found.map(|item| self.heir(item))
+    }
+
+    fn by_item_id(&self, kind: ItemKind, item_id: &str) -> Option<usize> {
+        let found = self.id(kind, item_id);
+        if found.is_some() || kind != ItemKind::Call {
+            return found;
+        }
+        if let Some(found) = self.by_call.get(item_id) {
+            return Some(*found);
+        }
+        let (first, second) = item_id.split_once('|')?;
+        [first, second].into_iter().find_map(|half| {
+            self.id(kind, half)
+                .or_else(|| self.by_call.get(half).copied())
+        })
+    }
+
+    /// The call of an item.
+    pub fn call<'c>(&self, calls: &'c [Call], item: usize) -> Option<&'c Call> {
+        calls.get(self.get(item)?.call?)
+    }
+
+    /// The item of the kind that an index is bound to.
+    pub fn at(&self, kind: ItemKind, index: Option<i64>) -> Option<usize> {
+        let found = self.by_index.get(&(kind, index?))?;
+        Some(self.heir(*found))
+    }
+
+    /// The item that it turned out to be another name of, or itself.
+    pub fn heir(&self, item: usize) -> usize {
+        self.get(item).and_then(|item| item.heir).unwrap_or(item)
+    }
+
+    /// The item that a delta or a close speaks of.
+    pub fn find(
+        &self,
+        calls: &[Call],
+        kind: ItemKind,
+        address: &Address<'_>,
+        purpose: Purpose,
+    ) -> Option<usize> {
+        if let Some(found) = self.by_ids(calls, kind, address) {
+            return Some(found);
+        }
+        let bound = self.at(kind, address.index);
+        if let Some(item) = bound.filter(|item| !self.contradicts(calls, *item, address)) {
+            let record = self.get(item)?;
+            let means = record.open
+                || purpose == Purpose::Close
+                || address.item_id.is_none()
+                || !record.announced
+                || kind == ItemKind::Call;
+            return means.then_some(item);
+        }
+        if kind == ItemKind::Call {
+            return self.latest_call(calls, address, bound);
+        }
+        if address.item_id.is_none() && (address.index.is_none() || bound.is_none()) {
+            // A text without a usable address, or on the index of an item of another kind.
+            let taken = |index: i64| self.at_index.contains_key(&index);
+            return self
+                .latest(kind)
+                .filter(|_| address.index.is_none_or(taken));
+        }
+        None
+    }
+
+    fn latest_call(
+        &self,
+        calls: &[Call],
+        address: &Address<'_>,
+        bound: Option<usize>,
+    ) -> Option<usize> {
+        let latest = self.latest(ItemKind::Call)?;
+        if bound.is_some() || self.contradicts(calls, latest, address) {
+            return None;
+        }
+        let several = self.roster(ItemKind::Call).len() > 1;
+        if address.item_id.is_some() && (address.index.is_some() || several) {
+            return None;
+        }
+        Some(latest)
+    }
+
+    /// The open item of the kind that was opened last.
+    pub fn latest(&self, kind: ItemKind) -> Option<usize> {
+        self.roster(kind).last()
+    }
+
+    /// The open item, of whatever kind, that a close without a kind means.
+    pub fn whatever_at(&self, calls: &[Call], address: &Address<'_>) -> Option<usize> {
+        let mut kinds = KINDS.into_iter();
+        if let Some(found) = kinds.find_map(|kind| self.by_ids(calls, kind, address)) {
+            return Some(found);
+        }
+        if address.index.is_some() {
+            let here = KINDS
+                .into_iter()
+                .filter_map(|kind| self.at(kind, address.index));
+            return here
+                .filter(|item| self.get(*item).is_some_and(|item| item.open))
+                .max();
+        }
+        if address.item_id.is_none() && address.call_id.is_none() {
+            return self.open.latest().max();
+        }
+        None
+    }
+
+    /// The open items, in order of their beginning.
+    pub fn opened(&self) -> Vec<usize> {
+        let mut opened: Vec<usize> = self.open.latest().collect();
+        opened.sort_unstable();
+        opened
+    }
+
+    /// The item is a call, and the address says another call id.
+    fn contradicts(&self, calls: &[Call], item: usize, address: &Address<'_>) -> bool {
+        let call = self.call(calls, item);
+        let (Some(call), Some(said)) = (call, address.call_id) else {
+            return false;
+        };
+        call.id.is_some() && !call.has_id(said)
+    }
+
+    /// Ids and indexes may be used again.
+    pub fn forget(&mut self) {
+        self.by_id.clear();
+        self.by_call.clear();
+        self.by_index.clear();
+        self.at_index.clear();
+        self.open_of = Default::default();
+    }
+
+    /// The whole answer begins again.
+    pub fn start_again(&mut self) {
+        *self = Book::default();
+    }
+}
+
+/// Without what cannot be evidence: blank ids, and indexes that are none.
+pub fn usable<'a>(desk: &Desk<'_, '_>, address: &Address<'a>) -> Address<'a> {
+    let limit = desk.out.config.limits.max_tool_index;
+    let within = |index: &i64| {
+        u64::try_from(*index).is_ok_and(|index| limit.is_none_or(|limit| index <= limit))
+    };
+    let present = |id: &&str| !id.trim().is_empty();
+    Address {
+        item_id: address.item_id.filter(present),
+        call_id: address.call_id.filter(present),
+        index: address.index.filter(within),
+        sub: address.sub,
+        public_id: address.public_id.filter(present),
+    }
+}

@@ -1,0 +1,177 @@
+//! The item that a delta leads to: found by its address, or made where nobody opened it.
+//!
+//! It knows items and addresses, and of their content only when a new one pushes an old one out.
+
+use super::book::{KINDS, Purpose};
+use super::choice::Choice;
+use super::item_calls::{Traits, begin_call, note_ids};
+use super::item_end::end_item;
+use super::item_parts::{Make, Spot, open_part};
+use super::restate::Restatement;
+use super::shared::{Desk, Step};
+use crate::delta::{Address, ItemKind};
+use crate::fault::Fault;
+
+/// Notes the ids of an address that led to the item.
+pub fn learn(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    address: &Address<'_>,
+) -> Step {
+    let Choice { book, textual, .. } = choice;
+    let other = book.learn(desk, item, address, &mut textual.parts)?;
+    note_ids(desk, choice, item, address, other)
+}
+
+/// What was streamed, as a terminal list finds it.
+pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
+    match choice.book.restated.take() {
+        Some(known) => known,
+        None => Box::new(Restatement::new(choice)),
+    }
+}
+
+/// M1: what is open at the index, and has no id by which it could still be meant, is over.
+fn make_room(desk: &mut Desk<'_, '_>, choice: &mut Choice, address: &Address<'_>) -> Step {
+    for kind in KINDS {
+        let Some(before) = choice.book.at(kind, address.index) else {
+            continue;
+        };
+        let Some(record) = choice.book.get(before) else {
+            continue;
+        };
+        if !record.open || record.item_id.is_some() {
+            continue;
+        }
+        // Half a call is none: it may yet be told as a whole, by its call id.
+        let half = choice.call_of(before).is_some_and(|call| {
+            record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
+        });
+        if !half {
+            end_item(desk, choice, before, None, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// A new item, at the place of what was there.
+pub fn new_item(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    kind: ItemKind,
+    address: &Address<'_>,
+) -> Result<usize, Fault> {
+    make_room(desk, choice, address)?;
+    choice.book.create(desk, kind, address)
+}
+
+/// A new item with its call.
+pub fn new_call(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    address: &Address<'_>,
+    traits: Traits<'_>,
+) -> Result<usize, Fault> {
+    let item = new_item(desk, choice, ItemKind::Call, address)?;
+    begin_call(desk, choice, item, address, traits, false)?;
+    fill(choice, item);
+    Ok(item)
+}
+
+/// The item gets its first part, or its call.
+pub fn fill(choice: &mut Choice, item: usize) {
+    let first = choice.book.get(item).is_some_and(|item| {
+        item.parts.is_empty() && (item.call.is_none() || item.kind == ItemKind::Call)
+    });
+    if first {
+        choice.book.filled.push(item);
+    }
+}
+
+/// A part opens: in an item that is there, or in one that opens with it.
+pub fn item_of_opening(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    kind: ItemKind,
+    address: &Address<'_>,
+) -> Result<usize, Fault> {
+    let known = choice.book.by_ids(&choice.calls, kind, address);
+    let is = |item: usize, check: fn(bool, bool) -> bool| {
+        let item = choice.book.get(item);
+        item.is_some_and(|item| check(item.open, item.announced))
+    };
+    let inside = address.sub.is_some();
+    if let Some(item) = known.filter(|item| inside || is(*item, |open, _| open)) {
+        learn(desk, choice, item, address)?;
+        return Ok(item);
+    }
+    let bound = choice
+        .book
+        .at(kind, address.index)
+        .filter(|_| known.is_none());
+    let bound = bound.filter(|item| {
+        is(*item, |open, _| open) && (inside || is(*item, |_, announced| !announced))
+    });
+    let item = match bound {
+        Some(bound) => {
+            learn(desk, choice, bound, address)?;
+            bound
+        }
+        None => new_item(desk, choice, kind, address)?,
+    };
+    if let Some(item) = choice.book.get_mut(item) {
+        item.announced = true;
+    }
+    choice.book.bind(item, address);
+    Ok(item)
+}
+
+/// The item that a delta led to, or a placeholder for one that nobody opened.
+pub fn known_item(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    kind: ItemKind,
+    address: &Address<'_>,
+    item: Option<usize>,
+) -> Result<usize, Fault> {
+    match item {
+        None => new_item(desk, choice, kind, address),
+        Some(item) => {
+            learn(desk, choice, item, address)?;
+            Ok(item)
+        }
+    }
+}
+
+/// The item of a call's delta; a placeholder where nobody opened it and the delta brings something.
+pub fn addressed_call(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    address: &Address<'_>,
+    brings: bool,
+) -> Result<Option<usize>, Fault> {
+    let calls = &choice.calls;
+    let found = choice
+        .book
+        .find(calls, ItemKind::Call, address, Purpose::Delta);
+    if let Some(item) = found {
+        learn(desk, choice, item, address)?;
+        return Ok(found);
+    }
+    if !brings {
+        return Ok(None);
+    }
+    new_call(desk, choice, address, Traits::default()).map(Some)
+}
+
+/// A new part, of which nothing is known yet.
+pub fn opened(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    make: Make,
+) -> Result<Spot, Fault> {
+    fill(choice, item);
+    open_part(desk, choice, item, make, None, None)
+}

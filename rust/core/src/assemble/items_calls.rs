@@ -1,0 +1,218 @@
+//! Calls that the wire itself opens and closes: their wire deltas. The rest of the `Assembler`, beside `items`.
+
+use super::book::{Purpose, usable};
+use super::choice::Choice;
+use super::item_again::{is_another, is_closed, say_again, shadow};
+use super::item_calls::{Traits, add_arguments, describe, hold, name_call, says, tell_arguments};
+use super::item_end::end_item;
+use super::item_entry::{addressed_call, learn, new_call, new_item, restatement};
+use super::item_parts::whole;
+use super::shared::{Desk, Step};
+use super::{Assembler, At};
+use crate::delta::{Address, CallSaid, ItemKind};
+use crate::json::Text;
+use crate::out::Out;
+
+impl Assembler {
+    /// A call is announced. Its arguments: what the opening carries already, a snapshot.
+    pub fn call_opened(&mut self, out: &mut Out<'_>, call: CallSaid<'_>) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+            return Ok(());
+        };
+        let (address, name) = (usable(&desk, &call.address), named(call.name));
+        let (book, calls) = (&choice.book, &choice.calls);
+        let known = book.by_ids(calls, ItemKind::Call, &address).or_else(|| {
+            let bound = book.at(ItemKind::Call, address.index)?;
+            let record = book.get(bound)?;
+            (record.open && !record.announced && record.call.is_some()).then_some(bound)
+        });
+        let announced = |item: usize| book.get(item).is_some_and(|item| item.announced);
+        let again = known.is_some_and(announced);
+        let known = known.filter(|item| {
+            let call = choice.call_of(*item);
+            call.is_some_and(|call| !(again && is_another(call, &address, name)))
+        });
+        let undecided = |item: usize| {
+            let item = choice.book.get(item);
+            item.is_some_and(|item| item.first.is_some())
+        };
+        let item = match known {
+            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+            Some(earlier) if again && is_closed(choice, earlier) && !undecided(earlier) => {
+                let item = new_item(&mut desk, choice, ItemKind::Call, &address)?;
+                let traits = traits(&call, None);
+                shadow(&mut desk, choice, item, earlier, &address, traits)?;
+                item
+            }
+            Some(item) => {
+                let repeats = again && !undecided(item);
+                learn(&mut desk, choice, item, &address)?;
+                choice.book.bind(item, &address);
+                if let Some(slot) = choice.slot_of(item) {
+                    choice.bind(slot, address.index);
+                    if let Some(call) = choice.get_mut(slot).filter(|_| repeats) {
+                        call.announced_again.insert(None);
+                    }
+                }
+                if repeats {
+                    say_again(&mut desk, choice, item, &address)?;
+                }
+                item
+            }
+        };
+        announce(choice, item);
+        if let Some(slot) = choice.slot_of(item) {
+            describe(&mut desk, choice, slot, traits(&call, call.metadata))?;
+            name_call(&mut desk, choice, slot, name)?;
+            hold(&mut desk, choice, item, call.arguments)?;
+        }
+        Ok(())
+    }
+
+    /// A piece of a call's arguments.
+    pub fn call_text(
+        &mut self,
+        out: &mut Out<'_>,
+        choice: i32,
+        address: Address<'_>,
+        text: Text<'_>,
+        name: Option<&str>,
+        metadata: Option<&str>,
+    ) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        let address = usable(&desk, &address);
+        let brings = !text.is_empty() || name.is_some_and(|name| !name.is_empty());
+        let Some(item) = addressed_call(&mut desk, choice, &address, brings)? else {
+            return Ok(());
+        };
+        let Some(slot) = choice.slot_of(item) else {
+            return Ok(());
+        };
+        let traits = Traits {
+            metadata,
+            ..Traits::default()
+        };
+        describe(&mut desk, choice, slot, traits)?;
+        name_call(&mut desk, choice, slot, name)?;
+        add_arguments(&mut desk, choice, item, &text)
+    }
+
+    /// The whole arguments of a call, said with authority; it is not closed by that.
+    pub fn call_value(
+        &mut self,
+        out: &mut Out<'_>,
+        choice: i32,
+        address: Address<'_>,
+        arguments: Option<Text<'_>>,
+    ) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        let address = usable(&desk, &address);
+        let brings = arguments.as_ref().is_some_and(|text| !text.is_empty());
+        match addressed_call(&mut desk, choice, &address, brings)? {
+            Some(item) => tell_arguments(&mut desk, choice, item, arguments),
+            None => Ok(()),
+        }
+    }
+
+    /// A call is whole; it is created if nobody announced it. Its arguments None: as they were streamed.
+    pub fn call_closed(&mut self, out: &mut Out<'_>, call: CallSaid<'_>) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+            return Ok(());
+        };
+        let (address, name) = (usable(&desk, &call.address), named(call.name));
+        let arguments = whole(call.arguments.clone());
+        let calls = &choice.calls;
+        let found = choice
+            .book
+            .find(calls, ItemKind::Call, &address, Purpose::Close);
+        let known = found.filter(|item| {
+            let announced = choice.book.get(*item).is_some_and(|item| item.announced);
+            let call = choice.call_of(*item);
+            call.is_some_and(|call| !(announced && is_another(call, &address, name)))
+        });
+        let known = known.filter(|item| {
+            let Some((_, call)) = choice.item_call_mut(*item) else {
+                return false;
+            };
+            let again = call.verdict.is_some() && address.item_id.is_none();
+            // A whole call in one delta (AI SDK): the id is used again, with other arguments.
+            let other = |text: &str| again && !says(call, text);
+            !arguments.as_deref().is_some_and(other)
+        });
+        let item = match known {
+            Some(item) => {
+                learn(&mut desk, choice, item, &address)?;
+                item
+            }
+            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+        };
+        announce(choice, item);
+        told(&mut desk, choice, item, name, &call)
+    }
+
+    /// A terminal list tells a call again.
+    pub fn restate_call(&mut self, out: &mut Out<'_>, call: CallSaid<'_>) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+            return Ok(());
+        };
+        let (address, name) = (usable(&desk, &call.address), named(call.name));
+        let arguments = whole(call.arguments.clone()).unwrap_or_default();
+        let mut list = restatement(choice);
+        let found = list.call(choice, &address, name, &arguments);
+        choice.book.restated = Some(list);
+        let item = match found.filter(|item| choice.slot_of(*item).is_some()) {
+            Some(item) => {
+                learn(&mut desk, choice, item, &address)?;
+                item
+            }
+            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+        };
+        announce(choice, item);
+        if let Some(item) = choice.book.get_mut(item) {
+            item.restated = true;
+        }
+        told(&mut desk, choice, item, name, &call)
+    }
+}
+
+fn named(name: Option<&str>) -> Option<&str> {
+    name.filter(|name| !name.trim().is_empty())
+}
+
+fn traits<'a>(call: &CallSaid<'_>, metadata: Option<&'a str>) -> Traits<'a> {
+    Traits {
+        custom: call.custom,
+        provider_executed: call.provider_executed,
+        metadata,
+    }
+}
+
+fn announce(choice: &mut Choice, item: usize) {
+    if let Some(item) = choice.book.get_mut(item) {
+        item.announced = true;
+    }
+}
+
+/// The wire told the item's call as a whole.
+fn told(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    name: Option<&str>,
+    said: &CallSaid<'_>,
+) -> Step {
+    let Some(call) = choice.call_of(item) else {
+        return Ok(());
+    };
+    if call.verdict.is_none() {
+        let slot = call.slot;
+        describe(desk, choice, slot, traits(said, said.metadata))?;
+        name_call(desk, choice, slot, name)?;
+    }
+    tell_arguments(desk, choice, item, said.arguments.clone())?;
+    end_item(desk, choice, item, None, None)
+}

@@ -1,0 +1,135 @@
+//! A terminal list tells everything again: which streamed part or call each entry is, so that nothing is there twice.
+//!
+//! By its address; else, under whatever id, one of the same channel with the same text, or of the same name with the same
+//! arguments, that no entry before it meant; else what is still open there and can be what the entry tells. What is
+//! missing is made by whoever asked. It changes no part and no call.
+
+use std::collections::HashMap;
+
+use super::canonical::{canonical, is_whole};
+use super::choice::Choice;
+use super::item_parts::{Spot, find_part};
+use super::text_part::Channel;
+use crate::delta::{Address, ItemKind, PartAt};
+
+/// What was streamed, by what it says. Made once, when the list begins, so that no entry walks over all of it.
+#[derive(Clone, Debug, Default)]
+pub struct Restatement {
+    parts: HashMap<(ItemKind, Channel, String), Vec<Spot>>,
+    calls: HashMap<(String, String), Vec<usize>>,
+}
+
+impl Restatement {
+    pub fn new(choice: &mut Choice) -> Restatement {
+        let mut out = Restatement::default();
+        // Backwards, so that the first one is the last of its list.
+        for item in choice.book.filled.clone().into_iter().rev() {
+            let Some(kind) = choice.book.get(item).map(|item| item.kind) else {
+                continue;
+            };
+            for spot in choice.spots(item).rev() {
+                if let Some((_, part)) = choice.one(spot).filter(|(_, part)| !part.void) {
+                    let key = (kind, part.channel, part.text.clone());
+                    out.parts.entry(key).or_default().push(spot);
+                }
+            }
+            let slot = choice.slot_of(item);
+            if let Some(call) = slot.and_then(|slot| choice.get_mut(slot))
+                && !call.dropped
+            {
+                let said = if call.is_complete() && !call.custom {
+                    call.canonical().into_owned()
+                } else {
+                    call.text.text().into_owned()
+                };
+                let key = (call.name.clone(), said);
+                out.calls.entry(key).or_default().push(item);
+            }
+        }
+        out
+    }
+
+    /// The item and the part that an entry tells again, as far as they are there.
+    pub fn part(
+        &mut self,
+        choice: &Choice,
+        at: &PartAt<'_>,
+        text: &str,
+    ) -> (Option<usize>, Option<Spot>) {
+        let find = |item| {
+            let kind = Some(at.reasoning_kind);
+            find_part(choice, item, at.channel, kind, at.address.sub)
+        };
+        let book = &choice.book;
+        if let Some(named) = book.by_ids(&choice.calls, at.kind, &at.address) {
+            return (Some(named), find(named));
+        }
+        let key = (at.kind, at.channel, text.to_owned());
+        if let Some(same) = self.parts.get_mut(&key) {
+            while let Some(spot) = same.pop() {
+                if choice.one(spot).is_some_and(|(one, _)| !one.restated) {
+                    return (Some(spot.item), Some(spot));
+                }
+            }
+        }
+        let here = [book.at(at.kind, at.address.index), book.latest(at.kind)];
+        for item in here.into_iter().flatten() {
+            let Some(spot) = find(item) else {
+                if book.get(item).is_some_and(|item| item.open) {
+                    return (Some(item), None);
+                }
+                continue;
+            };
+            let fits = choice.one(spot).is_some_and(|(one, part)| {
+                part.open && !one.restated && text.starts_with(&part.text)
+            });
+            if fits {
+                return (Some(item), Some(spot));
+            }
+        }
+        (None, None)
+    }
+
+    /// The item whose call an entry tells again.
+    pub fn call(
+        &mut self,
+        choice: &Choice,
+        address: &Address<'_>,
+        name: Option<&str>,
+        arguments: &str,
+    ) -> Option<usize> {
+        let book = &choice.book;
+        if let Some(named) = book.by_ids(&choice.calls, ItemKind::Call, address) {
+            return Some(named);
+        }
+        let said = if is_whole(arguments.as_bytes()) {
+            canonical(arguments)
+        } else {
+            arguments.to_owned()
+        };
+        let name = name.unwrap_or_default();
+        if let Some(same) = self.calls.get_mut(&(name.to_owned(), said)) {
+            while let Some(item) = same.pop() {
+                if book.get(item).is_some_and(|item| !item.restated) {
+                    return Some(item);
+                }
+            }
+        }
+        let here = [
+            book.at(ItemKind::Call, address.index),
+            book.latest(ItemKind::Call),
+        ];
+        here.into_iter().flatten().find(|item| {
+            let (Some(record), Some(call)) = (book.get(*item), choice.call_of(*item)) else {
+                return false;
+            };
+            let named = call.name.is_empty() || call.name == name;
+            let other_id = call.id.is_some() && address.call_id.is_some_and(|id| !call.has_id(id));
+            call.verdict.is_none()
+                && named
+                && !record.restated
+                && !other_id
+                && arguments.starts_with(call.text.text().as_ref())
+        })
+    }
+}

@@ -112,7 +112,10 @@ class ResponsesDecoder:
     @staticmethod
     def is_note(value: object) -> bool:
         """A heartbeat says nothing, also behind the end."""
-        return is_object(value) and value.get("type") in KEEP_ALIVE
+        if not is_object(value):
+            return False
+        kind = value.get("type")
+        return isinstance(kind, str) and kind in KEEP_ALIVE
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """One payload that is JSON."""
@@ -226,8 +229,10 @@ class ResponsesDecoder:
         status = value.get("status")
         self._start(value, path, reader)
         self._output(value, path, reader)
-        if status in STATUSES or not isinstance(status, str):
-            self._conclude(value, path, reader, status if isinstance(status, str) else "completed", {})
+        if not isinstance(status, str):
+            status = "completed"  # a bridge that leaves it out
+        if status in STATUSES:
+            self._conclude(value, path, reader, status, {})
         else:
             self._usage(value, path, reader)
             notes.tell()

@@ -58,7 +58,7 @@ class ItemReader:
             members = _members(item, ("item",), reader) if kind == "message" else {}
             self._text.open_content(item, ("item",), reader, address, members)
             return True
-        return item.get("type") in RESULTS and self._result(item, ("item",), reader, item_id)
+        return _is_result(item) and self._result(item, ("item",), reader, item_id)
 
     def done(self, event: Mapping[str, Any], reader: Reader) -> None:
         """`response.output_item.done`."""
@@ -112,7 +112,7 @@ class ItemReader:
             self._assembler.item_closed(0, kind, address, encrypted, as_object(left))
             self._unmodelled_content(item, path, reader)
             return
-        if item.get("type") not in RESULTS or not self._result(item, path, reader, item_id):
+        if not _is_result(item) or not self._result(item, path, reader, item_id):
             self._keep(item, path, reader)
 
     def _call(
@@ -208,6 +208,11 @@ def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
     if not isinstance(kind, str) and is_array(item.get("content")):
         return "message"
     return None
+
+
+def _is_result(item: Mapping[str, Any]) -> bool:
+    kind = item.get("type")
+    return isinstance(kind, str) and kind in RESULTS
 
 
 def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _REMEMBERED = 4096  # items of which it is known how many annotations came, and which parts are closed
 
 _Key = int | str | None
+_Part = str | dict[str, Any]  # some bridges write the text alone
 
 
 class TextReader:
@@ -139,7 +140,7 @@ class TextReader:
         tell = self._assembler.restate_part if again else self._assembler.part_closed
         for sort, part, here, place in _content(item, path, reader):
             at = replace(address, sub=place)
-            if is_object(part) and not self._is_closed(at):
+            if not isinstance(part, str) and not self._is_closed(at):
                 self._annotations(part, here, reader, at, sort)
             told = as_object(_rest(part, here, reader))
             tell(0, sort.item, at, sort.channel, sort.reasoning, _text(part, here, sort, reader), told)
@@ -197,14 +198,14 @@ def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None,
     return (default or known[0]), known[1]
 
 
-def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[Sort, object, Path, int]]:
+def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[Sort, _Part, Path, int]]:
     """Every part of an item that holds text: what it is, the part, where it stands, its place."""
     reasons = item.get("type") == "reasoning"
     plain = {"summary": SUMMARY, "content": CONTENT["reasoning_text" if reasons else "output_text"][0]}
     for member, sort in plain.items():
         parts = item.get(member)
         if isinstance(parts, str):
-            parts = [parts]  # some bridges write the text alone
+            parts = [parts]
         elif parts is not None and not is_array(parts):
             reader.notes.shape((*path, member))
             continue
@@ -226,11 +227,11 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
                 reader.notes.shape(here)
 
 
-def _text(part: object, path: Path, sort: Sort, reader: Reader) -> str | None:
-    if is_object(part):
-        return reader.text(part, path, "refusal" if sort.channel == "refusal" else "text")
-    return part if isinstance(part, str) else None
+def _text(part: _Part, path: Path, sort: Sort, reader: Reader) -> str | None:
+    if isinstance(part, str):
+        return part
+    return reader.text(part, path, "refusal" if sort.channel == "refusal" else "text")
 
 
-def _rest(part: object, path: Path, reader: Reader) -> Raw:
-    return reader.rest(part, path, PART_FIELDS) if is_object(part) else {}
+def _rest(part: _Part, path: Path, reader: Reader) -> Raw:
+    return {} if isinstance(part, str) else reader.rest(part, path, PART_FIELDS)

@@ -64,7 +64,9 @@ def begin_call(
 
 
 def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: bool, metadata: str | None) -> None:
-    """What the wire says about a call beside its name and text."""
+    """What the wire says about a call beside its name and text, until the call is told."""
+    if call.verdict is not None:
+        return
     call.provider_executed = call.provider_executed or provider_executed
     if custom and not call.custom and call.empty:
         call.custom = True

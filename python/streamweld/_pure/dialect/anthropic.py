@@ -59,7 +59,7 @@ class AnthropicDecoder:
         """Whether a payload outside of any event is a whole message, or the error in its place."""
         if not is_object(value):
             return False
-        if value.get("type") in ("message", "error") or _complains(value):
+        if type_of(value) in ("message", "error") or _complains(value):
             return True
         return value.get("error") is not None
 
@@ -73,12 +73,12 @@ class AnthropicDecoder:
     @staticmethod
     def is_of_use(value: object) -> bool:
         """Whether a document behind a broken one brings what may be taken from there."""
-        return is_object(value) and (value.get("type") in _TAIL or value.get("error") is not None)
+        return is_object(value) and (type_of(value) in _TAIL or value.get("error") is not None)
 
     @staticmethod
     def is_note(value: object) -> bool:
         """An event that says nothing of the message."""
-        return is_object(value) and value.get("type") in _NOTES
+        return is_object(value) and type_of(value) in _NOTES
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """One payload that is JSON."""
@@ -274,6 +274,6 @@ class AnthropicDecoder:
 
 def _complains(value: Mapping[str, Any]) -> bool:
     """A message in words beside its code or type, as gateways write errors without an `error` member."""
-    if value.get("type") in EVENTS or not isinstance(value.get("message"), str):
+    if type_of(value) in EVENTS or not isinstance(value.get("message"), str):
         return False
     return value.get("code") is not None or value.get("type") is not None

@@ -69,7 +69,7 @@ def read_tool(
             assembler.call_opened(choice, address, CODE_TOOL, raw, True, False, as_object(extra))
             assembler.item_closed(choice, "call", address, None, None)
         case "codeExecutionResult":
-            failed = inner.get("outcome") in _CODE_FAILED
+            failed = a_word(inner, path, "outcome", notes) in _CODE_FAILED
             _result(assembler, choice, an_id(payload, inner, path, notes), raw, failed, extra, whole)
         case "toolCall":
             extra |= leftovers(payload, path, inner, _TOOL_CALL_FIELDS)

@@ -24,11 +24,12 @@ class Frame:
 class Stray:
     """Lines outside of any field that look like a payload, joined by LF. `offset` is that of the first of them."""
 
-    __slots__ = ("data", "offset")
+    __slots__ = ("beside_data", "data", "offset")
 
-    def __init__(self, data: bytes, offset: int) -> None:
+    def __init__(self, data: bytes, offset: int, *, beside_data: bool = False) -> None:
         self.data = data
         self.offset = offset
+        self.beside_data = beside_data  # its block had a data line, too
 
     def __repr__(self) -> str:
         return f"Stray({self.data!r}, {self.offset})"
@@ -72,3 +73,14 @@ def as_bytes(data: object) -> bytes:
     if not view.c_contiguous:
         raise TypeError("feed() takes a contiguous buffer")
     return view.tobytes()
+
+
+def ends_inside_character(tail: bytes) -> bool:
+    """Whether the input ends inside a UTF-8 sequence; ED A0 is none: nothing that follows makes it one."""
+    for start in range(len(tail)):
+        try:
+            tail[start:].decode()
+        except UnicodeDecodeError as error:
+            if error.start == 0 and error.end == len(tail) - start and error.reason == "unexpected end of data":
+                return True
+    return False

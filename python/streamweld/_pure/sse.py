@@ -16,7 +16,7 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from streamweld._pure.frame import Frame, FramerLimit, Pending, Stray, as_bytes
+from streamweld._pure.frame import Frame, FramerLimit, Pending, Stray, as_bytes, ends_inside_character
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,7 +127,7 @@ class Framer:
             stray=self._stray.join() if self._stray_offset >= 0 else None,
             stray_offset=self._stray_offset,
             partial=partial,
-            mid_utf8=partial and _is_cut(self._tail),
+            mid_utf8=partial and ends_inside_character(self._tail),
             open=self._block_offset >= 0 or self._kind == _HEAD or bool(self._bom),
         )
 
@@ -328,21 +328,23 @@ class Framer:
         if self._block_offset == self._stray_offset:
             self._block_offset = -1
         self._size -= self._stray.length + 1
-        items.append(Stray(self._stray.take(), self._stray_offset))
+        beside = self._data_offset >= 0
+        items.append(Stray(self._stray.take(), self._stray_offset, beside_data=beside))
         self._stray_offset = -1
         self._stray_given = True
 
     def _dispatch(self, items: list[Frame | Stray]) -> None:
         """A blank line."""
         self.last_event_id = self._id
-        if self._data_offset >= 0:
+        beside = self._data_offset >= 0
+        if beside:
             data = self._data.take()
             if data or not (self._stray_given or self._stray_offset >= 0):
                 event = _text(self._event) if self._event else "message"
                 items.append(Frame(event, data, self._id, self._retry, self._data_offset))
             self._data_offset = -1
         if self._stray_offset >= 0:
-            items.append(Stray(self._stray.take(), self._stray_offset))
+            items.append(Stray(self._stray.take(), self._stray_offset, beside_data=beside))
             self._stray_offset = -1
         self._stray_given = False
         self._event = b""
@@ -398,17 +400,6 @@ def _cap(limit: int | None) -> int:
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
-
-
-def _is_cut(tail: bytes) -> bool:
-    """Whether the input ends inside a UTF-8 sequence; ED A0 is none: nothing that follows makes it one."""
-    for start in range(len(tail)):
-        try:
-            tail[start:].decode()
-        except UnicodeDecodeError as error:
-            if error.start == 0 and error.end == len(tail) - start and error.reason == "unexpected end of data":
-                return True
-    return False
 
 
 _NO_CAP: Final = (1 << 63) - 1

@@ -161,7 +161,7 @@ class ItemSurface:
         item = known_item(state, kind, address, state.book.find(kind, address, "delta"))
         one = find_part(item, channel, None, address.sub)
         if one is None:
-            reason = "raw" if channel != "reasoning" else "summary" if item.opened_bare else "thinking"
+            reason: ReasoningKind = "raw" if channel != "reasoning" else "summary" if item.opened_bare else "thinking"
             one = opened(state, item, channel, reason, address.sub)
         if one.part.open and item.open:
             annotate(state, one, annotations, signature, encrypted_content)
@@ -278,7 +278,8 @@ class ItemSurface:
             if bound is not None and bound.open and not bound.announced and bound.call is not None:
                 item = bound
         again = item is not None and item.announced
-        if item is None or item.call is None or (again and is_another(item.call, address, name)):
+        call = None if item is None else item.call
+        if item is None or call is None or (again and is_another(call, address, name)):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and is_closed(item) and item.first is None:
             earlier, item = item, new_item(state, "call", address)
@@ -286,8 +287,7 @@ class ItemSurface:
         else:
             learn(state, item, address)
             book.bind(item, address)
-            if item.call is not None:
-                state.bind(item.call, address.index)
+            state.bind(call, address.index)
             if again and item.first is None:
                 say_again(state, item, address)
         item.announced = True

@@ -55,6 +55,7 @@ class ChatDecoder:
         self._members = ChunkMembers()
         self._started = False
         self._chunk_id: str | None = None
+        self.ended = False
 
     @staticmethod
     def is_body(value: object) -> bool:
@@ -108,6 +109,12 @@ class ChatDecoder:
             self._unknown(payload, event)
         if error is not None:
             self._error(error, payload.text, notes)
+
+    def marker(self) -> None:
+        """`[DONE]`, the end of every stream of this dialect."""
+        self.flush()
+        self._assembler.done()
+        self.ended = True
 
     def text(self, text: str) -> None:
         """A payload that is no JSON at all: an error in plain words."""

@@ -1,0 +1,164 @@
+"""A body that is one JSON array (Gemini without `alt=sse`): its elements, each as soon as it is whole.
+
+Bytes in, elements with their offsets out, whatever the reads. The first bytes decide whether it is such a body at all;
+until then they are held, and given back if it is none. Knows brackets and strings; whether an element is JSON is found
+out by those who read it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ArrayBody", "ElementTooLong"]
+
+_BLANK: Final = b" \t\n\r"
+_BOM: Final = b"\xef\xbb\xbf"
+_WINDOW: Final = 4096  # bytes within which it has to become clear
+_STRUCTURE: Final = re.compile(rb'["{}\[\]]')
+_STRING_END: Final = re.compile(rb'["\\]')
+_PLAIN_END: Final = re.compile(rb"[,\] \t\n\r]")
+
+
+class ElementTooLong(Exception):
+    """An element passed the cap; it begins at `offset`."""
+
+    def __init__(self, offset: int, limit: int) -> None:
+        super().__init__(offset, limit)
+        self.offset = offset
+        self.limit = limit
+
+
+class ArrayBody:
+    """One body. `is_one` is None until that is known."""
+
+    __slots__ = (
+        "_at",
+        "_depth",
+        "_escaped",
+        "_held",
+        "_limit",
+        "_opened",
+        "_parts",
+        "_plain",
+        "_size",
+        "_start",
+        "_string",
+        "closed",
+        "is_one",
+        "spilled",
+    )
+
+    def __init__(self, limit: int | None) -> None:
+        self.is_one: bool | None = None
+        self.closed = False  # the array is
+        self.spilled = False  # something stands behind it
+        self._limit = limit
+        self._held = b""  # from the beginning of the body, while it is not known what it is
+        self._at = 0  # bytes read as an array
+        # The element that is not at its end.
+        self._opened = False
+        self._start = 0
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._depth = 0
+        self._string = False
+        self._escaped = False
+        self._plain = False  # no object, no array, no string
+
+    @property
+    def pending(self) -> bytes:
+        """The element that is not at its end."""
+        self._parts = [b"".join(self._parts)]
+        return self._parts[0]
+
+    @property
+    def held(self) -> bytes:
+        """What was taken while nothing was decided."""
+        return self._held
+
+    def decide(self, data: bytes) -> bytes | None:
+        """The next bytes of the body. Gives back those to go on with, or None as long as nothing is known."""
+        self._held += data
+        window = self._held[:_WINDOW]
+        if not (len(window) < len(_BOM) and _BOM.startswith(window)):
+            text = window.removeprefix(_BOM).lstrip(_BLANK)
+            inside = text[1:].lstrip(_BLANK)
+            if text and text[:1] != b"[":
+                self.is_one = False
+            elif inside:
+                self.is_one = inside[:1] == b"{"
+                self._at = len(window) - len(text) + 1 if self.is_one else 0
+        if self.is_one is None and len(window) == _WINDOW:
+            self.is_one = False
+        if self.is_one is None:
+            return None
+        taken, self._held = self._held, b""
+        return taken[self._at :]
+
+    def feed(self, data: bytes) -> Iterator[tuple[bytes, int]]:
+        """The elements that these bytes end, with the offset of each."""
+        base, at, end = self._at, 0, len(data)
+        self._at += end
+        while at < end:
+            if not self._opened:
+                at = self._between(data, at, base)
+                continue
+            stop, over = self._inside(data, at)
+            self._parts.append(data[at:stop])
+            self._size += stop - at
+            if self._limit is not None and self._size > self._limit:
+                raise ElementTooLong(self._start, self._limit)
+            at = stop
+            if over:
+                element = self.pending
+                self._opened = False
+                self._parts, self._size = [], 0
+                yield element, self._start
+
+    def _between(self, data: bytes, at: int, base: int) -> int:
+        """Up to the next element, or to the end of the array."""
+        while at < len(data) and (data[at] in _BLANK or (data[at : at + 1] == b"," and not self.closed)):
+            at += 1
+        if at == len(data):
+            return at
+        if self.closed:
+            self.spilled = True
+            return len(data)
+        if data[at : at + 1] == b"]":
+            self.closed = True
+            return at + 1
+        self._opened, self._start = True, base + at
+        self._depth, self._string, self._escaped = 0, False, False
+        self._plain = data[at : at + 1] not in (b"{", b"[", b'"')
+        return at
+
+    def _inside(self, data: bytes, at: int) -> tuple[int, bool]:
+        """How far the element goes in these bytes, and whether it ends there."""
+        if self._plain:
+            found = _PLAIN_END.search(data, at)
+            return (len(data), False) if found is None else (found.start(), True)
+        while at < len(data):
+            if self._escaped:
+                self._escaped = False
+                at += 1
+                continue
+            found = (_STRING_END if self._string else _STRUCTURE).search(data, at)
+            if found is None:
+                return len(data), False
+            at = found.end()
+            match found[0]:
+                case b"\\":
+                    self._escaped = True
+                case b'"':
+                    self._string = not self._string
+                case b"{" | b"[":
+                    self._depth += 1
+                case _:
+                    self._depth -= 1
+            if self._depth <= 0 and not self._string and not self._escaped:
+                return at, True
+        return len(data), False

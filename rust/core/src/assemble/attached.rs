@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::shared::Step;
+use super::shared::{Desk, Step};
 use super::{Assembler, At, announce};
 use crate::event::Event;
 use crate::out::Out;
@@ -16,6 +16,8 @@ pub struct Attached {
     pub records: BTreeMap<u32, Record>,
     /// The part of the results of a call.
     results: HashMap<(i32, String), u32>,
+    /// The part of what is kept under a key.
+    keyed: HashMap<(i32, String), u32>,
 }
 
 /// One of them, with its choice and metadata.
@@ -125,7 +127,9 @@ impl Assembler {
         self.attach(out, part, index, What::Source(texts.map(own)), metadata)
     }
 
-    /// What a tool gave that the provider ran. `output`: JSON text. The same call again is the same part.
+    /// What a tool gave that somebody else ran. `output`: JSON text. The same call again is the same part.
+    ///
+    /// It goes to the latest call with that id, under the id that this call was given; that call is answered.
     pub fn result(
         &mut self,
         out: &mut Out<'_>,
@@ -142,6 +146,13 @@ impl Assembler {
         desk.check_id(call_id)?;
         desk.spend_bytes(call_id.len() + output.len())?;
         let index = choice.index;
+        let item = choice.book.item_of_result(call_id);
+        let call = item.and_then(|item| choice.item_call_mut(item));
+        let given = call.and_then(|(_, call)| {
+            call.answered = true;
+            call.verdict.as_ref().map(|verdict| verdict.call_id.clone())
+        });
+        let call_id = given.as_deref().unwrap_or(call_id);
         let key = (index, call_id.to_owned());
         let part = match self.attached.results.get(&key) {
             Some(part) => *part,
@@ -159,20 +170,37 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// An item that nobody models but that a later turn must hand back.
+    /// An item that nobody models but that a later turn must hand back. The next under the same key replaces it.
     pub fn kept_unknown(
         &mut self,
         out: &mut Out<'_>,
         choice: i32,
         event: Option<&str>,
         raw: &[u8],
+        key: Option<&str>,
     ) -> Step {
         if self.is_over() {
             return Ok(());
         }
         let At { choice, mut desk } = self.at(out, choice)?;
         desk.spend_bytes(raw.len())?;
-        let (part, index) = (desk.next_part(), choice.index);
+        let index = choice.index;
+        let key = key.map(|key| (index, key.to_owned()));
+        let known = key.as_ref().and_then(|key| self.attached.keyed.get(key));
+        let part = match (known.copied(), key) {
+            (Some(part), _) => part,
+            (None, None) => self.shared.next_part(),
+            (None, Some(key)) => {
+                let mut desk = Desk {
+                    shared: &mut self.shared,
+                    out,
+                };
+                desk.spend_bytes(key.1.len())?;
+                let part = desk.next_part();
+                self.attached.keyed.insert(key, part);
+                part
+            }
+        };
         let what = What::Unknown {
             event: own(event),
             raw: raw.to_vec(),

@@ -38,6 +38,8 @@ pub struct Book {
     open_of: [Roster; 3],
     by_id: HashMap<ItemKind, HashMap<String, usize>>,
     by_call: HashMap<String, usize>,
+    /// What `by_call` held before it was forgotten: results may come later.
+    earlier: HashMap<String, usize>,
     by_index: HashMap<(ItemKind, i64), usize>,
     /// The last one opened there, of any kind.
     at_index: HashMap<i64, usize>,
@@ -325,6 +327,13 @@ impl Book {
         None
     }
 
+    /// The item of the call that a result speaks of: the latest with that id, also behind a step that is over.
+    pub fn item_of_result(&self, call_id: &str) -> Option<usize> {
+        let found = self.by_call.get(call_id);
+        let found = found.or_else(|| self.earlier.get(call_id));
+        found.map(|item| self.heir(*item))
+    }
+
     /// The open items, in order of their beginning.
     pub fn opened(&self) -> Vec<usize> {
         let mut opened: Vec<usize> = self.open.latest().collect();
@@ -344,10 +353,16 @@ impl Book {
     /// Ids and indexes may be used again.
     pub fn forget(&mut self) {
         self.by_id.clear();
-        self.by_call.clear();
+        self.earlier.extend(self.by_call.drain());
         self.by_index.clear();
         self.at_index.clear();
         self.open_of = Default::default();
+    }
+
+    /// What is open never was.
+    pub fn drop_open(&mut self) {
+        self.forget();
+        self.open = Roster::default();
     }
 
     /// The whole answer begins again.

@@ -62,6 +62,8 @@ pub struct Call {
     pub tentative: bool,
     /// Displaced from its index while still empty (AM1).
     pub suspect: bool,
+    /// Its result came in the same stream: nobody is to run it any more.
+    pub answered: bool,
     /// R1g: indexes under which a header came again.
     pub announced_again: HashSet<Option<i64>>,
     pub name_conflict_said: bool,

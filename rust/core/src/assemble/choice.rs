@@ -106,6 +106,8 @@ pub struct Choice {
     pub message_seen: bool,
     /// Its parts and calls are.
     pub closed: bool,
+    /// The first part of the step that it is in.
+    pub step: u32,
 }
 
 impl Choice {
@@ -128,6 +130,7 @@ impl Choice {
             book: Book::default(),
             message_seen: false,
             closed: false,
+            step: 0,
         }
     }
 
@@ -271,11 +274,11 @@ impl Choice {
         slots
     }
 
-    /// Whether any of those shown is the client's to run: only they are a reason to finish.
-    pub fn has_client_calls(&self) -> bool {
+    /// Those shown that are the client's: only they are a reason to finish.
+    pub fn client_calls(&self) -> Vec<&Call> {
         let shown = self.shown();
-        let mut calls = shown.iter().filter_map(|slot| self.get(*slot));
-        calls.any(|call| !call.provider_executed)
+        let calls = shown.iter().filter_map(|slot| self.get(*slot));
+        calls.filter(|call| !call.provider_executed).collect()
     }
 
     /// The calls that are more than a guess, in their final order.

@@ -31,6 +31,9 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
+        if self.whole_here && rest == Rest::Nothing && !self.choices.iter().any(is_cut) {
+            return self.done(out);
+        }
         self.over = true;
         let cut = self.broken_off || self.choices.iter().any(is_cut);
         if !self.choices.is_empty() && !cut {
@@ -191,7 +194,7 @@ pub fn close_choice(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool) -
 }
 
 fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {
-    let concluded = finish::conclude(&choice.finish, choice.has_client_calls());
+    let concluded = finish::conclude(&choice.finish, &choice.client_calls());
     choice.finish.concluded = Some(concluded);
     match &choice.finish.raw {
         None => out.diagnose(Code::FINISH_MISSING, None, "")?,

@@ -2,6 +2,7 @@
 //!
 //! The table of words comes from outside (each dialect has its own). It knows no parts.
 
+use super::call::Call;
 use super::choice::{Choice, FinishState};
 use super::shared::Step;
 use crate::out::Out;
@@ -50,13 +51,16 @@ pub fn take_reason(
     Ok(())
 }
 
-/// What the choice's end comes to: calls are a reason, and no calls are none.
-pub fn conclude(finish: &FinishState, has_calls: bool) -> &'static str {
+/// What the choice's end comes to: `calls` of the client are a reason, and no calls are none.
+///
+/// Calls that were answered in the stream itself (AI SDK: the server ran them, and went on) leave any reason as it is.
+pub fn conclude(finish: &FinishState, calls: &[&Call]) -> &'static str {
+    let waits = calls.iter().any(|call| !call.answered);
     match finish.reason {
-        None if has_calls => "tool_calls",
+        None if waits => "tool_calls",
         None => "stop",
-        Some("stop" | "other") if has_calls => "tool_calls",
-        Some("tool_calls") if !has_calls => "stop",
+        Some("stop" | "other") if waits => "tool_calls",
+        Some("tool_calls") if calls.is_empty() => "stop",
         Some(reason) => reason,
     }
 }

@@ -44,6 +44,8 @@ pub fn say_again(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
+    // So that an overflow of its text is a second call.
+    call.announced_again.insert(None);
     if std::mem::replace(&mut record.again_said, true) {
         return Ok(());
     }

@@ -307,6 +307,7 @@ pub fn tell_arguments(
     let same = says_the_same(call, payload);
     desk.count_arguments(size, payload.len())?;
     call.text.replace(payload.to_vec());
+    call.text.plain = call.custom; // whatever was streamed
     if !goes_on {
         announce::reset(desk.out, choice, slot);
         if !same {
@@ -410,6 +411,7 @@ fn replace(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, data: Vec<
     };
     desk.count_arguments(call.text.size(), data.len())?;
     call.text.replace(data);
+    call.text.plain = call.custom;
     announce::reset(desk.out, choice, slot);
     announce::publish(desk.out, choice, slot);
     Ok(())

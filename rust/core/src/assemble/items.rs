@@ -18,7 +18,7 @@ use super::item_parts::{
 };
 use super::shared::{Desk, Step};
 use super::{Assembler, At};
-use crate::delta::{Address, ItemKind, PartAt, PartAttributes};
+use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
 use crate::fault::Fault;
 use crate::json::Text;
 use crate::out::Out;
@@ -168,7 +168,11 @@ impl Assembler {
             Some(spot) => spot,
             None => {
                 let bare = choice.book.get(item).is_some_and(|item| item.opened_bare);
-                let kind = if bare { "summary" } else { "thinking" };
+                let kind = match at.channel {
+                    Channel::Reasoning if bare => "summary",
+                    Channel::Reasoning => "thinking",
+                    Channel::Text | Channel::Refusal => "raw",
+                };
                 opened(&mut desk, choice, item, Make { kind, ..make(&at) })?
             }
         };
@@ -312,6 +316,7 @@ impl Assembler {
             }
         }
         choice.book.forget();
+        choice.step = desk.shared.parts();
         Ok(())
     }
 }

@@ -50,9 +50,6 @@ impl Assembler {
                 choice.book.bind(item, &address);
                 if let Some(slot) = choice.slot_of(item) {
                     choice.bind(slot, address.index);
-                    if let Some(call) = choice.get_mut(slot).filter(|_| repeats) {
-                        call.announced_again.insert(None);
-                    }
                 }
                 if repeats {
                     say_again(&mut desk, choice, item, &address)?;
@@ -134,18 +131,24 @@ impl Assembler {
             let call = choice.call_of(*item);
             call.is_some_and(|call| !(announced && is_another(call, &address, name)))
         });
+        let mut again = false;
         let known = known.filter(|item| {
             let Some((_, call)) = choice.item_call_mut(*item) else {
                 return false;
             };
-            let again = call.verdict.is_some() && address.item_id.is_none();
+            let Some(arguments) = arguments.as_deref() else {
+                return true;
+            };
+            again = call.verdict.is_some() && address.item_id.is_none();
             // A whole call in one delta (AI SDK): the id is used again, with other arguments.
-            let other = |text: &str| again && !says(call, text);
-            !arguments.as_deref().is_some_and(other)
+            !again || says(call, arguments)
         });
         let item = match known {
             Some(item) => {
                 learn(&mut desk, choice, item, &address)?;
+                if again {
+                    say_again(&mut desk, choice, item, &address)?;
+                }
                 item
             }
             None => new_call(&mut desk, choice, &address, traits(&call, None))?,

@@ -76,6 +76,8 @@ pub struct Assembler {
     error: Option<ErrorRecord>,
     /// The wire said that it broke off.
     broken_off: bool,
+    /// The dialect has no terminal marker, and may end here.
+    whole_here: bool,
     /// Nothing that comes now counts.
     over: bool,
     completeness: Completeness,
@@ -347,6 +349,42 @@ impl Assembler {
         choice.forget_calls();
         choice.book.start_again();
         Ok(())
+    }
+
+    /// The step of the answer starts again: it showed nothing, but for calls and results that were told as final.
+    pub fn restart_step(&mut self, out: &mut Out<'_>, index: i32) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, index)? else {
+            return Ok(());
+        };
+        desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
+        for item in choice.book.opened() {
+            item_parts::take_back(&mut desk, choice, item);
+        }
+        choice.textual.take_back_from(choice.step);
+        for slot in (0..choice.calls.len()).rev() {
+            let Some(call) = choice.get(slot).filter(|call| call.part >= choice.step) else {
+                break;
+            };
+            if !call.dropped && call.verdict.is_none() {
+                announce::retract(desk.out, choice, slot);
+            }
+        }
+        choice.book.drop_open();
+        choice.step = desk.shared.parts();
+        Ok(())
+    }
+
+    /// The id of the call that was addressed last, if it was told as final: a result may come without one.
+    pub fn last_told(&self, index: i32) -> Option<&str> {
+        let mut choices = self.choices.iter();
+        let choice = choices.find(|choice| choice.index == index)?;
+        let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
+        Some(&verdict.call_id)
+    }
+
+    /// The dialect has no terminal marker (Gemini): an input that ends at this place ends with the answer.
+    pub fn whole_here(&mut self) {
+        self.whole_here = true;
     }
 
     /// A call of the choice was told as final: the choice cannot start again as if nothing had been said.

@@ -130,6 +130,11 @@ impl Shared {
         part
     }
 
+    /// How many parts were numbered.
+    pub fn parts(&self) -> u32 {
+        self.next_part
+    }
+
     /// The id of a call that got none: the same in every run.
     pub fn minted_id(&self, part: u32) -> String {
         let seed = self.settings.seed.as_deref().unwrap_or("sw");

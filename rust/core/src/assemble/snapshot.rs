@@ -57,7 +57,7 @@ pub fn emit_parts(shared: &Shared, choices: &[&Choice], attached: &Attached, sin
 /// The end of a choice, as it was told or would be.
 pub fn emit_finished(choice: &Choice, give: impl FnOnce(&Event<'_>)) {
     let reason = choice.finish.concluded;
-    let reason = reason.unwrap_or_else(|| conclude(&choice.finish, choice.has_client_calls()));
+    let reason = reason.unwrap_or_else(|| conclude(&choice.finish, &choice.client_calls()));
     let metadata = choice.metadata.text();
     give(&Event::Finished {
         reason,

@@ -259,6 +259,14 @@ impl Textual {
         self.attributes.clear();
     }
 
+    /// The same from that part on.
+    pub fn take_back_from(&mut self, first: u32) {
+        let parts = self.parts.iter_mut().rev();
+        for part in parts.take_while(|part| part.part >= first) {
+            part.void = true;
+        }
+    }
+
     /// The choice closes. Gives back what found no part of its kind: member and raw array.
     pub fn end(&mut self, desk: &mut Desk<'_, '_>) -> Result<Vec<(&'static str, String)>, Fault> {
         self.close_open(desk)?;

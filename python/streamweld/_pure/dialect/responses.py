@@ -56,6 +56,8 @@ class ResponsesDecoder:
         self._assembler = assembler
         self._out = out
         self._max_index = INDEX_CAP if max_index is None else max_index
+        self._restarts: bool = config["switches"]["restart_on_new_stream_id"]
+        self._id: str | None = None
         self._sequence = Sequence(out)
         self._text = TextReader(assembler)
         self._items = ItemReader(assembler, self._text)
@@ -138,7 +140,7 @@ class ResponsesDecoder:
             self._body(payload, value, path)
             return
         reader = self._reader(payload, path, kind)
-        error = _find_error(payload, value, path, kind)
+        error = _find_error(payload, value, path, kind, event)
         if error is not None:
             self._error(error, payload.text, reader.notes)
             return
@@ -212,6 +214,8 @@ class ResponsesDecoder:
     def _opening(self, event: dict[str, Any], reader: Reader) -> bool:
         response = reader.notes.an_object(event, (), "response")
         if response is not None:
+            if self._restarts and self._is_another(response):
+                self._begin_again()
             self._start(response, ("response",), reader)
             self._usage(response, ("response",), reader)
         return True
@@ -221,6 +225,19 @@ class ResponsesDecoder:
         return True
 
     # The response
+
+    def _is_another(self, response: Mapping[str, Any]) -> bool:
+        """Whether a gateway began again under another id (AM10)."""
+        identity = response.get("id")
+        if not isinstance(identity, str) or not identity.strip():
+            return False
+        before, self._id = self._id, identity
+        return before is not None and before != identity
+
+    def _begin_again(self) -> None:
+        self._assembler.restart(0)
+        self._text = TextReader(self._assembler)
+        self._items.begin_again(self._text)
 
     def _body(self, payload: Payload, value: dict[str, Any], path: Path) -> None:
         """A whole response, or how far one has come: what nobody streamed."""
@@ -322,14 +339,18 @@ class ResponsesDecoder:
         self._assembler.unknown(None if event == "message" else event, payload.text.encode())
 
 
-def _find_error(payload: Payload, value: Mapping[str, Any], path: Path, kind: str) -> ErrorFields | None:
-    """The error of an event, nested or flat; the name of the event is no kind of error."""
+def _find_error(payload: Payload, value: Mapping[str, Any], path: Path, kind: str, event: str) -> ErrorFields | None:
+    """The error of an event, nested or flat. An event of a response, or of an extension, may speak of another error."""
     error = value.get("error")
-    if error and ("response" not in value or kind in ERRORS):
+    told = kind in ERRORS or event in ERRORS
+    bare = kind in TERMINALS and "response" not in value
+    if error and (told or bare or not (kind.startswith("response.") or ":" in kind)):
         return read_error(payload, (*path, "error"), error)
-    if kind in ERRORS:
+    if told or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
         found = read_error(payload, path, value)
-        return ErrorFields(found.code, None, found.message)
+        # The name of the event is no kind of error.
+        is_event = kind in ERRORS or kind in TERMINALS
+        return ErrorFields(found.code, None if is_event else found.kind, found.message)
     return read_error(payload, path, value) if ResponsesDecoder.is_complaint(value) else None
 
 

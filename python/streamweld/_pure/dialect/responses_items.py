@@ -42,6 +42,12 @@ class ItemReader:
         self._once: set[int] = set()  # hashes of what was handed on and must not be twice
         self._types: dict[int, str] = {}  # output index -> type of the item that stood there
 
+    def begin_again(self, text: TextReader) -> None:
+        """The answer starts again from nothing: indexes mean other items."""
+        self._text = text
+        self._types.clear()
+        self._once.clear()
+
     def added(self, event: Mapping[str, Any], reader: Reader) -> bool:
         """`response.output_item.added`. False: of a type that nobody models."""
         item, item_id, index = self._item(event, reader)

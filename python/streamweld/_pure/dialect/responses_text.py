@@ -203,13 +203,11 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
     reasons = item.get("type") == "reasoning"
     plain = {"summary": SUMMARY, "content": CONTENT["reasoning_text" if reasons else "output_text"][0]}
     for member, sort in plain.items():
-        parts = item.get(member)
-        if isinstance(parts, str):
-            parts = [parts]
-        elif parts is not None and not is_array(parts):
+        value = item.get(member)
+        parts: list[Any] = value if is_array(value) else [value] if isinstance(value, str) else []
+        if value is not None and not isinstance(value, str | list):
             reader.notes.shape((*path, member))
-            continue
-        for place, part in enumerate(parts or ()):
+        for place, part in enumerate(parts):
             here = (*path, member, place)
             if isinstance(part, str):
                 yield sort, part, (*path, member), place

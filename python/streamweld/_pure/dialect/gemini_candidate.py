@@ -123,14 +123,13 @@ class Candidate:
         self, payload: Payload, part: dict[str, Any], path: Path, carry: Raw, notes: Notes, *, recovered: bool
     ) -> None:
         extra = leftovers(payload, path, part, PART_FIELDS)
-        kind = next((key for key in part if (key in KINDS or key == "functionCall") and part[key] is not None), None)
-        if kind is None:
-            if extra and part.get("text") is None and not recovered:
-                self._keep(payload, path)
-            elif not recovered or not part.get("thought"):
-                self._text(part, path, extra, carry, notes)
+        kinds = [key for key in part if (key in KINDS or key == "functionCall") and part[key] is not None]
+        if not kinds and extra and part.get("text") is None and not recovered:
+            self._keep(payload, path)
             return
-        if recovered:
+        if (not kinds or part.get("text")) and not (recovered and part.get("thought")):
+            self._text(part, path, extra if not kinds else {}, carry, notes)
+        if recovered or not kinds:
             return
         self.ran_on = self.ran_on or self.reason is not None
         self._close()
@@ -138,11 +137,12 @@ class Candidate:
             extra[_SIGNATURE] = payload.raw(*path, _SIGNATURE) or "null"
         if part.get("thought") is True:
             extra["thought"] = "true"
-        if kind == "functionCall":
-            self._calls.read(payload, part, path, self._place(), extra, notes)
-            return
-        self._calls.finish()
-        read_tool(self._assembler, self._index, self._place(), kind, payload, part, path, extra, notes)
+        for kind in kinds:
+            if kind == "functionCall":
+                self._calls.read(payload, part, path, self._place(), extra, notes)
+            else:
+                self._calls.finish()
+                read_tool(self._assembler, self._index, self._place(), kind, payload, part, path, dict(extra), notes)
 
     def _keep(self, payload: Payload, path: Path) -> None:
         """A part of a kind that nobody knows: a later turn must hand it back."""

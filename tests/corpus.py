@@ -54,7 +54,7 @@ def recordings(dialect: str = "chat") -> tuple[Recording, ...]:
             confidence=row.get("expected_confidence") or "",
             size=row["bytes"],
             stream=ROOT / row["file"],
-            expectation=ROOT / row["expected"],
+            expectation=ROOT / row.get("expected", ""),
         )
         for row in rows
         if row["dialect"] == dialect

@@ -9,6 +9,7 @@ from typing import Any
 
 HERE = Path(__file__).parent / "vectors"
 KEYS = {
+    "check": {"name", "why", "dialect", "chunks", "violations"},
     "chat": {"name", "quirk", "why", "options", "chunks", "expect", "events"},
     "sse": {
         "name",

@@ -162,7 +162,8 @@ class Checker:
         """To the rules of the dialect, as soon as it is known. `value` is None for `[DONE]`."""
         lifecycle = self._lifecycle
         if lifecycle is None:
-            found = None if value is None else detect(value, event)
+            before = [waiting[1] for waiting in self._untold]
+            found = None if value is None else detect(value, event, before)
             self._untold.append((self._report.place, value, event, identifier))
             if found not in DIALECTS:
                 if len(self._untold) >= _UNTOLD and value is not None:

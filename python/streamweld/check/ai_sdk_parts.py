@@ -99,12 +99,14 @@ class Parts(Lifecycle):
         if step == "start":
             if key in self._open:
                 self.say("open_twice", f"{family} {identifier}")
-            self._open.add(key)
-            self.remember(identifier)
+            else:
+                self._open.add(key)
+                self.remember(identifier)
         elif key not in self._open:
             self.say("delta_unknown" if step == "delta" else "end_unknown", f"{family} {identifier}")
         elif step == "end":
             self._open.discard(key)
+            self.forget(identifier)
 
     def _input(self, step: str, value: dict[str, Any]) -> None:
         identifier = string(value, "id") or ""
@@ -112,8 +114,9 @@ class Parts(Lifecycle):
         if step == "start":
             if entry is not None or identifier in self._calls:
                 self.say("input_repeated", identifier)
+            if entry is None:
+                self.remember(identifier)
             self._inputs[identifier] = _Input(string(value, "toolName") or "")
-            self.remember(identifier)
         elif entry is None or entry.ended:
             self.say("delta_unknown" if step == "delta" else "end_unknown", f"tool-input {identifier}")
         elif step == "delta":
@@ -125,8 +128,9 @@ class Parts(Lifecycle):
         identifier = string(value, "toolCallId") or ""
         if identifier in self._calls:
             self.say("call_repeated", identifier)
-        self._calls.add(identifier)
-        self.remember(identifier)
+        else:
+            self._calls.add(identifier)
+            self.remember(identifier)
         self._client_calls = self._client_calls or not value.get("providerExecuted")
         given = value.get("input")
         entry = self._inputs.get(identifier)

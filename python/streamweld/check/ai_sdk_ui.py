@@ -121,12 +121,14 @@ class Ui(Lifecycle):
         if step == "start":
             if key in self._open:
                 self.say("open_twice", f"{family} {identifier}")
-            self._open.add(key)
-            self.remember(identifier)
+            else:
+                self._open.add(key)
+                self.remember(identifier)
         elif key not in self._open:
             self.say("delta_unknown" if step == "delta" else "end_unknown", f"{family} {identifier}")
         elif step == "end":
             self._open.discard(key)
+            self.forget(identifier)
 
     def _tool(self, kind: str, value: dict[str, Any]) -> None:
         identifier = string(value, "toolCallId") or ""
@@ -154,8 +156,9 @@ class Ui(Lifecycle):
                 approval = string(value, "approvalId") or ""
                 if approval in self._approvals:
                     self.say("approval_repeated", approval)
-                self._approvals.add(approval)
-                self.remember(approval)
+                else:
+                    self._approvals.add(approval)
+                    self.remember(approval)
 
     def _know(self, identifier: str) -> None:
         if identifier not in self._calls:

@@ -30,6 +30,8 @@ class Gemini(Lifecycle):
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
         del name, identifier  # neither means anything in this dialect
+        if "candidates" not in value:
+            value = object_(value, "response") or value  # the envelope of Code Assist
         if "error" in value:
             self._over = True
             self.say("error_payload")
@@ -134,8 +136,9 @@ class Gemini(Lifecycle):
         if identifier and not streamed:
             if identifier in self._ids:
                 self.say("call_id_repeated", identifier)
-            self._ids.add(identifier)
-            self.remember(identifier)
+            else:
+                self._ids.add(identifier)
+                self.remember(identifier)
 
 
 def _says(part: object) -> bool:

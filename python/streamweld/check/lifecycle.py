@@ -53,10 +53,18 @@ class Lifecycle:
 
     def remember(self, *words: str | None) -> None:
         """Something was put into a table for the rest of the stream."""
-        self._kept += _ENTRY + sum(len(word) for word in words if word)
+        self._kept += _size(words)
         if self._kept > MOST_KEPT and not self.full:
             self.full = True
             self.report.say("framing.too_much")
+
+    def forget(self, *words: str | None) -> None:
+        """It was taken out again."""
+        self._kept -= _size(words)
+
+
+def _size(words: Iterable[str | None]) -> int:
+    return _ENTRY + sum(len(word) for word in words if word)
 
 
 class Text:

@@ -50,9 +50,11 @@ class Responses(Lifecycle):
         if self._done:
             self.once("after_done", kind)
             return
-        if kind in self._facts["heartbeats"]:
+        heartbeat = kind in self._facts["heartbeats"]
+        if not heartbeat or "sequence_number" in value:  # OpenAI's keepalive has one, a gateway's own has none
+            self._sequenced(value)
+        if heartbeat:
             return
-        self._sequenced(value)
         if self._terminal is not None:
             self.once("after_terminal", kind)
             return

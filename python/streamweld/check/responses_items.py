@@ -59,11 +59,11 @@ class Items:
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._say = lifecycle.say
         self._remember = lifecycle.remember
+        self._forget = lifecycle.forget
         self._facts = facts("responses")
         self._items: dict[int, _Item] = {}  # by output index
         self._ids: dict[str, _Item] = {}
         self._call_ids: dict[str, _Item] = {}
-        self._results: set[str] = set()
         self._incomplete: _Item | None = None
 
     def event(self, kind: str, value: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ class Items:
             self._ids[identifier] = item
         if call_id and kind in self._facts["calls"]:
             other = self._call_ids.setdefault(call_id, item)
-            if other is not item:
+            if other.id != identifier:
                 self._say("call_id_repeated", f"{call_id}: items {other.id} and {identifier}")
         if body.get("arguments") and kind == "function_call":
             self._say("arguments_in_added", f"{identifier}: {len(str(body['arguments']))} characters")
@@ -166,6 +166,8 @@ class Items:
             self._say("done_in_progress", _told(item))
         self._close_parts(item, body)
         item.digests = {name: digest(member) for name, member in body.items()}
+        for _ in item.parts:
+            self._forget()
         item.parts.clear()
 
     def _close_parts(self, item: _Item, body: dict[str, Any]) -> None:
@@ -201,10 +203,11 @@ class Items:
         if step == "added":
             if part is not None:
                 self._say("part_repeated", f"{_told(item)}, {name} {key[1]}")
-            elif key[1] != sum(other[0] == name for other in item.parts):
-                self._say("part_order", f"{_told(item)}, {name} {key[1]}")
+            else:
+                self._remember()
+                if key[1] != sum(other[0] == name for other in item.parts):
+                    self._say("part_order", f"{_told(item)}, {name} {key[1]}")
             item.parts[key] = _Part(string(body, "type") or "")
-            self._remember(item.id)
         elif step == "done":
             if part is None:
                 self._say("part_unknown", f"{kind}, {_told(item)}, {name} {key[1]}")
@@ -229,6 +232,7 @@ class Items:
                 self._say("part_unknown", f"{kind}, {_told(item)}, {name} {key[1]}")
             elif item.kind != wanted:
                 self._say("part_type", f"{kind}, {_told(item)}")
+            self._remember()
             part = item.parts[key] = _Part(wanted)
             part.closed = bool(name)  # it was never opened: that it is not closed need not be said
         elif part.kind != wanted and not (wanted == "reasoning_text" and part.kind in ("text", "summary_text")):

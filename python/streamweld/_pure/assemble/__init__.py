@@ -116,7 +116,6 @@ class Assembler(ItemSurface, AttachedSurface):
             if self._usage_members is None:
                 self._usage_members = RawMembers()
             self._shared.spend_text(self._usage_members.add(usage.raw))
-            known.raw = self._usage_members.text()
 
     def unknown(self, event: str | None, raw: bytes) -> None:
         """A payload or a member that nobody knows."""
@@ -310,7 +309,7 @@ class Assembler(ItemSurface, AttachedSurface):
         events: list[Event] = [] if self._started is None else [self._started]
         events += part_events(choices, self._attached.events)
         if self._usage is not None:
-            events.append(_usage_event(self._usage))
+            events.append(_usage_event(self._usage, self._usage_members))
         events += [finished_event(choice) for choice in choices if self._is_finished(choice)]
         if self._error is not None:
             events.append(self._error)
@@ -379,7 +378,7 @@ class Assembler(ItemSurface, AttachedSurface):
         for choice in choices:
             self._close_choice(choice, ended=over[choice.index])
         if self._usage is not None and not self._out.silent:
-            self._out.emit(_usage_event(self._usage))
+            self._out.emit(_usage_event(self._usage, self._usage_members))
         for choice in choices:
             if over[choice.index]:
                 self._conclude(choice)
@@ -423,8 +422,10 @@ def _is_cut(choice: Choice) -> bool:
     return any(call.late and not call.complete for call in shown_calls(choice))
 
 
-def _usage_event(usage: Usage) -> UsageEvent:
-    raw = None if usage.raw is None else cast("dict[str, Any]", loads_raw(usage.raw))
+def _usage_event(usage: Usage, members: RawMembers | None) -> UsageEvent:
+    """The counts. `members` are those of usage that came in pieces: joined here only, so that many cost no more."""
+    text = usage.raw if members is None else members.text()
+    raw = None if text is None else cast("dict[str, Any]", loads_raw(text))
     return UsageEvent(
         usage.input_tokens,
         usage.output_tokens,

@@ -371,11 +371,11 @@ class ItemSurface:
         _whole(state, item, name, arguments, provider_executed, custom, metadata)
 
     def forget_addresses(self, choice: int) -> None:
-        """Ids and indexes may be used again for other items."""
+        """Ids and indexes may be used again for other items. Texts that are open are over; calls wait for the end."""
         state = self._item_choice(choice)
         if state is not None:
             for item in state.book.opened():
-                if item.first is not None:
+                if item.first is not None or item.kind != "call":
                     end_item(state, item, None, None)
             state.book.forget()
             state.step = state.shared.parts

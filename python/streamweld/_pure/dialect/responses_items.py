@@ -12,7 +12,7 @@ from streamweld._pure.delta import Address
 from streamweld._pure.dialect.responses_calls import call_type, open_call, read_call
 from streamweld._pure.dialect.responses_facts import CONTENT, ITEM_FIELDS, RESULTS
 from streamweld._pure.kinds import is_array, is_object
-from streamweld._pure.members import as_object
+from streamweld._pure.members import as_object, compact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -148,7 +148,9 @@ class ItemReader:
         failed = item.get("error") is not None
         raw = reader.payload.raw(*path, "error" if failed else "output")
         identity = call.address.call_id
-        if raw is not None and raw != "null" and identity is not None and self._is_news("result", identity, raw):
+        if raw is None or raw == "null" or identity is None:
+            return
+        if self._is_news("result", identity, compact(raw)):
             self._assembler.result(0, identity, raw, failed, None)
 
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
@@ -170,7 +172,7 @@ class ItemReader:
         if identity is None:
             return False
         raw = reader.payload.raw(*path, "output")
-        if raw is not None and item["output"] not in (None, "", []) and self._is_news("result", identity, raw):
+        if raw is not None and item["output"] not in (None, "", []) and self._is_news("result", identity, compact(raw)):
             failed = item.get("status") == "failed"
             metadata = as_object(reader.rest(item, path, _RESULT_FIELDS))
             self._assembler.result(0, identity, raw, failed, metadata)

@@ -112,6 +112,9 @@ class AnthropicDecoder:
     def flush(self) -> None:
         """The stream is about to close: hand over what was held back."""
         self._blocks.finish()
+        if not self._reason and not self._blocks.ends_with_answer:
+            # M10 knows streams that end with the last block. One whose provider was still at work is cut.
+            self._assembler.cut()
 
     def _event(
         self, kind: str, payload: Payload, value: dict[str, Any], event: str, notes: Notes, *, recovered: bool

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from streamweld.events import ReasoningKind
 
 _INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
+_ANSWERS = frozenset({"text", "tool_use"})
 _INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
 
 
@@ -70,6 +71,7 @@ class BlockReader:
         "_kept",
         "_kept_event",
         "_last",
+        "_last_kind",
         "_max_index",
         "_open",
         "_out",
@@ -85,10 +87,16 @@ class BlockReader:
         """A message starts, or starts again."""
         self._open: set[int] = set()  # the indexes of the blocks that are open
         self._last: int | None = None  # the index of the latest start
+        self._last_kind = "text"  # of its block
         self._fresh = 0  # the next index that no start has named
         self._held: dict[int, Block] = {}  # blocks that `message_start` brought along, in the order of their indexes
         self._kept: Raw | None = None  # the members of a block that still gets deltas, and that nobody models
         self._kept_event: str | None = None
+
+    @property
+    def ends_with_answer(self) -> bool:
+        """Whether a turn may end with its latest block: not with what the provider does, or with a thought."""
+        return self._last_kind in _ANSWERS
 
     # The index
 
@@ -130,7 +138,7 @@ class BlockReader:
         self._last = index
         self._fresh = max(self._fresh, index + 1)
         address = Address(index=index)
-        kind = type_of(block.value)
+        kind = self._last_kind = type_of(block.value)
         match kind:
             case "text":
                 self._open.add(index)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamweld.events import ReasoningKind
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class _Block:
     """Whom one part speaks of, and what the provider says with it."""
 

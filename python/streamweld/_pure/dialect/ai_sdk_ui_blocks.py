@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DOCUMENT = ("sourceId", "mediaType", "title", "filename")
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class _Block:
     """Whom one chunk speaks of, and what the provider says with it."""
 

@@ -1,4 +1,4 @@
-"""Every chat vector, in both backends, fed as given, in one read, and byte by byte."""
+"""Every vector of a whole stream, in both backends, fed as given, in one read, and byte by byte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamweld._spec import CODES
 from streamweld.events import ToolResult
 
 from tests.harness import Outcome, bytewise, read
-from tests.vector_files import chunks_of, label, load
+from tests.vector_files import chunks_of, label, load, streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,8 +143,8 @@ def check_events(outcome: Outcome, expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("vector", load("chat"), ids=label)
-def test_chat_vector(backend: str, vector: dict[str, Any], way: str) -> None:
+@pytest.mark.parametrize("vector", streams(), ids=label)
+def test_vector(backend: str, vector: dict[str, Any], way: str) -> None:
     pieces = WAYS[way](chunks_of(vector))
     check(read(backend, pieces, vector.get("options")), vector)
 
@@ -153,11 +153,14 @@ def test_every_known_habit_is_a_vector() -> None:
     quirks = [vector["quirk"] for vector in load("chat") if "quirk" in vector]
     assert len(quirks) == len(set(quirks)) == 146
     assert sum(quirk.startswith("S") for quirk in quirks) == 28
+    for layer, letter, count in (("responses", "P", 29), ("anthropic", "M", 17)):
+        numbers = [vector["quirk"] for vector in load(layer) if "quirk" in vector]
+        assert sorted(set(numbers), key=lambda one: int(one[1:])) == [f"{letter}{n}" for n in range(1, count + 1)]
 
 
 def test_every_code_that_a_vector_names_exists() -> None:
     named: set[str] = set()
-    for vector in load("chat"):
+    for vector in streams():
         expect = vector["expect"]
         for row in (*expect.get("diagnostics", ()), *expect.get("may", ()), *expect.get("times", ())):
             named |= {row["code"]} if isinstance(row, dict) else {row} if isinstance(row, str) else set(row)

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent / "vectors"
+# The folders that hold whole streams are called like their dialect; `auto` is for what tells it.
+DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
+STREAMS = (*DIALECTS, "auto")
 KEYS = {
     "check": {"name", "why", "dialect", "chunks", "violations"},
-    "chat": {"name", "quirk", "why", "options", "chunks", "expect", "events"},
+    "stream": {"name", "quirk", "why", "options", "chunks", "expect", "events"},
     "sse": {
         "name",
         "why",
@@ -54,12 +57,22 @@ def load(layer: str) -> tuple[dict[str, Any], ...]:
         if document["format"] != 1 or len(set(names)) != len(names):
             raise ValueError(f"{path}: format {document['format']}, or a name stands twice")
         for vector in document["tests"]:
-            unknown = vector.keys() - KEYS[layer] | (vector.get("expect", {}).keys() - EXPECT)
+            known = KEYS["stream" if layer in STREAMS else layer]
+            unknown = vector.keys() - known | (vector.get("expect", {}).keys() - EXPECT)
             if unknown or not vector["why"]:
                 raise ValueError(f"{path}: {vector['name']}: unknown keys {sorted(unknown)}, or no why")
-            out.append({**vector, "file": path.stem})
+            if layer in STREAMS:
+                vector = {**vector, "options": {"dialect": layer, **vector.get("options", {})}}
+            out.append({**vector, "file": path.stem, "layer": layer})
     return tuple(out)
 
 
+def streams() -> tuple[dict[str, Any], ...]:
+    """The vectors of all dialects."""
+    return tuple(vector for layer in STREAMS for vector in load(layer))
+
+
 def label(vector: dict[str, Any]) -> str:
-    return f"{vector['file']}-{vector['name']}"
+    layer = vector["layer"]
+    head = f"{layer}-" if layer in STREAMS and layer != "chat" else ""
+    return f"{head}{vector['file']}-{vector['name']}"

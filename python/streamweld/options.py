@@ -19,7 +19,7 @@ from streamweld.errors import UsageError
 
 __all__ = ["DIALECTS", "Action", "Base", "Dialect", "Limits", "Policy", "Tools", "to_config"]
 
-Dialect: TypeAlias = Literal["auto", "chat"]
+Dialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
 Tools: TypeAlias = Iterable[str] | Mapping[str, Mapping[str, Any] | None]
 
 DIALECTS: Final[tuple[str, ...]] = get_args(Dialect)

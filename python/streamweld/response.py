@@ -15,21 +15,23 @@ from streamweld.events import (
     ResponseStarted,
     Source,
     TextDone,
+    TextStarted,
     ToolCall,
     ToolResult,
+    Unknown,
     UpstreamErrorEvent,
     Usage,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from streamweld._words import Completeness, FinishReason
     from streamweld.events import Diagnostic, Event
 
 __all__ = ["Choice", "Item", "Response"]
 
-Item: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File
+Item: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File | Unknown
 
 _ITEMS = (TextDone, ReasoningDone, RefusalDone, ToolCall, ToolResult, Source, File)
 _SHOWN = 60  # characters of a text in a repr
@@ -42,12 +44,19 @@ def _short(text: str) -> str:
 class Choice:
     """One answer of a response. Most streams have one."""
 
-    __slots__ = ("_finished", "_index", "_items")
+    __slots__ = ("_finished", "_index", "_item_ids", "_items")
 
-    def __init__(self, index: int = 0, items: Iterable[Item] = (), finished: Finished | None = None) -> None:
+    def __init__(
+        self,
+        index: int = 0,
+        items: Iterable[Item] = (),
+        finished: Finished | None = None,
+        item_ids: Mapping[int, str] | None = None,
+    ) -> None:
         self._index = index
         self._items = tuple(items)
         self._finished = finished
+        self._item_ids = dict(item_ids or {})
 
     @property
     def index(self) -> int:
@@ -56,8 +65,17 @@ class Choice:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Every part in its closing form, in the order of first sight; calls among themselves in their final order."""
+        """Every part in its closing form, in the order of first sight; calls among themselves in their final order.
+
+        `Unknown` stands for an item of the answer that streamweld does not model, but that a later turn hands back.
+        """
         return self._items
+
+    @property
+    def item_ids(self) -> dict[int, str]:
+        """What the wire calls the item that a part belongs to (`msg_…`, `rs_…`, `fc_…`), by part, where it said so."""
+        own = {item.part: item.item_id for item in self._items if isinstance(item, ReasoningDone | ToolCall)}
+        return self._item_ids | {part: item_id for part, item_id in own.items() if item_id is not None}
 
     @property
     def text(self) -> str:
@@ -109,12 +127,15 @@ class Choice:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Choice):
             return NotImplemented
-        return (self._index, self._items, self._finished) == (other._index, other._items, other._finished)
+        return self._values() == other._values()
+
+    def _values(self) -> tuple[object, ...]:
+        return self._index, self._items, self._finished, self._item_ids
 
     __hash__: ClassVar[None]  # type: ignore[assignment]  # equal by value, and may hold dicts
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Choice, (self._index, self._items, self._finished)
+        return Choice, self._values()
 
     def __repr__(self) -> str:
         return f"Choice(index={self._index}, {_shown(self)})"
@@ -160,6 +181,7 @@ class Response:
         "_error",
         "_first",
         "_folded",
+        "_ordered",
         "_started",
         "_usage",
     )
@@ -170,8 +192,11 @@ class Response:
         completeness: Completeness = "open",
         diagnostics: Iterable[Diagnostic] = (),
         diagnostics_dropped: int = 0,
+        ordered: bool = False,
     ) -> None:
+        """`ordered`: the events are a parser's snapshot, where parts stand in order and `Unknown` is a part."""
         items: dict[int, list[Item]] = {}
+        item_ids: dict[int, dict[int, str]] = {}
         finished: dict[int, Finished] = {}
         started: ResponseStarted | None = None
         usage: Usage | None = None
@@ -182,6 +207,14 @@ class Response:
                 if _withdrawn(event):
                     continue
                 items.setdefault(event.choice, []).append(event)
+            elif isinstance(event, TextStarted):
+                if event.item_id is None:
+                    continue
+                item_ids.setdefault(event.choice, {})[event.part] = event.item_id
+            elif isinstance(event, Unknown):
+                if not ordered:
+                    continue
+                items.setdefault(0, []).append(event)
             elif isinstance(event, Finished):
                 finished[event.choice] = event
             elif isinstance(event, Usage):
@@ -193,16 +226,18 @@ class Response:
             else:
                 continue
             folded.append(event)
-        for of_choice in items.values():
-            _order(of_choice)
+        if not ordered:
+            for of_choice in items.values():
+                _order(of_choice)
         self._choices = tuple(
             [
-                Choice(index, items.get(index, ()), finished.get(index))
+                Choice(index, items.get(index, ()), finished.get(index), _of(item_ids.get(index), items.get(index)))
                 for index in sorted(items.keys() | finished.keys())
             ]
         )
         self._first = self._choices[0] if self._choices else _NO_CHOICE
         self._folded = tuple(folded)
+        self._ordered = ordered
         self._started = started
         self._usage = usage
         self._error = error
@@ -326,7 +361,13 @@ class Response:
     __hash__: ClassVar[None]  # type: ignore[assignment]  # equal by value, and may hold dicts
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Response, (self._folded, self._completeness, self._diagnostics, self._diagnostics_dropped)
+        return Response, (
+            self._folded,
+            self._completeness,
+            self._diagnostics,
+            self._diagnostics_dropped,
+            self._ordered,
+        )
 
     def __repr__(self) -> str:
         shown = [
@@ -360,13 +401,21 @@ class Response:
 
 def _order(items: list[Item]) -> None:
     """By part; but calls keep their final order among themselves, which is that of their closes."""
-    calls = iter([item for item in items if isinstance(item, ToolCall)])
-    items.sort(key=_part)
-    items[:] = [next(calls) if isinstance(item, ToolCall) else item for item in items]
+    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # preliminary ones are replaced
+    kept = [item for item in items if not isinstance(item, ToolResult) or latest[item.part] is item]
+    calls = iter([item for item in kept if isinstance(item, ToolCall)])
+    kept.sort(key=_part)
+    items[:] = [next(calls) if isinstance(item, ToolCall) else item for item in kept]
 
 
 def _part(item: Item) -> int:
-    return item.part
+    return -1 if isinstance(item, Unknown) else item.part
+
+
+def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dict[int, str]:
+    """The names of items that have a text which was not withdrawn."""
+    texts = {item.part for item in items or () if isinstance(item, TextDone)}
+    return {part: item_id for part, item_id in (item_ids or {}).items() if part in texts}
 
 
 def _withdrawn(item: Item) -> bool:
@@ -375,4 +424,4 @@ def _withdrawn(item: Item) -> bool:
         return False
     if isinstance(item, TextDone):
         return not item.annotations
-    return not isinstance(item, ReasoningDone) or not (item.signature or item.encrypted_content)
+    return not isinstance(item, ReasoningDone) or not (item.signature or item.encrypted_content or item.item_id)

@@ -125,7 +125,7 @@ class StreamParser:
     def response(self) -> Response:
         """Everything so far, as a new immutable value. Readable at any time, after an exception too."""
         events, completeness, dropped = self._parser.snapshot()
-        return Response(events, cast("Completeness", completeness), self._parser.diagnostics, dropped)
+        return Response(events, cast("Completeness", completeness), self._parser.diagnostics, dropped, ordered=True)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

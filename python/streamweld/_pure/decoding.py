@@ -6,7 +6,7 @@ Knows the dialects by name, and of a payload only what `dialect.detect` makes of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamweld._pure.dialect import detect, seen
 from streamweld._pure.dialect.ai_sdk_parts import AiSdkPartsDecoder
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.out import Out
 
-__all__ = ["DECODERS", "KEEP_ALIVE", "Decoder", "EndsUnmarked", "Held", "Waiting"]
+__all__ = ["DECODERS", "KEEP_ALIVE", "Decoder", "Held", "Waiting"]
 
 MAX_HELD = 16  # payloads that tell no dialect, before it is given up
 MAX_HELD_BYTES = 64 * 1024
@@ -71,15 +71,6 @@ class Decoder(Protocol):
 
     def flush(self) -> None:
         """The stream is about to close: hand over what was held back."""
-        ...
-
-
-@runtime_checkable
-class EndsUnmarked(Protocol):
-    """A decoder whose dialect has no marker: where the answer is over, the end of the input is its end."""
-
-    def is_whole(self) -> bool:
-        """Whether an input that ends here ends with the answer."""
         ...
 
 

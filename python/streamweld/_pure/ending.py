@@ -46,7 +46,7 @@ class Ending:
         """The same, of an array."""
         if body.spilled:
             self._stage.after_end()
-        if not body.pending:
+        if body.closed:
             return "nothing"
         return "mid_utf8" if ends_inside_character(body.pending[-3:]) else "mid_event"
 

@@ -221,19 +221,12 @@ class Parser:
             self._take(self._array.held)  # too short to be anything else
         if self._array.is_one:
             rest: Rest = ending.of_array(self._array)
-            whole = self._array.closed
         else:
             pending = self._framer.finish()
             rest = "nothing" if pending is None else ending.of_events(pending)
             begun = pending is not None and bool(pending.data or pending.stray)
             if not stage.seen and not begun and is_foreign(stage.head):
                 raise stage.no_stream(stage.head)
-            whole = True
-        if rest == "nothing":
-            stage.finish()
         stage.place(self._total, stage.ordinal)
-        if rest != "nothing":
-            stage.finish()
-        if whole and rest == "nothing" and stage.is_whole():
-            self._assembler.done()
+        stage.finish()
         self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, EndsUnmarked, Held, Waiting
+from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, Held, Waiting
 from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.json_door import JsonFault, Payload, parse
 from streamweld._pure.ladder import MARKER, WHITE, Climb, climb
@@ -338,11 +338,6 @@ class Stage:
             self.decoder.flush()
         elif self._waiting is not None and self._waiting.held and not self.done:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
-
-    def is_whole(self) -> bool:
-        """Whether an answer that has no marker is over."""
-        decoder: object = self.decoder
-        return isinstance(decoder, EndsUnmarked) and decoder.is_whole()
 
     def _unknown_dialect(self, waiting: Waiting, at: Held | None = None) -> StreamError:
         if at is not None:

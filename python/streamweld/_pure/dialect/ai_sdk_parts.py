@@ -141,10 +141,12 @@ class AiSdkPartsDecoder:
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def flush(self) -> None:
-        """The stream is about to close."""
+        """The stream is about to close. Every answer has a `finish`: without one, or the last step's, it was cut."""
         self._start.tell_if_seen()
-        if self._reason is not None and not self.ended:
+        if self._reason is not None:
             self._assembler.finish(0, self._reason)
+        else:
+            self._assembler.cut()
 
     # What frames the content
 

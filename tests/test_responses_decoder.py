@@ -41,7 +41,7 @@ class TestSequence:
         numbers = Sequence(out())
         for n in range(WINDOW + 10):
             assert not numbers.is_replayed(n, "x" * (n % 7))
-        assert len(numbers._seen) == WINDOW
+        assert len(numbers._seen) == WINDOW  # pyright: ignore[reportPrivateUsage]
         assert not numbers.is_replayed(0, "")  # too long ago
         assert numbers.is_replayed(WINDOW, "x" * (WINDOW % 7))
 

@@ -159,7 +159,9 @@ class ResponsesDecoder:
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Nothing is held back here."""
+        """The input ends. P18 knows streams without a terminal event; one that ends at its work was cut."""
+        if not self.ended and not self._items.ends_with_answer:
+            self._assembler.cut()
 
     # Events
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.delta import Address
 from streamweld._pure.dialect.responses_calls import call_type, open_call, read_call
-from streamweld._pure.dialect.responses_facts import CONTENT, ITEM_FIELDS, RESULTS
+from streamweld._pure.dialect.responses_facts import ANSWERS, CONTENT, ITEM_FIELDS, RESULTS
 from streamweld._pure.kinds import is_array, is_object
 from streamweld._pure.members import as_object, compact
 
@@ -34,13 +34,14 @@ _RESULT_FIELDS = frozenset({"call_id", "output"})
 class ItemReader:
     """The output items of one stream."""
 
-    __slots__ = ("_assembler", "_once", "_text", "_types")
+    __slots__ = ("_assembler", "_once", "_text", "_types", "ends_with_answer")
 
     def __init__(self, assembler: Assembler, text: TextReader) -> None:
         self._assembler = assembler
         self._text = text
         self._once: set[int] = set()  # hashes of what was handed on and must not be twice
         self._types: dict[int, str] = {}  # output index -> type of the item that stood there
+        self.ends_with_answer = True  # the last whole item is one that a response may end with
 
     def begin_again(self, text: TextReader) -> None:
         """The answer starts again from nothing: indexes mean other items."""
@@ -107,8 +108,11 @@ class ItemReader:
         again: bool,
     ) -> None:
         call = call_type(item)
+        self.ends_with_answer = _is_answer(item)
         if call is not None:
-            self._call(item, path, reader, call, read_call(item, path, reader, call, item_id, index), again=again)
+            told = read_call(item, path, reader, call, item_id, index)
+            self.ends_with_answer = self.ends_with_answer or not told.provider
+            self._call(item, path, reader, call, told, again=again)
             return
         kind = _text_kind(item)
         if kind is not None:
@@ -216,6 +220,12 @@ def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
     if not isinstance(kind, str) and is_array(item.get("content")):
         return "message"
     return None
+
+
+def _is_answer(item: Mapping[str, Any]) -> bool:
+    """Whether it may be the last: behind a thought, a comment, and what the provider did or lists, there is more."""
+    kind = item.get("type")
+    return not isinstance(kind, str) or (kind in ANSWERS and item.get("phase") != "commentary")
 
 
 def _is_result(item: Mapping[str, Any]) -> bool:

@@ -66,8 +66,8 @@ class Responses(Lifecycle):
             lacking = missing(value, self._facts["required"][kind])
             if lacking:
                 self.say("event_fields", f"{kind}: {lacking}")
-        elif not kind.startswith(tuple(self._facts["openai"])) and ":" not in kind:
-            self.once("event_unknown", kind)
+        else:
+            self._extension(kind)
         if kind == "error":
             self._error = True
         elif "response" in value:
@@ -89,6 +89,14 @@ class Responses(Lifecycle):
             self._items.unfinished()
         if not self._done:
             self.say("done_missing")
+
+    def _extension(self, kind: str) -> None:
+        """An event type that the schema has not."""
+        if kind.startswith("response."):
+            if kind != "response.cancelled" and kind[9:].rpartition(".")[0] not in self._facts["families"]:
+                self.once("event_unlisted", kind)
+        elif ":" not in kind:
+            self.once("event_unknown", kind)
 
     def _sequenced(self, value: dict[str, Any]) -> None:
         number = count(value, "sequence_number")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld.check.lifecycle import Lifecycle, Text, array, count, digest, missing, object_, string
+from streamweld.check.lifecycle import Json, Lifecycle, Text, array, count, digest, missing, object_, string
 from streamweld.check.violation import facts
 
 __all__ = ["Items"]
@@ -103,6 +103,8 @@ class Items:
         lacking = missing({name: member for name, member in body.items() if member or name not in empty}, wanted)
         if lacking:
             self._say("item_fields", f"{kind or 'item'}: {lacking}")
+        if kind not in self._facts["item_types"] and ":" not in kind:
+            self._say("item_unlisted", kind or repr(body.get("type")))
         if self._incomplete is not None:
             self._say("incomplete_not_last", f"{_told(self._incomplete)}, then output[{index}]")
         item = _Item(index, kind, identifier, call_id)
@@ -165,6 +167,12 @@ class Items:
         elif item.status == "in_progress":
             self._say("done_in_progress", _told(item))
         self._close_parts(item, body)
+        arguments = string(body, "arguments")
+        if kind == "function_call" and arguments is not None and item.status in (None, "completed"):
+            text = Json()
+            text.add(arguments)
+            if text.fault():
+                self._say("arguments_not_object", f"{_told(item)}: {text.fault()}")
         item.digests = {name: digest(member) for name, member in body.items()}
         for _ in item.parts:
             self._forget()

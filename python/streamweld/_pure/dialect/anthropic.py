@@ -187,7 +187,7 @@ class AnthropicDecoder:
             self._start(extra, identity, notes.clean(notes.a_text(message, path, "model")) or None)
         else:
             self._leave(extra)
-        self._blocks.hold(dict(enumerate(self._content(payload, message, path, event, notes))))
+        self._blocks.hold(self._content(payload, message, path, event, notes))
         self._usage(payload, message, path, notes)
 
     def _content(

@@ -67,6 +67,7 @@ class BlockReader:
     __slots__ = (
         "_assembler",
         "_fresh",
+        "_given",
         "_held",
         "_kept",
         "_kept_event",
@@ -75,6 +76,7 @@ class BlockReader:
         "_max_index",
         "_open",
         "_out",
+        "_restated",
     )
 
     def __init__(self, assembler: Assembler, out: Out, max_index: int | None) -> None:
@@ -89,7 +91,9 @@ class BlockReader:
         self._last: int | None = None  # the index of the latest start
         self._last_kind = "text"  # of its block
         self._fresh = 0  # the next index that no start has named
-        self._held: dict[int, Block] = {}  # blocks that `message_start` brought along, in the order of their indexes
+        self._held: list[Block] = []  # blocks that `message_start` brought along
+        self._given = 0  # how many of them are used, or not needed
+        self._restated: set[int] = set()  # those that were streamed after all
         self._kept: Raw | None = None  # the members of a block that still gets deltas, and that nobody models
         self._kept_event: str | None = None
 
@@ -113,7 +117,7 @@ class BlockReader:
 
     # Starts, deltas, stops
 
-    def hold(self, blocks: dict[int, Block]) -> None:
+    def hold(self, blocks: list[Block]) -> None:
         """Blocks that `message_start` brought along: each is used unless a start names its index again."""
         self._held = blocks
 
@@ -122,16 +126,21 @@ class BlockReader:
         if index is None:
             self._out.diagnose("index_missing")
             index = self._fresh
-        if self._held:
+        if self._given < len(self._held):
             self._give(index)
-            if self._held.pop(index, None) is not None:
+            if self._given <= index < len(self._held) and index not in self._restated:
+                self._restated.add(index)
                 self._out.diagnose("content_restated")
         self._start(block, index)
 
     def _give(self, below: int | None) -> None:
         """Use the held blocks below an index, or all of them."""
-        for index in [index for index in self._held if below is None or index < below]:
-            self._start(self._held.pop(index), index)
+        end = len(self._held) if below is None else min(below, len(self._held))
+        while self._given < end:
+            index = self._given
+            self._given = index + 1
+            if index not in self._restated:
+                self._start(self._held[index], index)
 
     def _start(self, block: Block, index: int) -> None:
         self.settle()
@@ -215,7 +224,7 @@ class BlockReader:
             return True
         if index is None:
             index = self._last
-        if self._held and index is not None:
+        if index is not None:
             self._give(index + 1)
         address = Address(index=index)
         metadata = block.metadata(DELTA_FIELDS[kind]) if kind != "compaction_delta" else None

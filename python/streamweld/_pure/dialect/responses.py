@@ -122,10 +122,6 @@ class ResponsesDecoder:
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """One payload that is JSON."""
         value = payload.value
-        path: Path = ()
-        if is_array(value) and value and is_object(value[0]) and "error" in value[0]:
-            # Some gateways wrap a lone error object into an array.
-            value, path = value[0], (0,)
         if not is_object(value):
             self._no_object(payload, event)
             return
@@ -137,10 +133,10 @@ class ResponsesDecoder:
         ):
             return
         if value.get("object") == "response" and kind not in self._steps:
-            self._body(payload, value, path)
+            self._body(payload, value)
             return
-        reader = self._reader(payload, path, kind)
-        error = _find_error(payload, value, path, kind, event)
+        reader = self._reader(payload, kind)
+        error = _find_error(payload, value, kind, event)
         if error is not None:
             self._error(error, payload.text, reader.notes)
             return
@@ -165,8 +161,8 @@ class ResponsesDecoder:
 
     # Events
 
-    def _reader(self, payload: Payload, path: Path, kind: str) -> Reader:
-        notes = Notes(self._out, self._assembler, payload, path, is_read)
+    def _reader(self, payload: Payload, kind: str) -> Reader:
+        notes = Notes(self._out, self._assembler, payload, (), is_read)
         return Reader(payload, notes, self._out, self._max_index, kind)
 
     def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -241,8 +237,9 @@ class ResponsesDecoder:
         self._text = TextReader(self._assembler)
         self._items.begin_again(self._text)
 
-    def _body(self, payload: Payload, value: dict[str, Any], path: Path) -> None:
+    def _body(self, payload: Payload, value: dict[str, Any]) -> None:
         """A whole response, or how far one has come: what nobody streamed."""
+        path: Path = ()
         notes = Notes(self._out, self._assembler, payload, path, is_read_of_response)
         reader = Reader(payload, notes, self._out, self._max_index, "")
         status = value.get("status")
@@ -328,9 +325,13 @@ class ResponsesDecoder:
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def _no_object(self, payload: Payload, event: str) -> None:
-        if event in ERRORS:
-            notes = Notes(self._out, self._assembler, payload, (), is_read)
-            self._error(read_error(payload, (), payload.value), payload.text, notes)
+        value = payload.value
+        notes = Notes(self._out, self._assembler, payload, (), is_read)
+        if is_array(value) and value and is_object(value[0]) and value[0].get("error"):
+            # Some gateways wrap a lone error object into an array.
+            self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
+        elif event in ERRORS:
+            self._error(read_error(payload, (), value), payload.text, notes)
         else:
             self._unknown(payload, event)
 
@@ -341,19 +342,19 @@ class ResponsesDecoder:
         self._assembler.unknown(None if event == "message" else event, payload.text.encode())
 
 
-def _find_error(payload: Payload, value: Mapping[str, Any], path: Path, kind: str, event: str) -> ErrorFields | None:
+def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
     """The error of an event, nested or flat. An event of a response, or of an extension, may speak of another error."""
     error = value.get("error")
     told = kind in ERRORS or event in ERRORS
     bare = kind in TERMINALS and "response" not in value
     if error and (told or bare or not (kind.startswith("response.") or ":" in kind)):
-        return read_error(payload, (*path, "error"), error)
+        return read_error(payload, ("error",), error)
     if told or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
-        found = read_error(payload, path, value)
+        found = read_error(payload, (), value)
         # The name of the event is no kind of error.
         is_event = kind in ERRORS or kind in TERMINALS
         return ErrorFields(found.code, None if is_event else found.kind, found.message)
-    return read_error(payload, path, value) if ResponsesDecoder.is_complaint(value) else None
+    return read_error(payload, (), value) if ResponsesDecoder.is_complaint(value) else None
 
 
 def _worse(status: str, why: object) -> str:

@@ -193,6 +193,9 @@ def test_broken_bytes_are_never_an_exception() -> None:
         "framing.no_events",
     ]
     assert next(v.rule for v in sw.check(b"data: {\n\n", "gemini")) == "framing.bad_json"
+    for digits in (4_299, 5_000, 20_000):
+        payload = b'data: {"choices":[],"id":%s,"created":%s,"x":"%s"}\n\n'
+        sw.check(b"".join(payload % (first, b"9" * digits, b"1" * digits) for first in (b"1", b"9" * digits)), "chat")
     rng = random.Random(7)
     letters = [
         b"data: ",
@@ -217,7 +220,7 @@ def test_broken_bytes_are_never_an_exception() -> None:
 def test_members_of_any_type(dialect: Any) -> None:
     """Each member of each vector's payloads, replaced by something of another type: violations, no exception."""
     rng = random.Random(dialect)
-    strange = [None, True, -1, 1.5, "", "x", [], [None], [{}], {}, {"a": [1]}, 2**70]
+    strange = [None, True, -1, 1.5, "", "x", [], [None], [{}], {}, {"a": [1]}, 2**70, "\ud800"]
 
     def damaged(value: Any) -> Any:
         if rng.random() < 0.08:

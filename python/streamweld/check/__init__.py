@@ -10,7 +10,8 @@ what `StreamParser` makes of the same bytes is another question.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, get_args
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, cast, get_args
 
 from streamweld._json import JsonFault, loads_arguments
 from streamweld._pure.dialect import detect, seen
@@ -26,6 +27,8 @@ __all__ = ["DIALECTS", "CheckDialect", "Checker", "Place", "Violation", "check"]
 CheckDialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
 
 DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
+_LONG_INTEGER: Final = re.compile(r"[0-9]{4000}")
+_BITS: Final = 13_000
 _UNTOLD: Final = 16  # payloads that may come before one that tells the dialect
 
 
@@ -140,7 +143,7 @@ class Checker:
 
     def _json(self, text: str, event: str, identifier: str) -> None:
         try:
-            value = loads_arguments(text)
+            value = _loads(text)
         except JsonFault as fault:
             values = _several(text)
             if values is None:
@@ -180,6 +183,20 @@ class Checker:
             _step(lifecycle, value, event, identifier)
 
 
+def _loads(text: str) -> Any:
+    value = loads_arguments(text)
+    return _printable(value) if _LONG_INTEGER.search(text) else value
+
+
+def _printable(value: Any) -> Any:
+    """The value with a word for each integer that Python refuses to print (from 4,300 digits)."""
+    if isinstance(value, dict):
+        return {key: _printable(member) for key, member in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_printable(member) for member in cast("list[object]", value)]
+    return "a very large integer" if isinstance(value, int) and value.bit_length() > _BITS else value
+
+
 def _step(lifecycle: Lifecycle, value: dict[str, Any] | None, event: str, identifier: str) -> None:
     if lifecycle.full:
         return
@@ -204,7 +221,7 @@ def _several(text: str) -> list[dict[str, Any] | None] | None:
             values.append(None)
             continue
         try:
-            value = loads_arguments(line)
+            value = _loads(line)
         except JsonFault:
             return None
         if not _is_object(value):

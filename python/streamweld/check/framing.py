@@ -32,9 +32,9 @@ class Framing:
     """Takes reads of any size and hands each payload on as `(data, event, id)`, with its place in the report."""
 
     def __init__(self, report: Report, payload: Callable[[bytes, str, str], None]) -> None:
-        self.total = 0
-        self.payloads = 0
-        self.broken = False  # a limit was hit: nothing is read any more
+        self.total: int = 0
+        self.payloads: int = 0
+        self.broken: bool = False  # a limit was hit: nothing is read any more
         self._report = report
         self._payload = payload
         self._framer = Framer(LIMITS, keep_stray=True)

@@ -29,8 +29,8 @@ class Lifecycle:
     dialect: ClassVar[str]
 
     def __init__(self, report: Report) -> None:
-        self.report = report
-        self.full = False  # too much to remember: what comes is not looked at
+        self.report: Report = report
+        self.full: bool = False  # too much to remember: what comes is not looked at
         self._kept = 0
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
@@ -75,8 +75,8 @@ class Text:
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
         self._doubtful = False
-        self.length = 0
-        self.pieces = 0
+        self.length: int = 0
+        self.pieces: int = 0
 
     def add(self, piece: str) -> None:
         self._hash.update(piece.encode("utf-8", "surrogatepass"))
@@ -97,7 +97,7 @@ class Json:
 
     def __init__(self) -> None:
         self._automaton = Automaton()
-        self.length = 0
+        self.length: int = 0
 
     def add(self, piece: str) -> None:
         self._automaton.feed(piece)

@@ -102,8 +102,8 @@ class Report:
     """Where violations are gathered; holds the place of what is being looked at."""
 
     def __init__(self) -> None:
-        self.place = Place(0, 0)
-        self.dropped = 0
+        self.place: Place = Place(0, 0)
+        self.dropped: int = 0
         self._found: list[Violation] = []
         self._said: dict[str, int] = {}
 

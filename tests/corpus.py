@@ -15,6 +15,15 @@ from typing import Any
 
 ROOT = Path(os.environ.get("STREAMWELD_CORPUS") or Path(__file__).resolve().parent.parent.parent / "shared" / "corpus")
 RAN: set[str] = set()  # names of the streams that were read in this process
+# Folder of the corpus -> dialect; `other` has streams of none of them.
+FOLDERS = {
+    "chat": "chat",
+    "responses": "responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "aisdk-parts": "ai-sdk-parts",
+    "aisdk-ui": "ai-sdk-ui",
+}
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,7 @@ class Recording:
     """One stream of the corpus with its manifest row."""
 
     name: str
+    folder: str
     wrapped: bool
     notes: tuple[str, ...]
     confidence: str
@@ -30,8 +40,12 @@ class Recording:
     expectation: Path
 
     @property
+    def dialect(self) -> str:
+        return FOLDERS[self.folder]
+
+    @property
     def body(self) -> bytes:
-        RAN.add(self.name)
+        RAN.add(f"{self.folder}/{self.name}")
         return self.stream.read_bytes()
 
     @property
@@ -41,7 +55,8 @@ class Recording:
 
 
 @cache
-def recordings(dialect: str = "chat") -> tuple[Recording, ...]:
+def recordings(folder: str = "chat") -> tuple[Recording, ...]:
+    """The streams of one folder."""
     manifest = ROOT / "manifest.jsonl"
     if not manifest.is_file():
         return ()
@@ -49,6 +64,7 @@ def recordings(dialect: str = "chat") -> tuple[Recording, ...]:
     return tuple(
         Recording(
             name=Path(row["file"]).name,
+            folder=folder,
             wrapped=row["wrapped"],
             notes=tuple(row.get("notes") or ()),
             confidence=row.get("expected_confidence") or "",
@@ -57,8 +73,13 @@ def recordings(dialect: str = "chat") -> tuple[Recording, ...]:
             expectation=ROOT / row.get("expected", ""),
         )
         for row in rows
-        if row["dialect"] == dialect
+        if row["dialect"] == folder
     )
+
+
+def all_recordings() -> tuple[Recording, ...]:
+    """The streams of all six dialects."""
+    return tuple(recording for folder in FOLDERS for recording in recordings(folder))
 
 
 def absent() -> str | None:

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.corpus import Recording, absent, recordings
+from tests.corpus import Recording, absent, all_recordings
 from tests.harness import bytewise, cut_at, difference, read
 from tests.parallel import spread
-from tests.vector_files import chunks_of, label, load
+from tests.vector_files import chunks_of, label, streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LONGEST = 16 * 1024
 SHORT = 300
+AUTO: dict[str, Any] = {"dialect": "auto"}
 recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 Job = tuple[str, str, "int | None"]  # backend, name of a recording, how many cuts (None: all)
 
@@ -44,12 +45,12 @@ def sample_of(rng: random.Random, size: int, count: int | None) -> list[tuple[in
 def try_recording(job: Job) -> str | None:
     backend, name, count = job
     body = by_name()[name].body
-    found = first_difference(backend, body, {}, sample_of(random.Random(name), len(body), count))
+    found = first_difference(backend, body, AUTO, sample_of(random.Random(name), len(body), count))
     return found and f"{backend} {name}: {found}"
 
 
 def by_name() -> dict[str, Recording]:
-    return {r.name: r for r in recordings() if r.size <= LONGEST}
+    return {f"{r.folder}/{r.name}": r for r in all_recordings() if r.size <= LONGEST}
 
 
 @recorded
@@ -64,16 +65,16 @@ def test_every_single_cut(backend: str, full: bool) -> None:
 
 @recorded
 def test_byte_by_byte(backend: str, full: bool) -> None:
-    longest = LONGEST if full else 2500
+    longest = LONGEST if full else 1500
     for name, recording in by_name().items():
         if recording.size <= longest:
             body = recording.body
-            whole = read(backend, [body]).facts()
-            assert difference(whole, read(backend, bytewise(body)).facts()) is None, name
+            whole = read(backend, [body], AUTO).facts()
+            assert difference(whole, read(backend, bytewise(body), AUTO).facts()) is None, name
 
 
 def short_vectors() -> list[dict[str, Any]]:
-    return [v for v in load("chat") if 0 < len(b"".join(chunks_of(v))) <= SHORT]
+    return [v for v in streams() if 0 < len(b"".join(chunks_of(v))) <= SHORT]
 
 
 @pytest.mark.parametrize("vector", short_vectors(), ids=label)
@@ -85,7 +86,7 @@ def test_pairs_of_cuts(backend: str, full: bool, vector: dict[str, Any]) -> None
     assert first_difference(backend, body, vector.get("options", {}), chosen) is None
 
 
-@pytest.mark.parametrize("vector", load("chat"), ids=label)
+@pytest.mark.parametrize("vector", streams(), ids=label)
 def test_single_cuts_of_vectors(backend: str, full: bool, vector: dict[str, Any]) -> None:
     body = b"".join(chunks_of(vector))
     count = None if full and len(body) <= LONGEST else 12 if backend == "native" else 4
@@ -94,7 +95,7 @@ def test_single_cuts_of_vectors(backend: str, full: bool, vector: dict[str, Any]
 
 
 def test_empty_reads_change_nothing(backend: str) -> None:
-    for vector in load("chat"):
+    for vector in streams():
         body = b"".join(chunks_of(vector))
         options = vector.get("options", {})
         pieces = [b"", *[p for byte in bytewise(body[:200]) for p in (byte, b"")], body[200:], b""]
@@ -102,7 +103,7 @@ def test_empty_reads_change_nothing(backend: str) -> None:
 
 
 def test_every_buffer_kind(backend: str) -> None:
-    for vector in load("chat")[:40]:
+    for vector in streams()[:40]:
         body = b"".join(chunks_of(vector))
         options = vector.get("options", {})
         whole = read(backend, [body], options).facts()

@@ -12,7 +12,15 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.item_again import is_another, is_closed, say_again, shadow
-from streamweld._pure.assemble.item_calls import add_arguments, describe, hold, name_call, says, tell_arguments
+from streamweld._pure.assemble.item_calls import (
+    add_arguments,
+    describe,
+    hold,
+    name_call,
+    note_ids,
+    says,
+    tell_arguments,
+)
 from streamweld._pure.assemble.item_end import end_item
 from streamweld._pure.assemble.item_entry import (
     addressed_call,
@@ -285,7 +293,8 @@ class ItemSurface:
             earlier, item = item, new_item(state, "call", address)
             shadow(state, item, earlier, address, custom=custom, provider_executed=provider_executed)
         else:
-            learn(state, item, address)
+            other = book.learn(item, address)
+            note_ids(state, item, address, None if again else other)  # announced again says it
             book.bind(item, address)
             state.bind(call, address.index)
             if again and item.first is None:

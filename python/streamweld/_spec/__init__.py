@@ -27,6 +27,7 @@ __all__ = [
     "Code",
     "Field",
     "Severity",
+    "load_history",
     "load_rules",
 ]
 
@@ -123,4 +124,11 @@ DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.j
 def load_rules() -> Mapping[str, Any]:
     """The rules of the checker. Python alone reads them, and only where something is checked."""
     loaded: Mapping[str, Any] = _frozen(_load("rules.json"))
+    return loaded
+
+
+@cache
+def load_history(name: Literal["gateways", "history_rules"]) -> Mapping[str, Any]:
+    """The facts about request histories. Python alone reads them, and only where a history is converted or checked."""
+    loaded: Mapping[str, Any] = _frozen(_load(f"{name}.json"))
     return loaded

@@ -1,0 +1,46 @@
+"""The rules that edits and violations cite: code, sentence, source, severity, from `_spec/history_rules.json`.
+
+It knows no message and no target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from streamweld._spec import load_history
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._spec import Severity
+
+__all__ = ["Rule", "checks", "edits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. `source`: the document and section, or the issue with the server's own words."""
+
+    code: str
+    text: str
+    source: str
+    severity: Severity
+
+
+def _rules(section: Literal["edits", "checks"]) -> Mapping[str, Rule]:
+    raw = load_history("history_rules")[section]
+    return {code: Rule(code, rule["text"], rule["source"], rule["severity"]) for code, rule in raw.items()}
+
+
+@cache
+def edits() -> Mapping[str, Rule]:
+    """The rules that an `Edit` cites."""
+    return _rules("edits")
+
+
+@cache
+def checks() -> Mapping[str, Rule]:
+    """The rules that a violation cites."""
+    return _rules("checks")

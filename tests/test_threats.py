@@ -186,6 +186,15 @@ class TestJson:
             outcome = read(backend, [body + DONE])
             assert (outcome.error is None) == fine
 
+    def test_b1_the_cap_can_only_be_lowered(self, backend: str) -> None:
+        bomb = HE + b'data: {"choices":[],"x":' + b"[" * 200 + b"]" * 200 + b"}\n\n"
+        for limit in (128, 500, None):
+            outcome = read(backend, [bomb], {"limits": {"max_json_depth": limit}})
+            error = raised(outcome, LimitExceeded, "limit_max_json_depth", len(HE), 1)
+            assert (error.limit, error.observed) == (128, 129)
+        outcome = read(backend, [bomb], {"limits": {"max_json_depth": 127}})
+        assert raised(outcome, LimitExceeded, "limit_max_json_depth", len(HE), 1).limit == 127
+
     def test_b2_nesting_below_the_cap(self, backend: str) -> None:
         payload = b'{"a":' * 126 + b"1" + b"}" * 126
         outcome = read(backend, [HE, b"data: " + payload + b"\n\n", Y + DONE])

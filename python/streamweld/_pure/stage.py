@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.automaton import MAX_DEPTH
 from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, Held, Waiting
 from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.json_door import JsonFault, Payload, parse
@@ -60,7 +61,8 @@ class Stage:
         self._out = out
         self._content_type: str | None = config["content_type"]
         self._drops_duplicates: bool = config["switches"]["duplicate_payload"] == "drop"
-        self._max_depth = limits["max_json_depth"]
+        depth = limits["max_json_depth"]
+        self._max_depth = MAX_DEPTH if depth is None else min(depth, MAX_DEPTH)  # the cap can only be lowered
         self._max_events = limits["max_events"]
         self.ladder = config["base"] != "strict"
         self.dialect: str | None = None
@@ -217,7 +219,7 @@ class Stage:
         """The payload is not JSON as it stands."""
         out = self._out
         self._check_utf8(text)
-        if fault.reason == "too_deep" and self._max_depth is not None:
+        if fault.reason == "too_deep":
             raise out.limit("max_json_depth", self._max_depth)
         found = climb(text, self._max_depth, self.is_of_use) if self.ladder else None
         if event == "error" and (found is None or found.rung == "none"):

@@ -10,7 +10,7 @@ use crate::decode::Decode;
 use crate::dialect::Dialect;
 use crate::dialect::chat::{Chat, Ending};
 use crate::fault::{Extra, Fault};
-use crate::json::{Problem, ScanError};
+use crate::json::{MAX_DEPTH, Problem, ScanError};
 use crate::ladder::{Found, MARKER, climb, position, trim};
 use crate::limits::LimitName;
 use crate::out::Out;
@@ -249,10 +249,10 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// The cap of nesting that was passed.
+/// The cap of nesting that was passed. It can only be lowered.
 fn too_deep(out: &Out<'_>, error: ScanError) -> Option<u64> {
-    out.config
-        .limits
-        .max_json_depth
-        .filter(|_| error.problem == Problem::TooDeep)
+    let most = u64::from(MAX_DEPTH);
+    let limit = out.config.limits.max_json_depth;
+    let limit = limit.map_or(most, |limit| limit.min(most));
+    (error.problem == Problem::TooDeep).then_some(limit)
 }

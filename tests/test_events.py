@@ -217,6 +217,19 @@ def test_parsed(
     assert arguments not in str(error)
 
 
+@pytest.mark.parametrize("state", ["complete", "empty", "incomplete", "invalid", "open"])
+def test_free_form_text_is_no_object(classes: ModuleType, state: str) -> None:
+    call = classes.ToolCall(4, "call_1", "run", "{}", state, reason="no_name", custom=True)
+    with pytest.raises(ArgumentsError, match="free-form text") as raised:
+        call.parsed  # noqa: B018
+    error = raised.value
+    assert (error.rule, error.state, error.reason) == ("arguments_custom", state, "custom")
+    assert (error.part, error.call_id) == (4, "call_1")
+    assert call.dispatchable is (state in {"complete", "empty"})
+    assert call.to_dict()["custom"] is True
+    assert pickle.loads(pickle.dumps(call)) == call
+
+
 @pytest.mark.parametrize(
     ("state", "call_id", "name", "server", "expected"),
     [

@@ -7,7 +7,7 @@
             case sw.events.TextDelta(text=text):
                 print(text, end="")
             case sw.events.ToolCall() as call if call.dispatchable:
-                run(call.name, call.parsed)
+                run(call.name, call.arguments if call.custom else call.parsed)
 
 `StreamParser` is the sans-I/O class under it, `parse` reads a whole body, `streamweld.events` holds the event classes,
 `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does

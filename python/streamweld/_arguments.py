@@ -15,7 +15,9 @@ __all__ = ["parsed_arguments"]
 
 
 def parsed_arguments(call: ToolCall) -> dict[str, Any]:
-    """The object that `call.arguments` holds; `{}` for an `empty` call, ArgumentsError in a state that has none."""
+    """The object that `call.arguments` holds; `{}` for an `empty` call, ArgumentsError where there is none."""
+    if call.custom:
+        raise _error(call, call.state, "custom", None, rule="custom")
     if call.state == "complete":
         from streamweld._json import JsonFault, loads_arguments
 
@@ -31,11 +33,11 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any]:
     raise _error(call, call.state, call.reason, None)
 
 
-def _error(call: ToolCall, state: str, reason: str | None, pos: int | None) -> Exception:
+def _error(call: ToolCall, state: str, reason: str | None, pos: int | None, *, rule: str | None = None) -> Exception:
     from streamweld.errors import ArgumentsError
 
     return ArgumentsError(
-        rule=f"arguments_{state}",
+        rule=f"arguments_{rule or state}",
         state=state,
         reason=reason,
         part=call.part,

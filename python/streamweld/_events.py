@@ -247,6 +247,7 @@ class ToolCall(_Event):
     `invalid` (`reason` says why: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`), or `open`,
     which only the snapshot of an unfinished stream shows. `arguments` is the text as sent; after an `overflow` it is
     the first value, and `raw_arguments` holds all. `aliases` are further ids that the gateway used for the same call.
+    `custom`: a free-form tool's call; its `arguments` are text, not JSON, and `complete` says that they are whole.
     """
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
@@ -260,6 +261,7 @@ class ToolCall(_Event):
     raw_arguments: str | None = None
     provider_executed: bool = False
     aliases: tuple[str, ...] = ()
+    custom: bool = False
     choice: int = 0
     provider_metadata: Metadata = None
 
@@ -268,7 +270,8 @@ class ToolCall(_Event):
         """The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
 
         Raises:
-            ArgumentsError: in every other state but `complete`; it has `state`, `reason` and `rule`.
+            ArgumentsError: in every other state but `complete`, and for a `custom` call, whose `arguments` are text; it
+                has `state`, `reason` and `rule`.
         """
         return parsed_arguments(self)
 

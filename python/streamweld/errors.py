@@ -73,6 +73,7 @@ _SENTENCES: Final = {
     "framing": "the bytes are no proper event stream",
     "not_an_event_stream": "the body is no event stream",
     "assembly": "a tool call cannot be put together",
+    "arguments_custom": "the tool takes free-form text; read `arguments`",
     "arguments_incomplete": "the tool call was cut; its arguments are not whole",
     "arguments_invalid": "the tool call is invalid; it has no arguments object",
     "arguments_open": "the tool call is still open; its arguments are not whole",
@@ -299,7 +300,8 @@ class ArgumentsError(StreamError, ValueError):
     """`ToolCall.parsed` of a call that has no arguments object.
 
     `state` is the call's (`incomplete`, `invalid` or `open`), `reason` its reason, `pos` where in `arguments` the JSON
-    breaks, if that is known. `rule` is `arguments_<state>`.
+    breaks, if that is known. `rule` is `arguments_<state>`, or `arguments_custom` for the call of a free-form tool: its
+    `arguments` are text in every state.
     """
 
     _own = ("state", "reason", "part", "call_id", "pos")

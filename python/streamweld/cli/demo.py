@@ -91,6 +91,9 @@ def demo(as_json: bool, raw: bool) -> None:
     say(f"streamweld  {len(response.tool_calls)} tool call, {len(response.dispatchable_calls)} to run")
     for call in response.dispatchable_calls:
         say(f"\n{printable(call.name)}  id {printable(call.call_id)}  {call.state}", style="bold")
+        if call.custom:
+            say("  " + lines(call.arguments).rstrip("\n").replace("\n", "\n  "))
+            continue
         for name, value in call.parsed.items():
             shown = lines(value) if isinstance(value, str) else printable(json.dumps(value))
             say(f"  {printable(name)}: " + shown.rstrip("\n").replace("\n", "\n    "))

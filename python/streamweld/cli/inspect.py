@@ -188,6 +188,8 @@ def _usage(response: Response) -> str | None:
 
 def _state(call: ToolCall) -> str:
     state = call.state if call.reason is None else f"{call.state} ({call.reason})"
+    if call.custom:
+        state += ", free-form text"
     return f"{state}, run by the provider" if call.provider_executed else state
 
 

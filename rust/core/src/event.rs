@@ -65,6 +65,8 @@ pub enum Event<'a> {
         raw_arguments: Option<&'a str>,
         provider_executed: bool,
         aliases: &'a [String],
+        /// The arguments are text, not JSON.
+        custom: bool,
         choice: i32,
         metadata: Option<&'a str>,
     },

@@ -141,14 +141,16 @@ event!(
     /// `invalid` (`reason` says why: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`), or `open`,
     /// which only the snapshot of an unfinished stream shows. `arguments` is the text as sent; after an `overflow` it is
     /// the first value, and `raw_arguments` holds all. `aliases` are further ids that the gateway used for the same call.
+    /// `custom`: a free-form tool's call; its `arguments` are text, not JSON, and `complete` says that they are whole.
     ToolCall = "tool_call",
-    (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, choice: i32, provider_metadata: Object),
-    (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), choice=0, provider_metadata=None)",
+    (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, choice: i32, provider_metadata: Object),
+    (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), custom=false, choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), custom=False, choice=0, provider_metadata=None)",
     {
         /// The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
         ///
         /// Raises:
-        ///     ArgumentsError: in every other state but `complete`; it has `state`, `reason` and `rule`.
+        ///     ArgumentsError: in every other state but `complete`, and for a `custom` call, whose `arguments` are text; it
+        ///         has `state`, `reason` and `rule`.
         #[getter]
         fn parsed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
             let py = slf.py();

@@ -261,6 +261,7 @@ fn build_rare(py: Python<'_>, event: &Event<'_>) -> Built {
             raw_arguments,
             provider_executed,
             aliases,
+            custom,
             choice,
             metadata,
         } => object(
@@ -276,6 +277,7 @@ fn build_rare(py: Python<'_>, event: &Event<'_>) -> Built {
                 raw_arguments: opt(py, raw_arguments),
                 provider_executed,
                 aliases: PyTuple::new(py, aliases)?.unbind(),
+                custom,
                 choice,
                 provider_metadata: data(py, metadata)?,
             },

@@ -106,6 +106,7 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
             call.item_id,
             provider_executed=call.provider_executed,
             aliases=tuple(call.aliases),
+            custom=call.custom,
             choice=choice.index,
             provider_metadata=metadata,
         )
@@ -120,6 +121,7 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
         raw_arguments=verdict.raw_arguments,
         provider_executed=call.provider_executed,
         aliases=verdict.aliases,
+        custom=call.custom,
         choice=choice.index,
         provider_metadata=metadata,
     )

@@ -112,6 +112,7 @@ pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(
             raw_arguments: None,
             provider_executed: call.provider_executed,
             aliases: &call.aliases,
+            custom: call.custom,
             choice,
             metadata,
         });
@@ -128,6 +129,7 @@ pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(
         raw_arguments: verdict.raw_arguments.as_deref(),
         provider_executed: call.provider_executed,
         aliases: &verdict.aliases,
+        custom: call.custom,
         choice,
         metadata,
     });

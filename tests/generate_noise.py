@@ -15,6 +15,7 @@ from streamweld._spec import CODES
 
 from tests.generate import DONE, chunk, conformant, frame, shaped
 from tests.generate_calls import fragments_of, random_text
+from tests.generate_mixed import mixed
 from tests.generate_soup import soup, whole_body
 from tests.shapes import SHAPES
 
@@ -262,6 +263,8 @@ def random_frames(rng: random.Random) -> list[bytes]:
         frames = conformant(rng).frames
     elif roll < 0.55:
         frames = shaped(rng, rng.choice(list(SHAPES))).frames
+    elif roll < 0.7:
+        frames = mixed(rng)
     else:
         return soup(rng)
     if rng.random() < 0.2:

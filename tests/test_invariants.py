@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from streamweld.errors import ArgumentsError, StreamError, UpstreamError
+from streamweld.errors import ArgumentsError, StreamError, TruncatedStream, UpstreamError
 
 from tests.corpus import recordings
+from tests.generate_mixed import GREEK, mixed
 from tests.generate_noise import LINES, random_case, random_pieces
 from tests.harness import Outcome, read
 from tests.vector_files import chunks_of, load
@@ -25,10 +26,11 @@ TAKEN_BACK = {
     "content_cumulative",
     "conflict",
 }  # text that only the close corrects
+PUT_TOGETHER = {"args_stitched", "args_paired"}  # pieces that were cut, taken for calls, and are whole together
 COUNT = 1500
 
 
-def broken_rule(outcome: Outcome, *, free_form: bool = False) -> str | None:
+def broken_rule(outcome: Outcome) -> str | None:
     """The first rule of the event order that these events break."""
     opened: dict[int, str] = {}
     closed: dict[int, str] = {}
@@ -88,11 +90,11 @@ def broken_rule(outcome: Outcome, *, free_form: bool = False) -> str | None:
                 return f"{where}: deltas give {text[part]!r}"
     if outcome.response.completeness in {"complete", "assumed"} and set(opened) - set(closed):
         return f"parts {sorted(set(opened) - set(closed))} never closed"
-    return wrong_response(outcome, free_form)
+    return wrong_response(outcome)
 
 
-def wrong_response(outcome: Outcome, free_form: bool) -> str | None:
-    """The Response is the fold of the events. `free_form`: there are calls of custom tools, which take any text."""
+def wrong_response(outcome: Outcome) -> str | None:
+    """The Response is the fold of the events."""
     response = outcome.response
     calls: list[ToolCall] = [e for e in outcome.events if type(e).__name__ == "ToolCall"]
     shown = [c for choice in response.choices for c in choice.tool_calls if c.state != "open"]
@@ -113,18 +115,29 @@ def wrong_response(outcome: Outcome, free_form: bool) -> str | None:
         c.finish_reason is None and c.dispatchable_calls for c in response.choices
     ):
         return "a cut choice has dispatchable calls"
+    if cut_in_a_call(outcome) and not outcome.codes & PUT_TOGETHER and all(c.state == "complete" for c in calls):
+        return "the input ended inside of a call, and every call is complete"
     for call in calls:
-        if call.state != "complete":
+        if call.state != "complete" and not call.custom:
             continue
         try:
             parsed = call.parsed
-        except ArgumentsError:
-            if not free_form:
+        except ArgumentsError as error:
+            if not call.custom:
                 return f"{call!r} is complete but does not parse"
+            if (error.rule, error.reason, error.state) != ("arguments_custom", "custom", call.state):
+                return f"{call!r} says {error!r}"
         else:
-            if json.loads(call.arguments).keys() != parsed.keys():
+            if call.custom or json.loads(call.arguments).keys() != parsed.keys():
                 return f"{call!r} does not parse to its object"
     return None
+
+
+def cut_in_a_call(outcome: Outcome) -> bool:
+    """The input ended inside of the arguments of a call, be it behind the finish reason."""
+    if isinstance(outcome.error, TruncatedStream):
+        return outcome.error.where == "mid_arguments"
+    return any(d.code == "truncated" and d.detail == "mid_arguments" for d in outcome.diagnostics)
 
 
 def encodes(outcome: Outcome) -> None:
@@ -139,7 +152,7 @@ def test_vectors(backend: str) -> None:
     for vector in load("chat"):
         chunks = chunks_of(vector)
         outcome = read(backend, chunks, vector.get("options"))
-        assert broken_rule(outcome, free_form=b'"custom"' in b"".join(chunks)) is None, vector["name"]
+        assert broken_rule(outcome) is None, vector["name"]
         encodes(outcome)
 
 
@@ -154,9 +167,22 @@ def test_generated_streams(backend: str, full: bool) -> None:
     for seed in range(count):
         body, options = random_case(seed)
         outcome = read(backend, random_pieces(random.Random(seed), body), options)
-        found = broken_rule(outcome, free_form=b'"custom"' in body)
-        assert found is None, f"seed {seed}: {options} {body!r}"
+        found = broken_rule(outcome)
+        assert found is None, f"seed {seed}: {found} {options} {body!r}"
         encodes(outcome)
+
+
+def test_free_form_text_and_json_share_no_call(backend: str, full: bool) -> None:
+    for seed in range(COUNT * (20 if full else 1) if backend == "native" else COUNT // 5):
+        rng = random.Random(seed)
+        body = b"".join(mixed(rng))
+        outcome = read(backend, random_pieces(rng, body))
+        found = broken_rule(outcome)
+        assert found is None, f"seed {seed}: {found} {body!r}"
+        for call in (call for choice in outcome.response.choices for call in choice.tool_calls):
+            said = call.raw_arguments or call.arguments
+            greek = [character in GREEK for character in said]
+            assert all(greek) if call.custom else not any(greek), f"seed {seed}: {call!r} {body!r}"
 
 
 def only_stream_errors(backend: str, body: bytes, options: dict[str, Any]) -> None:

@@ -39,8 +39,9 @@ def check_call(call: ToolCall, expected: dict[str, Any]) -> None:
         assert list(call.aliases) == expected["aliases"]
     if "parsed" in expected:
         assert call.parsed == expected["parsed"]
+    assert call.custom == expected.get("custom", False)
     assert call.dispatchable == expected.get("dispatchable", expected["state"] in {"complete", "empty"})
-    if call.state == "complete" and not expected.get("free_form"):
+    if call.state == "complete" and not call.custom:
         assert call.parsed == json.loads(call.arguments)
 
 

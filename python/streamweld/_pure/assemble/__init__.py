@@ -356,14 +356,14 @@ class Assembler(ItemSurface, AttachedSurface):
     def _leave(self, choice: Choice, metadata: str) -> None:
         self._shared.spend_text(choice.metadata.add(metadata))
 
-    def _close_choice(self, choice: Choice, *, ended: bool) -> None:
+    def _close_choice(self, choice: Choice, *, ended: bool, broken_off: bool = False) -> None:
         """The parts of a choice in order, then its calls. Text after that opens a new part, calls are late."""
         for member, raw in choice.textual.end().items():
             choice.metadata.put(member, raw)
         end_items(choice, ended=ended)
         if not choice.closed:
             choice.closed = True
-            close_calls(choice, ended=ended, cut=choice.finish.reason in CUT)
+            close_calls(choice, ended=ended, cut=choice.finish.reason in CUT, broken_off=broken_off)
 
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
         """Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.
@@ -376,7 +376,7 @@ class Assembler(ItemSurface, AttachedSurface):
             for choice in choices
         }
         for choice in choices:
-            self._close_choice(choice, ended=over[choice.index])
+            self._close_choice(choice, ended=over[choice.index], broken_off=not (ended or assumed))
         if self._usage is not None and not self._out.silent:
             self._out.emit(_usage_event(self._usage, self._usage_members))
         for choice in choices:

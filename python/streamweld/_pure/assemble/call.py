@@ -55,6 +55,7 @@ class Call:
         "contested",
         "custom",
         "dropped",
+        "first",
         "fork",
         "guess_said",
         "id",
@@ -90,6 +91,7 @@ class Call:
         self.id: str | None = None  # the first one on the wire
         self.aliases: list[str] = []  # further ids, in order
         self.last_id: str | None = None
+        self.first: Call | None = None  # the call that had its id before
         self.id_changed = False
         self.item_id: str | None = None  # what the wire calls its item
         self.provider_executed = False  # the provider runs it, not the client
@@ -130,10 +132,6 @@ class Call:
     def empty(self) -> bool:
         return self.text.empty
 
-    @property
-    def broken(self) -> bool:
-        return not self.complete and not self.text.unfinished
-
     def has_id(self, identity: str) -> bool:
         return identity == self.id or identity in self.aliases
 
@@ -146,6 +144,10 @@ class Call:
     def accepts(self, piece: bytes) -> bool:
         """The payload, appended, keeps the arguments JSON (or it has nothing to break)."""
         return self.merge is None and (not piece or self.text.accepts(piece))
+
+    def takes(self, piece: bytes, *, custom: bool) -> bool:
+        """A piece of that type can be the call's next one. Free-form text has nothing that could break."""
+        return not piece or (self.custom == custom and (custom or self.accepts(piece)))
 
     def canonical(self) -> str:
         """Of a complete call."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.shared import Shared
     from streamweld.events import FinishReason
 
-__all__ = ["LEGACY_INDEX", "Choice", "FinishState"]
+__all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
 
 LEGACY_INDEX = -1  # the private index of the one call of `function_call`
 _CANDIDATES = 8  # how many unfinished calls a stray fragment is tried on
@@ -36,6 +36,20 @@ class FinishState:
         self.concluded: FinishReason | None = None  # as it was told at the end
 
 
+class OpenCalls:
+    """Calls of one type that may go on: JSON that is a prefix of JSON, or free-form text, which has no end."""
+
+    __slots__ = ("unfinished", "waiting")
+
+    def __init__(self) -> None:
+        self.unfinished = Roster()
+        self.waiting = Roster()  # of these, the named ones without any argument text
+
+    def set(self, call: Call, *, present: bool) -> None:
+        self.unfinished.set(call.slot, present)
+        self.waiting.set(call.slot, present and call.name != "" and call.empty and not call.tentative)
+
+
 class Choice:
     """One choice of one stream."""
 
@@ -51,14 +65,14 @@ class Choice:
         "message_seen",
         "metadata",
         "multi",
+        "open_json",
+        "open_text",
         "payloads",
         "rebound",
         "shared",
         "step",
         "textual",
-        "unfinished",
         "unstarted",
-        "waiting",
     )
 
     def __init__(self, index: int, shared: Shared) -> None:
@@ -73,8 +87,8 @@ class Choice:
         self.multi: dict[int, Call] = {}  # R3c3: by place in the last list of several
         # R1d, R3a3: what calls said that were displaced, by (id or index, name, canonical arguments).
         self.payloads: dict[tuple[str | int, str, str], Call] = {}
-        self.unfinished = Roster()  # calls whose arguments are a prefix of JSON
-        self.waiting = Roster()  # of these, the named ones without any argument text
+        self.open_json = OpenCalls()
+        self.open_text = OpenCalls()  # free-form text and JSON share no call
         self.unstarted: list[Call] = []  # named, not shown yet
         self.rebound = False  # an index went from one call to another: it is no order
         self.finish = FinishState()
@@ -104,35 +118,38 @@ class Choice:
 
     def track(self, call: Call) -> None:
         """Keep the rosters right after the call has changed."""
-        open_ = not (call.dropped or call.custom or call.complete or call.broken)
-        self.unfinished.set(call.slot, open_)
-        self.waiting.set(call.slot, open_ and call.name != "" and call.empty and not call.tentative)
+        self.open_json.set(call, present=call.text.unfinished and call.merge is None and not call.dropped)
+        self.open_text.set(call, present=call.custom and not call.dropped)
 
-    def latest_unfinished(self) -> Call | None:
-        """R3c2: the latest call if it is unfinished, else the last that became so."""
+    def open_calls(self, *, custom: bool) -> OpenCalls:
+        return self.open_text if custom else self.open_json
+
+    def latest_unfinished(self, *, custom: bool) -> Call | None:
+        """R3c2: of the calls of that type, the latest of all if it is unfinished, else the last that became so."""
         latest = self.latest
-        if latest is not None and not latest.complete and not latest.dropped:
+        if latest is not None and latest.custom == custom and not latest.complete and not latest.dropped:
             return latest
-        slot = self.unfinished.last()
+        slot = self.open_calls(custom=custom).unfinished.last()
         return None if slot is None else self.calls[slot]
 
-    def accepting(self, piece: bytes, other_than: Call | None = None) -> Call | None:
-        """The latest unfinished call that the payload keeps JSON. Only the last few are tried."""
-        for slot in self.unfinished.latest(_CANDIDATES):
+    def accepting(self, piece: bytes, *, custom: bool = False, other_than: Call | None = None) -> Call | None:
+        """The latest unfinished call that can take the payload. Only the last few are tried."""
+        for slot in self.open_calls(custom=custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]
-            if call is not other_than and call.accepts(piece):
+            if call is not other_than and call.takes(piece, custom=custom):
                 return call
         return None
 
     def contest(self, taker: Call, code: str) -> None:
         """One of the open calls was given what may have been another's: that holds for the others' next pieces too."""
-        for slot in self.unfinished.latest(_CANDIDATES):
+        for slot in self.open_calls(custom=taker.custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]
             if call is not taker and call.contested is None:
                 call.contested = code
 
-    def next_waiting(self, *, latest: bool) -> Call | None:
-        slot = self.waiting.last() if latest else self.waiting.first()
+    def next_waiting(self, *, custom: bool, latest: bool) -> Call | None:
+        waiting = self.open_calls(custom=custom).waiting
+        slot = waiting.last() if latest else waiting.first()
         return None if slot is None else self.calls[slot]
 
     def remember(self, call: Call, key: str | int) -> None:
@@ -151,7 +168,7 @@ class Choice:
         self.latest = None
         self.multi = {}
         self.payloads = {}
-        self.unfinished = Roster()
-        self.waiting = Roster()
+        self.open_json = OpenCalls()
+        self.open_text = OpenCalls()
         self.unstarted = []
         self.rebound = False

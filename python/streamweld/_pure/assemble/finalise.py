@@ -15,6 +15,7 @@ Every step is linear in the calls and their text. It knows calls, and nothing of
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble import announce
@@ -25,6 +26,8 @@ from streamweld._pure.assemble.routing import close_fork, give
 from streamweld._pure.json_door import replace_lone_surrogates
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
     from streamweld.events import ToolCallState
@@ -36,11 +39,12 @@ _STITCH_COST = 8
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
 
 
-def close_calls(choice: Choice, *, ended: bool, cut: bool) -> None:
+def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> None:
     """Close every call of the choice.
 
     `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
-    whole (length, content filter, error), so that what is unfinished is no mistake.
+    whole (length, content filter, error), so that what is unfinished is no mistake. `broken_off`: the input ended too
+    early, so that a call which went on behind the finish reason was cut all the same, unless its JSON is whole.
     """
     for call in list(choice.calls):
         if not call.dropped and call.verdict is None:
@@ -61,7 +65,11 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool) -> None:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
     # All are judged before one is shown: a policy that raises at one of them leaves none to be run.
     ordered = [call for call in in_order(choice) if call.verdict is None]
-    verdicts = [(call, _judge(choice, call, ids[call.slot], ended=ended, cut=cut)) for call in ordered]
+    owners = Counter([call.id for call in _live(choice)])
+    verdicts: list[tuple[Call, Verdict]] = []
+    for call in ordered:
+        over = ended and not (broken_off and call.late and not call.complete)
+        verdicts.append((call, _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut)))
     for call, verdict in verdicts:
         call.verdict = verdict
         announce.show_final(choice, call)
@@ -71,7 +79,8 @@ def close_call(choice: Choice, call: Call) -> None:
     """The wire closed that call by itself: what concerns it alone."""
     _settle(choice, call, ended=True)
     _unwrap(choice, call)
-    call.verdict = _judge(choice, call, _identify(choice, call), ended=True, cut=False)
+    owners = Counter([call.id for call in _live(choice)] if call.aliases else ())
+    call.verdict = _judge(choice, call, _identify(choice, call), owners, ended=True, cut=False)
     announce.show_final(choice, call)
 
 
@@ -251,6 +260,10 @@ def _dedupe(choice: Choice) -> None:
 def _identify(choice: Choice, call: Call) -> str:
     shared = choice.shared
     wire = _wire_id(choice, call)
+    while call.first is not None and call.first.dropped:
+        call.first = call.first.first
+    if wire is not None and call.first is not None and call.first.has_id(wire):
+        shared.ids_given.add(wire)  # a reused id, also where it is no more than an alias of the first call
     given = shared.fresh_id(announce.minted_id(choice, call) if wire is None else wire, minted=wire is None)
     shared.ids_given.add(given)
     if given != wire and not (wire is None and shared.ids_optional):
@@ -265,7 +278,10 @@ def _wire_id(choice: Choice, call: Call) -> str | None:
     return call.id
 
 
-def _judge(choice: Choice, call: Call, given: str, *, ended: bool, cut: bool) -> Verdict:
+def _judge(
+    choice: Choice, call: Call, given: str, owners: Mapping[str | None, int], *, ended: bool, cut: bool
+) -> Verdict:
+    """`owners`: how many calls have an id for their first one. An alias that became another call's id is none."""
     text = call.text
     reason: str | None = None
     state: ToolCallState = "incomplete"
@@ -284,10 +300,12 @@ def _judge(choice: Choice, call: Call, given: str, *, ended: bool, cut: bool) ->
     raw = call.raw
     if text.overflow:
         raw = (text.data + text.overflow).decode("utf-8", "replace")
-    known = [call.id, *call.aliases] if call.id is not None else list(call.aliases)
+    own = () if call.id is None else (call.id,)
     wire = _wire_id(choice, call)
-    aliases = tuple([alias for alias in known if alias not in (given, wire)])
-    return Verdict(given, text.text(), state, reason, raw, aliases)
+    aliases = [alias for alias in own if owners.get(alias, 0) < 2]
+    aliases += [alias for alias in call.aliases if not owners.get(alias, 0)]
+    shown = tuple([alias for alias in aliases if alias not in (given, wire)])
+    return Verdict(given, text.text(), state, reason, raw, shown)
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:

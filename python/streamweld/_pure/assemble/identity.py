@@ -4,6 +4,10 @@
 arguments of the call are one whole JSON value, "header" that the fragment has a name, "payload" that it has argument
 text.
 
+Free-form text (of a custom tool) and JSON share no call: where id or index lead to a call of the other type, the
+payload opens one; where nothing does, only those of its type are candidates. Free-form text has no end: a call of it is
+never complete and can take any text, and a second text with a header is a second call, unless its id says otherwise.
+
     R1    the id was seen (of the calls with that id, the one bound to the fragment's index is meant)
     R1a   the call is not complete                                       -> that call, whatever the index says
     R1b   the header names another tool; or the call is complete and
@@ -14,7 +18,8 @@ text.
     R1f   complete, no header, the index is bound to an unfinished call  -> the index wins
     R1g   (at overflow, in `routing`) a header came again on the index   -> it was two calls
     R2    the id is new
-    R2a   no index, no header, the latest call is named, not complete    -> that call, under a late or changed id
+    R2a   no index, no header, the latest call (of the payload's type)
+          is named, not complete                                         -> that call, under a late or changed id
     R2b   the index is bound to a call without id                        -> that call takes the id ...
           ... unless it is complete, and the fragment is a header or
           brings other arguments                                         -> R2c
@@ -184,7 +189,7 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
         return Decision("R1a", call)
     if call.repeats(payload):
         return Decision("R1d", call, Deed.DROP)
-    if bound is not None and bound is not call and not bound.complete:
+    if bound is not None and bound is not call and not bound.complete and bound.custom == incoming.custom:
         return Decision("R1f", bound)
     return Decision("R1a", call)
 
@@ -193,7 +198,10 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
     name, payload = incoming.name, incoming.payload
     if incoming.index is None:
         latest = choice.latest
-        if name is None and latest is not None and latest.name and not latest.complete and latest.accepts(payload):
+        if payload and latest is not None and latest.custom != incoming.custom:
+            latest = choice.latest_unfinished(custom=incoming.custom)
+        open_ = name is None and latest is not None and latest.name and not latest.complete
+        if latest is not None and open_ and latest.takes(payload, custom=incoming.custom):
             return Decision("R2a", latest)
         return Decision("R2f", None, Deed.NEW)
     bound = choice.by_index.get(incoming.index)
@@ -270,11 +278,13 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
     if not payload:
         return _latest_or_nothing(choice, "R3b2")
     latest = choice.shared.settings.switches.orphan_index == "latest"
-    waiting = choice.next_waiting(latest=latest)
-    if waiting is not None and waiting.accepts(payload):
-        note = "ambiguous_orphan_index" if choice.waiting.count > 1 else None
-        return Decision("R3b2", waiting, note=note)
-    other = choice.accepting(payload)
+    waiting = choice.next_waiting(custom=incoming.custom, latest=latest)
+    if waiting is not None and waiting.takes(payload, custom=incoming.custom):
+        candidates = choice.open_calls(custom=incoming.custom)
+        # What is under way is told from what waits by its JSON; free-form text could be anybody's.
+        among = candidates.unfinished if incoming.custom else candidates.waiting
+        return Decision("R3b2", waiting, note="ambiguous_orphan_index" if among.count > 1 else None)
+    other = choice.accepting(payload, custom=incoming.custom)
     if other is not None:
         return Decision("R3b2", other, note=guess(choice, other))
     return Decision("R3b3", None, Deed.NEW)
@@ -282,38 +292,43 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 
 def guess(choice: Choice, call: Call) -> str | None:
     """AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text."""
-    return "ambiguous_orphan_index" if choice.unfinished.count > 1 or call.text.automaton.in_string else None
+    others = choice.open_calls(custom=call.custom).unfinished.count > 1
+    return "ambiguous_orphan_index" if others or call.custom or call.text.automaton.in_string else None
 
 
 def _no_index(choice: Choice, incoming: Incoming) -> Decision:
     name, payload = incoming.name, incoming.payload
     if incoming.array_len > 1 and name is None:
         placed = choice.multi.get(incoming.position)
-        if placed is not None and not placed.dropped:
+        if placed is not None and not placed.dropped and (not payload or placed.custom == incoming.custom):
             return Decision("R3c3", placed)
-    unfinished = choice.latest_unfinished()
+    unfinished = choice.latest_unfinished(custom=incoming.custom)
+    latest = choice.latest
     if name is not None:
         if unfinished is not None:
             relation = _relation(choice, unfinished, name)
             proven = relation == "fragment" and choice.shared.settings.tools.begins(unfinished.name + name)
-            if (relation in ("late", "same") or proven) and unfinished.accepts(payload):
-                return Decision("R3c2", unfinished, note=_one_of_several(choice, payload))
-        latest = choice.latest
-        if latest is not None and latest.name == name and latest.complete and payload and _second_is_due(latest, None):
+            second = unfinished.custom and relation == "same" and not unfinished.empty and bool(payload)
+            joins = relation in ("late", "same") or proven
+            if joins and not second and unfinished.takes(payload, custom=incoming.custom):
+                return Decision("R3c2", unfinished, note=_one_of_several(choice, incoming))
+        again = latest is not None and latest.name == name and latest.complete and payload and not incoming.custom
+        if latest is not None and again and _second_is_due(latest, None):
             return Decision("R3c2", latest)
         return Decision("R3c1", None, Deed.NEW)
     if not payload:
         return _latest_or_nothing(choice, "R3c2")
     if unfinished is not None:
-        return Decision("R3c2", unfinished, note=_one_of_several(choice, payload))
-    if choice.latest is not None:
-        return Decision("R3c2", choice.latest)
+        return Decision("R3c2", unfinished, note=_one_of_several(choice, incoming))
+    if latest is not None and latest.custom == incoming.custom:
+        return Decision("R3c2", latest)
     return Decision("R3b3", None, Deed.NEW)
 
 
-def _one_of_several(choice: Choice, payload: bytes) -> str | None:
+def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
     """AM2: several calls are open, and nothing says which one is meant."""
-    return "ambiguous_orphan_index" if payload and choice.unfinished.count > 1 else None
+    several = choice.open_calls(custom=incoming.custom).unfinished.count > 1
+    return "ambiguous_orphan_index" if incoming.payload and several else None
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:

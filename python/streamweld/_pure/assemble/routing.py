@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.delta import Fragment
 
-_PLACES = 4096  # of a list of index-less entries that can be continued by place (R3c3)
+_PLACES = 4096  # of a list of entries that can be continued by place (R3c3)
 
 __all__ = ["close_fork", "give", "open_call", "take_fragment", "take_id", "take_name"]
 
@@ -44,6 +44,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
         if bound is not None and not (fragment.custom or finished) and _continues(bound, identity, name):
             # The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
             choice.textual.close_open()
+            _place(choice, bound, fragment.position, fragment.array_len)
             choice.latest = bound
             announce.flush_unstarted(choice, bound)
             push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
@@ -95,8 +96,7 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         if call.contested is not None and incoming.id is None and incoming.payload:
             _say_guess(choice, call, call.contested)
             call.contested = None
-    if incoming.index is None and incoming.array_len > 1 and incoming.position < _PLACES:
-        choice.multi[incoming.position] = call
+    _place(choice, call, incoming.position, incoming.array_len)
     if decision.deed is Deed.DROP:
         call.text.shadow = 0
         choice.shared.out.diagnose("args_replay_dropped", call.part)
@@ -114,6 +114,12 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     call.late = call.late or choice.finish.raw is not None
     choice.track(call)
     return call
+
+
+def _place(choice: Choice, call: Call, position: int, array_len: int) -> None:
+    """R3c3: where it stood in a list of several, whatever addressed it there."""
+    if array_len > 1 and position < _PLACES:
+        choice.multi[position] = call
 
 
 def _say_guess(choice: Choice, call: Call, code: str) -> None:
@@ -197,6 +203,7 @@ def divide(choice: Choice, call: Call, fork: Fork) -> None:
             continue
         other = _sibling(choice, call, index)
         other.id = other.last_id = call.id
+        other.first = call
         if own:
             give(choice, other, own, index, header=True, identified=True)
         else:
@@ -240,7 +247,7 @@ def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
         and bound.fork is None
         and bound.contested is None
         and bound.merge is None
-        and (identity is None or identity == bound.id)
+        and (identity is None or (identity == bound.id and not bound.id_changed))
         and (name is None or name == bound.name)
         and bound.name != ""
     )
@@ -251,10 +258,11 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
         displaced = choice.by_index.get(incoming.index)
         if displaced is not None and displaced.id is None:
             choice.remember(displaced, incoming.index)
+    first = None
     if incoming.id is not None:
-        displaced = choice.by_id.get(incoming.id)
-        if displaced is not None:
-            choice.remember(displaced, incoming.id)
+        first = choice.by_id.get(incoming.id)
+        if first is not None:
+            choice.remember(first, incoming.id)
     announce.flush_unstarted(choice)
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     call = choice.create(custom=incoming.custom)
@@ -265,6 +273,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
         decision.suspect.suspect = True
     if incoming.id is not None:
         call.id = call.last_id = incoming.id
+        call.first = first
         choice.by_id[incoming.id] = call
         choice.shared.ids_seen.add(incoming.id)
     if incoming.name is not None:
@@ -322,7 +331,10 @@ def _open_fork(choice: Choice, call: Call, index: int) -> None:
 
 
 def take_id(choice: Choice, call: Call, identity: str | None) -> None:
-    if identity is None or identity == call.id:
+    if identity is None:
+        return
+    if identity == call.id:
+        call.last_id = identity
         return
     if call.id is None:
         call.id = identity
@@ -407,6 +419,7 @@ def _give_sibling(choice: Choice, call: Call, spill: bytes, index: int | None, *
     other = _sibling(choice, call, index)
     if keep_id and call.id is not None:
         other.id = other.last_id = call.id
+        other.first = call
         choice.by_id[call.id] = other
     give(choice, other, spill, index, header=True, identified=True)
     choice.track(other)

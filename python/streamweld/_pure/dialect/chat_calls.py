@@ -73,7 +73,7 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # A missing wrapper (N4): name and arguments stand in the entry itself.
+        # A missing wrapper (N4): name and arguments, or a free-form tool's input, stand in the entry itself.
         custom = isinstance(entry.get("custom"), dict)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)
@@ -83,19 +83,27 @@ class CallReader:
         elif wrapped is not None:
             notes.shape((*path, inner_key))
         extra = leftovers(payload, path, entry, CALL_FIELDS)
-        if inner is not entry:
-            extra.update(leftovers(payload, inner_path, inner, CUSTOM_FIELDS if custom else FUNCTION_FIELDS))
         kind = entry.get("type")
-        if kind and kind not in CALL_TYPES if isinstance(kind, str) else kind is not None:
-            extra["type"] = payload.raw(*path, "type") or "null"
         arguments_key = "input" if custom else "arguments"
         name = self._name(inner, inner_path, notes)
         arguments, object_arguments = self._arguments(payload, inner, inner_path, arguments_key)
         if inner is not entry:
             if name is None and "name" in entry:
                 name = self._name(entry, path, notes)
-            if arguments is None and object_arguments is None and arguments_key in entry:
+            if arguments is None and object_arguments is None and arguments_key in entry and not custom:
                 arguments, object_arguments = self._arguments(payload, entry, path, arguments_key)
+        free_form = custom or kind == "custom"
+        if arguments is None and object_arguments is None and entry.get("input") is not None:
+            # A further piece need not say the type again.
+            piece = kind is None and name is None and wrapped is None and isinstance(entry["input"], str)
+            if free_form or piece:
+                arguments, object_arguments = self._arguments(payload, entry, path, "input")
+                extra.pop("input", None)
+                free_form = True
+        if inner is not entry:
+            extra.update(leftovers(payload, inner_path, inner, CUSTOM_FIELDS if custom else FUNCTION_FIELDS))
+        if kind and kind not in CALL_TYPES if isinstance(kind, str) else kind is not None:
+            extra["type"] = payload.raw(*path, "type") or "null"
         identity = self._id(payload, entry, path, notes)
         if identity is None and inner is not entry and "id" in inner:
             identity = self._id(payload, inner, inner_path, notes)
@@ -107,7 +115,7 @@ class CallReader:
             name=name,
             arguments=arguments,
             object_arguments=object_arguments,
-            custom=custom or kind == "custom",
+            custom=free_form,
             metadata=as_object(extra) if extra else None,
         )
 

@@ -25,10 +25,9 @@ pub fn open_call(
     {
         choice.remember(displaced, Key::Index(index));
     }
-    if let Some(id) = incoming.id
-        && let Some(displaced) = choice.by_id.get(id).copied()
-    {
-        choice.remember(displaced, Key::Id(id.to_owned()));
+    let first = incoming.id.and_then(|id| choice.by_id.get(id).copied());
+    if let (Some(id), Some(first)) = (incoming.id, first) {
+        choice.remember(first, Key::Id(id.to_owned()));
     }
     announce::flush_unstarted(desk.out, choice, None);
     let before = incoming.index.and_then(|index| choice.by_index.get(index));
@@ -50,6 +49,7 @@ pub fn open_call(
         call.contested = contested.then_some(Code::AMBIGUOUS_SAME_INDEX);
         call.id = incoming.id.map(str::to_owned);
         call.last_id = call.id.clone();
+        call.first = first;
         call.name = incoming.name.unwrap_or_default().to_owned();
     }
     if incoming.name.is_some() && !tentative {
@@ -159,6 +159,7 @@ pub fn take_id(
         return Ok(());
     };
     if call.id.as_deref() == Some(identity) {
+        call.last_id = Some(identity.to_owned());
         return Ok(());
     }
     if call.id.is_none() {

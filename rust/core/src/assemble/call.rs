@@ -38,6 +38,8 @@ pub struct Call {
     /// Further ids, in order.
     pub aliases: Vec<String>,
     pub last_id: Option<String>,
+    /// The call that had its id before.
+    pub first: Option<usize>,
     pub id_changed: bool,
     /// What the wire calls its item.
     pub item_id: Option<String>,
@@ -107,10 +109,6 @@ impl Call {
         self.text.is_empty()
     }
 
-    pub fn is_broken(&self) -> bool {
-        !self.is_complete() && !self.text.is_unfinished()
-    }
-
     pub fn has_id(&self, identity: &str) -> bool {
         self.id.as_deref() == Some(identity) || self.aliases.iter().any(|alias| alias == identity)
     }
@@ -126,6 +124,11 @@ impl Call {
     /// The payload, appended, keeps the arguments JSON (or it has nothing to break).
     pub fn accepts(&self, piece: &[u8]) -> bool {
         self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
+    }
+
+    /// A piece of that type can be the call's next one. Free-form text has nothing that could break.
+    pub fn takes(&self, piece: &[u8], custom: bool) -> bool {
+        piece.is_empty() || (self.custom == custom && (custom || self.accepts(piece)))
     }
 
     /// Of a complete call.

@@ -75,6 +75,22 @@ impl ByIndex {
     }
 }
 
+/// Calls of one type that may go on: JSON that is a prefix of JSON, or free-form text, which has no end.
+#[derive(Clone, Debug, Default)]
+pub struct OpenCalls {
+    pub unfinished: Roster,
+    /// Of these, the named ones without any argument text.
+    pub waiting: Roster,
+}
+
+impl OpenCalls {
+    fn set(&mut self, call: &Call, present: bool) {
+        let waits = present && !call.name.is_empty() && call.is_empty() && !call.tentative;
+        self.unfinished.set(call.slot, present);
+        self.waiting.set(call.slot, waits);
+    }
+}
+
 /// One choice of one stream.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -91,10 +107,9 @@ pub struct Choice {
     pub multi: HashMap<u32, usize>,
     /// R1d, R3a3: what calls said that were displaced: key, name, canonical arguments.
     pub payloads: HashSet<(Key, String, String)>,
-    /// Calls whose arguments are a prefix of JSON.
-    pub unfinished: Roster,
-    /// Of these, the named ones without any argument text.
-    pub waiting: Roster,
+    open_json: OpenCalls,
+    /// Free-form text and JSON share no call.
+    open_text: OpenCalls,
     /// Named, not shown yet.
     pub unstarted: Vec<usize>,
     /// An index went from one call to another: it is no order.
@@ -121,8 +136,8 @@ impl Choice {
             latest: None,
             multi: HashMap::new(),
             payloads: HashSet::new(),
-            unfinished: Roster::default(),
-            waiting: Roster::default(),
+            open_json: OpenCalls::default(),
+            open_text: OpenCalls::default(),
             unstarted: Vec::new(),
             rebound: false,
             finish: FinishState::default(),
@@ -176,31 +191,48 @@ impl Choice {
         let Some(call) = self.calls.get(slot) else {
             return;
         };
-        let open = !(call.dropped || call.custom || call.is_complete() || call.is_broken());
-        let waits = open && !call.name.is_empty() && call.is_empty() && !call.tentative;
-        self.unfinished.set(slot, open);
-        self.waiting.set(slot, waits);
+        let json = call.text.is_unfinished() && call.merge.is_none() && !call.dropped;
+        self.open_json.set(call, json);
+        self.open_text.set(call, call.custom && !call.dropped);
     }
 
-    /// R3c2: the latest call if it is unfinished, else the last that became so.
-    pub fn latest_unfinished(&self) -> Option<usize> {
-        let latest = self.latest.and_then(|slot| self.get(slot));
-        match latest {
-            Some(latest) if !latest.is_complete() && !latest.dropped => Some(latest.slot),
-            _ => self.unfinished.last(),
+    pub fn open_calls(&self, custom: bool) -> &OpenCalls {
+        if custom {
+            &self.open_text
+        } else {
+            &self.open_json
         }
     }
 
-    /// The latest unfinished call that the payload keeps JSON. Only the last few are tried.
-    pub fn accepting(&self, piece: &[u8], other_than: Option<usize>) -> Option<usize> {
-        self.unfinished.latest().take(CANDIDATES).find(|slot| {
-            Some(*slot) != other_than && self.get(*slot).is_some_and(|call| call.accepts(piece))
+    /// R3c2: of the calls of that type, the latest of all if it is unfinished, else the last that became so.
+    pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
+        let latest = self.latest.and_then(|slot| self.get(slot));
+        let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;
+        match latest.filter(open) {
+            Some(latest) => Some(latest.slot),
+            None => self.open_calls(custom).unfinished.last(),
+        }
+    }
+
+    /// The latest unfinished call that can take the payload. Only the last few are tried.
+    pub fn accepting(
+        &self,
+        piece: &[u8],
+        custom: bool,
+        other_than: Option<usize>,
+    ) -> Option<usize> {
+        let open = self.open_calls(custom).unfinished.latest();
+        open.take(CANDIDATES).find(|slot| {
+            let call = self.get(*slot).filter(|_| Some(*slot) != other_than);
+            call.is_some_and(|call| call.takes(piece, custom))
         })
     }
 
     /// One of the open calls was given what may have been another's: that holds for the others' next pieces too.
     pub fn contest(&mut self, taker: usize, code: Code) {
-        let open: Vec<usize> = self.unfinished.latest().take(CANDIDATES).collect();
+        let custom = self.get(taker).is_some_and(|call| call.custom);
+        let open = self.open_calls(custom).unfinished.latest();
+        let open: Vec<usize> = open.take(CANDIDATES).collect();
         for slot in open.into_iter().filter(|slot| *slot != taker) {
             if let Some(call) = self.get_mut(slot) {
                 call.contested.get_or_insert(code);
@@ -208,11 +240,12 @@ impl Choice {
         }
     }
 
-    pub fn next_waiting(&self, latest: bool) -> Option<usize> {
+    pub fn next_waiting(&self, custom: bool, latest: bool) -> Option<usize> {
+        let waiting = &self.open_calls(custom).waiting;
         if latest {
-            self.waiting.last()
+            waiting.last()
         } else {
-            self.waiting.first()
+            waiting.first()
         }
     }
 
@@ -240,8 +273,8 @@ impl Choice {
         self.latest = None;
         self.multi.clear();
         self.payloads.clear();
-        self.unfinished = Roster::default();
-        self.waiting = Roster::default();
+        self.open_json = OpenCalls::default();
+        self.open_text = OpenCalls::default();
         self.unstarted.clear();
         self.rebound = false;
     }

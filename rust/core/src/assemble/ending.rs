@@ -106,7 +106,7 @@ impl Assembler {
             out,
         };
         for (choice, over) in self.choices.iter_mut().zip(&over) {
-            close_choice(&mut desk, choice, *over)?;
+            close_choice(&mut desk, choice, *over, !(ended || assumed))?;
         }
         if let Some(usage) = &self.usage {
             out.emit(&usage.event());
@@ -180,7 +180,12 @@ impl Assembler {
 }
 
 /// The parts of a choice in order, then its calls. Text after that opens a new part, calls are late.
-pub fn close_choice(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool) -> Step {
+pub fn close_choice(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    ended: bool,
+    broken_off: bool,
+) -> Step {
     for (member, raw) in choice.textual.end(desk)? {
         choice.metadata.put(member, raw);
     }
@@ -190,7 +195,7 @@ pub fn close_choice(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool) -
     }
     choice.closed = true;
     let cut = finish::is_cut(choice.finish.reason);
-    finalise::close_calls(desk, choice, ended, cut)
+    finalise::close_calls(desk, choice, ended, cut, broken_off)
 }
 
 fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {

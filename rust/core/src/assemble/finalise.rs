@@ -17,7 +17,7 @@ use super::announce;
 use super::call::{Call, MAX_ALIASES};
 use super::canonical;
 use super::choice::{Choice, Key};
-use super::judge::judge;
+use super::judge::{Owners, judge};
 use super::pouring::{close_fork, give_tail};
 use super::push::Change;
 use super::shared::{Desk, Step};
@@ -30,8 +30,15 @@ use crate::spec::Code;
 /// Close every call of the choice.
 ///
 /// `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
-/// whole (length, content filter, error), so that what is unfinished is no mistake.
-pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cut: bool) -> Step {
+/// whole (length, content filter, error), so that what is unfinished is no mistake. `broken_off`: the input ended too
+/// early, so that a call which went on behind the finish reason was cut all the same, unless its JSON is whole.
+pub fn close_calls(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    ended: bool,
+    cut: bool,
+    broken_off: bool,
+) -> Step {
     for slot in choice.undecided() {
         settle(desk, choice, slot, ended)?;
     }
@@ -48,9 +55,7 @@ pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cu
     dedupe(desk, choice)?;
     let mut ids: HashMap<usize, String> = HashMap::new();
     for slot in choice.undecided() {
-        if let Some(call) = choice.get(slot) {
-            ids.insert(slot, identify(desk, call)?);
-        }
+        ids.insert(slot, identify(desk, choice, slot)?);
     }
     for slot in choice.undecided() {
         if let Some(call) = choice
@@ -61,13 +66,15 @@ pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cu
         }
     }
     // All are judged before one is shown: a policy that raises at one of them leaves none to be run.
+    let owners = owners(choice);
     let mut verdicts = Vec::with_capacity(ids.len());
     for slot in choice.in_order() {
         let Some(call) = choice.get(slot).filter(|call| call.verdict.is_none()) else {
             continue;
         };
         let given = ids.remove(&slot).unwrap_or_default();
-        verdicts.push((slot, judge(desk, call, given, ended, cut)?));
+        let over = ended && !(broken_off && call.late && !call.is_complete());
+        verdicts.push((slot, judge(desk, call, given, &owners, over, cut)?));
     }
     for (slot, verdict) in verdicts {
         if let Some(call) = choice.get_mut(slot) {
@@ -82,16 +89,31 @@ pub fn close_calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, ended: bool, cu
 pub fn close_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
     settle(desk, choice, slot, true)?;
     unwrap(desk, choice, slot)?;
+    let given = identify(desk, choice, slot)?;
     let Some(call) = choice.get(slot) else {
         return Ok(());
     };
-    let given = identify(desk, call)?;
-    let verdict = judge(desk, call, given, true, false)?;
+    let owners = if call.aliases.is_empty() {
+        Owners::new()
+    } else {
+        owners(choice)
+    };
+    let verdict = judge(desk, call, given, &owners, true, false)?;
     if let Some(call) = choice.get_mut(slot) {
         call.verdict = Some(verdict);
     }
     announce::show_final(desk, choice, slot);
     Ok(())
+}
+
+/// How many calls have each id for their first one.
+fn owners(choice: &Choice) -> Owners<'_> {
+    let mut owners = Owners::new();
+    let live = choice.calls.iter().filter(|call| !call.dropped);
+    for id in live.filter_map(|call| call.id.as_deref()) {
+        *owners.entry(id).or_default() += 1;
+    }
+    owners
 }
 
 /// No more fragments: what was held or undecided is decided.
@@ -283,9 +305,22 @@ fn dedupe(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
     Ok(())
 }
 
-fn identify(desk: &mut Desk<'_, '_>, call: &Call) -> Result<String, Fault> {
+fn identify(desk: &mut Desk<'_, '_>, choice: &Choice, slot: usize) -> Result<String, Fault> {
+    let Some(call) = choice.get(slot) else {
+        return Ok(String::new());
+    };
     let last = desk.switches().unstable_id == UnstableId::Last;
     let wire = call.wire_id(last);
+    let mut first = call.first.and_then(|slot| choice.get(slot));
+    while let Some(gone) = first.filter(|first| first.dropped) {
+        first = gone.first.and_then(|slot| choice.get(slot));
+    }
+    if let (Some(wire), Some(first)) = (wire, first)
+        && first.has_id(wire)
+    {
+        // A reused id, also where it is no more than an alias of the first call.
+        desk.shared.ids_given.insert(wire.to_owned());
+    }
     let wanted = wire.map_or_else(|| desk.shared.minted_id(call.part), str::to_owned);
     let given = desk.shared.fresh_id(wanted, wire.is_none());
     desk.shared.ids_given.insert(given.clone());

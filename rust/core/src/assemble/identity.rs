@@ -63,7 +63,8 @@ fn known_id(
     });
     let bound_is_open = bound
         .filter(|bound| *bound != slot)
-        .is_some_and(|bound| choice.get(bound).is_some_and(|call| !call.is_complete()));
+        .and_then(|bound| choice.get(bound))
+        .is_some_and(|bound| !bound.is_complete() && bound.custom == incoming.custom);
     let Some(call) = choice.get_mut(slot) else {
         return Decision::new("R2f");
     };
@@ -136,12 +137,19 @@ fn new_id(desk: &Desk<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> 
     let payload = incoming.payload;
     let Some(index) = incoming.index else {
         let latest = choice.latest.and_then(|slot| choice.get(slot));
+        let latest = match latest {
+            Some(other) if !payload.is_empty() && other.custom != incoming.custom => {
+                let slot = choice.latest_unfinished(incoming.custom);
+                slot.and_then(|slot| choice.get(slot))
+            }
+            latest => latest,
+        };
         return match latest {
             Some(latest)
                 if incoming.name.is_none()
                     && !latest.name.is_empty()
                     && !latest.is_complete()
-                    && latest.accepts(payload) =>
+                    && latest.takes(payload, incoming.custom) =>
             {
                 Decision::join("R2a", latest.slot)
             }
@@ -264,7 +272,7 @@ fn bound(
     if call.text.is_last(payload) && choice.latest == Some(slot) {
         return Decision::join("R3a1", slot); // A5: the same fragment twice in a row
     }
-    match choice.accepting(payload, Some(slot)) {
+    match choice.accepting(payload, false, Some(slot)) {
         Some(other) => Decision::join("R3a4", other).noting(guess(choice, other)),
         None => Decision::join("R3a1", slot),
     }
@@ -277,9 +285,10 @@ fn second_is_due(call: &Call, index: Option<i64>) -> bool {
 
 /// AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text.
 pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
-    let in_string = |call: &Call| call.text.automaton.in_string();
-    let open = choice.unfinished.len() > 1 || choice.get(slot).is_some_and(in_string);
-    open.then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
+    let call = choice.get(slot)?;
+    let others = choice.open_calls(call.custom).unfinished.len() > 1;
+    let any = call.custom || call.text.automaton.in_string();
+    (others || any).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
 fn unbound(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
@@ -291,15 +300,25 @@ fn unbound(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Dec
         return latest_or_nothing(choice, "R3b2");
     }
     let latest = desk.switches().orphan_index == OrphanIndex::Latest;
-    let waiting = choice
-        .next_waiting(latest)
-        .filter(|slot| choice.get(*slot).is_some_and(|call| call.accepts(payload)));
-    if let Some(slot) = waiting {
-        let several = choice.waiting.len() > 1;
+    let custom = incoming.custom;
+    let takes = |slot: &usize| {
+        choice
+            .get(*slot)
+            .is_some_and(|call| call.takes(payload, custom))
+    };
+    if let Some(slot) = choice.next_waiting(custom, latest).filter(takes) {
+        let candidates = choice.open_calls(custom);
+        // What is under way is told from what waits by its JSON; free-form text could be anybody's.
+        let among = if custom {
+            &candidates.unfinished
+        } else {
+            &candidates.waiting
+        };
+        let several = among.len() > 1;
         return Decision::join("R3b2", slot)
             .noting(several.then_some(Code::AMBIGUOUS_ORPHAN_INDEX));
     }
-    match choice.accepting(payload, None) {
+    match choice.accepting(payload, custom, None) {
         Some(other) => Decision::join("R3b2", other).noting(guess(choice, other)),
         None => Decision::new("R3b3"),
     }
@@ -309,28 +328,34 @@ fn no_index(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> De
     let payload = incoming.payload;
     if incoming.array_len > 1 && incoming.name.is_none() {
         let placed = choice.multi.get(&incoming.position).copied();
-        let placed = placed.filter(|slot| choice.get(*slot).is_some_and(|call| !call.dropped));
+        let fits =
+            |call: &Call| !call.dropped && (payload.is_empty() || call.custom == incoming.custom);
+        let placed = placed.filter(|slot| choice.get(*slot).is_some_and(fits));
         if let Some(placed) = placed {
             return Decision::join("R3c3", placed);
         }
     }
-    let unfinished = choice.latest_unfinished().and_then(|slot| choice.get(slot));
+    let unfinished = choice.latest_unfinished(incoming.custom);
+    let unfinished = unfinished.and_then(|slot| choice.get(slot));
+    let latest = choice.latest.and_then(|slot| choice.get(slot));
     if let Some(name) = incoming.name {
         if let Some(call) = unfinished {
             let relation = relation(desk, call, Some(name));
             let proven = relation == Some(Relation::Fragment)
                 && desk.shared.settings.tools.begins(&call.name, name);
-            let fits = matches!(relation, Some(Relation::Late | Relation::Same)) || proven;
-            if fits && call.accepts(payload) {
-                return Decision::join("R3c2", call.slot).noting(one_of_several(choice, payload));
+            let same = relation == Some(Relation::Same);
+            let second = call.custom && same && !call.is_empty() && !payload.is_empty();
+            let joins = same || relation == Some(Relation::Late) || proven;
+            if joins && !second && call.takes(payload, incoming.custom) {
+                return Decision::join("R3c2", call.slot).noting(one_of_several(choice, incoming));
             }
         }
-        let latest = choice.latest.and_then(|slot| choice.get(slot));
         return match latest {
             Some(latest)
                 if latest.name == name
                     && latest.is_complete()
                     && !payload.is_empty()
+                    && !incoming.custom
                     && second_is_due(latest, None) =>
             {
                 Decision::join("R3c2", latest.slot)
@@ -342,18 +367,18 @@ fn no_index(desk: &Desk<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> De
         return latest_or_nothing(choice, "R3c2");
     }
     if let Some(call) = unfinished {
-        return Decision::join("R3c2", call.slot).noting(one_of_several(choice, payload));
+        return Decision::join("R3c2", call.slot).noting(one_of_several(choice, incoming));
     }
-    match choice.latest {
-        Some(latest) => Decision::join("R3c2", latest),
-        None => Decision::new("R3b3"),
+    match latest {
+        Some(latest) if latest.custom == incoming.custom => Decision::join("R3c2", latest.slot),
+        _ => Decision::new("R3b3"),
     }
 }
 
 /// AM2: several calls are open, and nothing says which one is meant.
-fn one_of_several(choice: &Choice, payload: &[u8]) -> Option<Code> {
-    let several = !payload.is_empty() && choice.unfinished.len() > 1;
-    several.then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
+fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
+    let several = choice.open_calls(incoming.custom).unfinished.len() > 1;
+    (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
 /// Only extra members: they go to the latest call.

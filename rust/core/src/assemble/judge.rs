@@ -1,5 +1,7 @@
 //! What a closed call came to: complete, empty, incomplete or invalid, and why. It changes nothing.
 
+use std::collections::HashMap;
+
 use super::call::{Call, Verdict};
 use super::finalise::ends_whole;
 use super::shared::Desk;
@@ -10,10 +12,15 @@ use crate::spec::Code;
 
 const NAME_LENGTH: usize = 128;
 
+/// How many calls have an id for their first one.
+pub type Owners<'a> = HashMap<&'a str, usize>;
+
+/// An alias that became another call's id is none.
 pub fn judge(
     desk: &mut Desk<'_, '_>,
     call: &Call,
     given: String,
+    owners: &Owners<'_>,
     ended: bool,
     cut: bool,
 ) -> Result<Verdict, Fault> {
@@ -42,8 +49,11 @@ pub fn judge(
     }
     let last = desk.switches().unstable_id == UnstableId::Last;
     let wire = call.wire_id(last);
-    let aliases = call.id.iter().chain(&call.aliases);
-    let aliases = aliases
+    let count = |id: &str| owners.get(id).copied().unwrap_or(0);
+    let own = call.id.iter().filter(|id| count(id) < 2);
+    let others = call.aliases.iter().filter(|alias| count(alias) == 0);
+    let aliases = own
+        .chain(others)
         .filter(|alias| **alias != given && Some(alias.as_str()) != wire)
         .cloned()
         .collect();

@@ -426,7 +426,7 @@ impl Assembler {
         finish::take_reason(desk.out, choice, raw_reason, reason)?;
         let at_finish = desk.out.config.policy.close_calls_at == CloseCallsAt::Finish;
         if at_finish || (choice.message_seen && !choice.shown().is_empty()) {
-            ending::close_choice(&mut desk, choice, true)?;
+            ending::close_choice(&mut desk, choice, true, false)?;
         }
         Ok(())
     }

@@ -151,6 +151,7 @@ fn divide(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
         if let Some(call) = choice.get_mut(other) {
             call.last_id.clone_from(&id);
             call.id = id;
+            call.first = Some(slot);
             call.tentative = own.is_empty();
         }
         if !own.is_empty() {
@@ -234,7 +235,9 @@ fn overflow(
             return give_sibling(desk, choice, slot, spill, index, true);
         }
         let known = told.identified || told.header;
-        let other = choice.accepting(spill, Some(slot)).filter(|_| !known);
+        let other = choice
+            .accepting(spill, false, Some(slot))
+            .filter(|_| !known);
         if let Some(other) = other {
             if let Some(note) = guess(choice, other) {
                 say_guess(desk, choice, other, note)?;
@@ -285,6 +288,7 @@ fn give_sibling(
         if let Some(call) = choice.get_mut(other) {
             call.id = Some(id.clone());
             call.last_id = Some(id.clone());
+            call.first = Some(slot);
         }
         choice.by_id.insert(id, other);
     }

@@ -17,7 +17,7 @@ use crate::json::Text;
 use crate::limits::as_len;
 use crate::spec::Code;
 
-/// Of a list of index-less entries, so many can be continued by place (R3c3).
+/// Of a list of entries, so many can be continued by place (R3c3).
 const PLACES: u32 = 4096;
 
 /// One fragment off the wire.
@@ -41,6 +41,7 @@ pub fn take_fragment(
     {
         // The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
         choice.textual.close_open(desk)?;
+        place(choice, slot, fragment.position, fragment.array_len);
         choice.latest = Some(slot);
         announce::flush_unstarted(desk.out, choice, Some(slot));
         let told = Told {
@@ -141,9 +142,7 @@ fn route(
             slot
         }
     };
-    if incoming.index.is_none() && incoming.array_len > 1 && incoming.position < PLACES {
-        choice.multi.insert(incoming.position, slot);
-    }
+    place(choice, slot, incoming.position, incoming.array_len);
     let Some(call) = choice.get_mut(slot) else {
         return Ok(None);
     };
@@ -175,6 +174,14 @@ fn route(
     Ok(Some(slot))
 }
 
+/// R3c3: where it stood in a list of several, whatever addressed it there.
+#[inline]
+fn place(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
+    if array_len > 1 && position < PLACES {
+        choice.multi.insert(position, slot);
+    }
+}
+
 /// The index, or `None` and what was sent instead (N3).
 #[inline]
 fn usable_index(desk: &Desk<'_, '_>, fragment: &Fragment<'_>) -> (Option<i64>, Option<String>) {
@@ -198,7 +205,8 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
         && call.fork.is_none()
         && call.contested.is_none()
         && call.merge.is_none()
-        && (fragment.id.is_none() || fragment.id.as_deref() == call.id.as_deref())
+        && (fragment.id.is_none()
+            || (fragment.id.as_deref() == call.id.as_deref() && !call.id_changed))
         && fragment.name.as_ref().is_none_or(|name| *name == call.name)
         && !call.name.is_empty()
         && !fragment.custom

@@ -108,6 +108,6 @@ fn is_shown(call: &Call) -> bool {
 
 #[inline]
 fn says_nothing_new(call: &Call, piece: &Piece<'_>) -> bool {
-    (piece.id.is_none() || piece.id == call.id.as_deref())
+    (piece.id.is_none() || (piece.id == call.id.as_deref() && !call.id_changed))
         && piece.name.is_none_or(|name| name == call.name)
 }

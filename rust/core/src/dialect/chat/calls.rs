@@ -94,12 +94,11 @@ fn fragment<'a>(
     } else {
         (&call.function, "function")
     };
-    let mut leftovers = Leftovers::default();
-    leftovers.extend(&call.rest);
     let mut inner_id = None;
+    let mut inner_rest: &[Member<'a>] = &[];
     match walk {
         Some(Walk::Read(inner, _)) => {
-            leftovers.extend(&inner.rest);
+            inner_rest = &inner.rest;
             out.name = name(inner.name, notes, at.member(wrapper).member("name"));
             arguments(&mut out, inner.arguments);
             inner_id = inner.id;
@@ -107,25 +106,42 @@ fn fragment<'a>(
         Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
-    // Without a wrapper (N4) name and arguments stand in the entry itself.
+    // Without a wrapper (N4) name and arguments, or a free-form tool's input, stand in the entry itself.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }
-    if out.arguments.is_none() && out.object_arguments.is_none() {
-        let sent = if out.custom {
-            find(&call.rest, "input")
-        } else {
-            call.arguments
-        };
-        arguments(&mut out, sent);
+    let free = |out: &Fragment<'_>| out.arguments.is_none() && out.object_arguments.is_none();
+    if free(&out) && !out.custom {
+        arguments(&mut out, call.arguments);
     }
+    let kind = present(call.kind).map(|raw| (raw, string(raw)));
+    out.custom |= matches!(&kind, Some((_, Some(kind))) if kind == "custom");
+    let wrapped = match &call.function {
+        Some(Walk::Read(..)) => true,
+        Some(Walk::Other(raw)) => raw.kind != Kind::Null,
+        None => false,
+    };
+    let input = present(find(&call.rest, "input")).filter(|raw| {
+        // A further piece need not say the type again.
+        let bare = kind.is_none() && out.name.is_none() && !wrapped;
+        free(&out) && (out.custom || (bare && raw.kind == Kind::String))
+    });
+    let mut leftovers = Leftovers::default();
+    if input.is_some() {
+        arguments(&mut out, input);
+        out.custom = true;
+        let others = call.rest.iter().copied();
+        let others: Vec<_> = others.filter(|member| !member.key.is("input")).collect();
+        leftovers.extend(&others);
+    } else {
+        leftovers.extend(&call.rest);
+    }
+    leftovers.extend(inner_rest);
     out.id = id(call.id, notes, at.member("id"));
     if out.id.is_none() {
         out.id = id(inner_id, notes, at.member(wrapper).member("id"));
     }
-    if let Some(raw) = present(call.kind) {
-        let kind = string(raw);
-        out.custom |= kind.as_deref() == Some("custom");
+    if let Some((raw, kind)) = kind {
         if !matches!(kind.as_deref(), Some("" | "function" | "custom")) {
             leftovers.add(Member {
                 key: Key {

@@ -134,6 +134,19 @@ impl Cache {
         self.next = 0;
     }
 
+    /// The choice, the text and the length of an input that is one plain text, as the one before it was.
+    #[inline]
+    pub(crate) fn plain_text<'p>(
+        &mut self,
+        input: &'p [u8],
+        ending: Ending,
+    ) -> Option<(i32, &'p str, usize)> {
+        let template = self.templates.get(self.last)?;
+        let (text, length) = template.fit_plainly(input, ending)?;
+        self.fruitless = 0;
+        Some((template.choice, text, length))
+    }
+
     /// The template that the beginning of the input fits, and how long that is with its `ending`; what stands in its holes
     /// goes to `found`, which is new (ids and names only where they are of use).
     #[inline]
@@ -158,7 +171,9 @@ impl Cache {
         ending: Ending,
         found: &mut Found<'p>,
     ) -> Option<usize> {
-        for (at, template) in self.templates.iter().enumerate() {
+        let last = self.last;
+        let others = self.templates.iter().enumerate();
+        for (at, template) in others.filter(|(at, _)| *at != last) {
             *found = Found::default();
             if let Some(length) = template.fit(input, ending, found) {
                 self.last = at;
@@ -245,6 +260,29 @@ mod tests {
             assert_eq!(fits(&mut cache, miss), None, "{miss}");
         }
     }
+
+    #[test]
+    fn a_plain_text_is_found_at_once() {
+        let payload = r#"{"t":"hi","n":1}"#;
+        let text = payload.get(5..9).unwrap();
+        let raw = Scanner::new(text, None).skip().unwrap();
+        let mut cache = Cache::new(false);
+        cache.learn(payload, 3, Lesson::new(What::Text, raw));
+        let mut find = |text: &str, ending| {
+            let found = cache.plain_text(text.as_bytes(), ending);
+            found.map(|(choice, text, length)| (choice, text.to_owned(), length))
+        };
+        let (other, whole) = (r#"{"t":"größe","n":1}"#, "{\"t\":\"ho\",\"n\":1}\n\ndata");
+        let found = find(other, Ending::Here);
+        assert_eq!(found, Some((3, "größe".to_owned(), other.len())));
+        let found = find(whole, Ending::BlankLine);
+        assert_eq!(found, Some((3, "ho".to_owned(), 18)));
+        assert_eq!(find(whole, Ending::Here), None);
+        for miss in [r#"{"t":"h\n","n":1}"#, r#"{"t":"hi","n":2}"#, r#"{"t":"hi"#] {
+            assert_eq!(find(miss, Ending::Here), None, "{miss}");
+        }
+    }
+
     #[test]
     fn parts_with_holes_in_them_are_found_again() {
         let payload = r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":1,"o":{"m":22}}}"#;

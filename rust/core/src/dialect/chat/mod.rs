@@ -81,6 +81,21 @@ impl Chat {
         input: &[u8],
         ending: Ending,
     ) -> Result<usize, Fault> {
+        if let Some((choice, text, length)) = self.cache.plain_text(input, ending)
+            && wire.assembler.more_text(wire.out, choice, text)?
+        {
+            return Ok(length);
+        }
+        self.find(wire, input, ending)
+    }
+
+    #[inline(never)]
+    fn find(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        input: &[u8],
+        ending: Ending,
+    ) -> Result<usize, Fault> {
         let mut found = Found::default();
         let Some((template, length)) = self.cache.find(input, ending, &mut found) else {
             return Ok(0);

@@ -31,6 +31,8 @@ pub(crate) struct Template {
     usage: Option<[Mark; 2]>,
     /// No line end stands in it, so that it can be known before it is cut out of its line.
     one_line: bool,
+    /// It is a text with nothing to it.
+    plain: bool,
     id: Memo,
     name: Memo,
 }
@@ -109,6 +111,10 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
         .map(|((hole, _, end), next)| Some((*hole, payload.as_bytes().get(*end..next)?.to_vec())));
     Some(Template {
         one_line: !payload.contains('\n'),
+        plain: lesson.what == What::Text
+            && lesson.metadata.is_none()
+            && details.is_none()
+            && usage.is_none(),
         id: Memo::default(),
         name: Memo::default(),
         what: lesson.what,
@@ -129,6 +135,30 @@ impl Template {
         self.name.renew(found.name, not_blank);
         (found.id, found.name) = (self.id.get(), self.name.get());
         self
+    }
+
+    /// `fit` where all that varies and matters is one text without escapes, as in most chunks of most streams.
+    #[inline]
+    pub(super) fn fit_plainly<'p>(
+        &self,
+        input: &'p [u8],
+        ending: Ending,
+    ) -> Option<(&'p str, usize)> {
+        let [(Hole::Text, behind)] = self.holes.as_slice() else {
+            return None;
+        };
+        if !self.plain {
+            return None;
+        }
+        let rest = input.strip_prefix(self.head.as_slice())?;
+        let (length, escaped) = string_end(rest, 0)?;
+        let (text, after) = rest.split_at_checked(length)?;
+        let after = after.strip_prefix(behind.as_slice())?;
+        let end = ending
+            .length(after)
+            .filter(|_| !escaped && (ending == Ending::Here || self.one_line))?;
+        let text = std::str::from_utf8(text).ok()?;
+        Some((text, input.len() - after.len() + end))
     }
 
     /// What stands in the holes of a payload with these bytes (an id or name only if it is another one than the last), and

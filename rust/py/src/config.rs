@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 use streamweld_core::Config;
@@ -24,33 +25,37 @@ static CODES: LazyLock<HashMap<&'static str, Code>> =
 
 /// Reads the whole table. A name or value that the core does not know is the caller's error.
 pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Config> {
+    let py = config.py();
     Ok(Config {
         policy: policy(config)?,
-        limits: match member(config, "limits")? {
+        limits: match member(config, intern!(py, "limits"))? {
             Some(limits) => read_limits(limits.cast::<PyDict>()?)?,
             None => LIMITS.clone(),
         },
-        tools: member(config, "tools")?
+        tools: member(config, intern!(py, "tools"))?
             .map(|tools| read_tools(tools.cast::<PyDict>()?))
             .transpose()?,
-        known_call_ids: strings(config, "known_call_ids")?,
-        content_type: word(config, "content_type")?,
-        seed: word(config, "seed")?,
+        known_call_ids: strings(config, intern!(py, "known_call_ids"))?,
+        content_type: word(config, intern!(py, "content_type"))?,
+        seed: word(config, intern!(py, "seed"))?,
     })
 }
 
 /// A member, unless it is None.
-fn member<'py>(config: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn member<'py>(
+    config: &Bound<'py, PyDict>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(config.get_item(name)?.filter(|value| !value.is_none()))
 }
 
-fn word(config: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<String>> {
+fn word(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Option<String>> {
     member(config, name)?
         .map(|value| value.extract())
         .transpose()
 }
 
-fn strings(config: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<String>> {
+fn strings(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Vec<String>> {
     Ok(member(config, name)?
         .map(|value| value.extract())
         .transpose()?
@@ -65,27 +70,32 @@ fn refuse(config: &Bound<'_, PyAny>, name: &str) -> PyErr {
 }
 
 fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
+    let py = config.py();
     let [standard, ..] = &*POLICIES;
-    let mut policy = match word(config, "base")? {
+    let mut policy = match word(config, intern!(py, "base"))? {
         Some(base) => {
             let known = POLICIES.iter().find(|policy| policy.base.name() == base);
             known.ok_or_else(|| refuse(config, "base"))?.clone()
         }
         None => standard.clone(),
     };
-    if let Some(value) = member(config, "inline_reasoning")? {
+    if let Some(value) = member(config, intern!(py, "inline_reasoning"))? {
         policy.inline_reasoning = value.extract()?;
     }
-    if let Some(at) = word(config, "close_calls_at")? {
+    if let Some(at) = word(config, intern!(py, "close_calls_at"))? {
         policy.close_calls_at =
             CloseCallsAt::from_name(&at).ok_or_else(|| refuse(config, "close_calls_at"))?;
     }
-    if let Some(actions) = member(config, "actions")? {
+    if let Some(actions) = member(config, intern!(py, "actions"))? {
+        // Mostly all of them, in their order.
+        let mut codes = Code::all();
         for (code, action) in actions.cast::<PyDict>()? {
             let (code, action) = (code.cast::<PyString>()?, action.cast::<PyString>()?);
             let (code, action) = (code.to_str()?, action.to_str()?);
-            let set = match (CODES.get(code), Action::from_name(action)) {
-                (Some(code), Some(action)) => policy.set_action(*code, action),
+            let next = codes.next().filter(|next| next.name() == code);
+            let known = next.or_else(|| CODES.get(code).copied());
+            let set = match (known, Action::from_name(action)) {
+                (Some(code), Some(action)) => policy.set_action(code, action),
                 _ => false,
             };
             if !set {
@@ -93,7 +103,7 @@ fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
             }
         }
     }
-    if let Some(switches) = member(config, "switches")? {
+    if let Some(switches) = member(config, intern!(py, "switches"))? {
         for (name, value) in switches.cast::<PyDict>()? {
             let name = name.cast::<PyString>()?;
             let name = name.to_str()?;

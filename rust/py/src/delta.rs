@@ -11,6 +11,8 @@
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
 use std::ptr::{addr_of_mut, null, null_mut};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
@@ -73,7 +75,7 @@ static CLASSES: [Class; 3] = [
 struct Object {
     head: ffi::PyObject,
     text: *mut ffi::PyObject,
-    /// None or a dict.
+    /// A dict, or None, which is there for ever and is not counted.
     metadata: *mut ffi::PyObject,
     part: c_uint,
     choice: c_int,
@@ -118,7 +120,7 @@ impl Types {
         }
     }
 
-    /// One event.
+    /// One event; `None` where there is no memory.
     #[inline]
     pub(crate) fn make(
         &self,
@@ -128,36 +130,88 @@ impl Types {
         text: Py<PyString>,
         choice: i32,
         metadata: Option<Py<PyAny>>,
-    ) -> PyResult<Py<PyAny>> {
+    ) -> Option<Py<PyAny>> {
         let class = self.of(kind).as_ptr().cast::<ffi::PyTypeObject>();
-        // SAFETY: the memory is of the size that the type's description names and comes from the allocator that
-        // `dealloc` gives it back to. Every field is written before anyone sees the object; `PyObject_Init` writes the
-        // head, with one reference, which is handed on, and takes the reference to the type that `dealloc` drops.
+        // SAFETY: `class` is one of ours: its objects are laid out as `Object`, its size is theirs. Every field is written
+        // before anyone sees the object. The interpreter writes the head, with one reference, which is handed on, and takes
+        // the reference to the type that `dealloc` drops.
         unsafe {
-            let object = ffi::PyObject_Malloc(size_of::<Object>()).cast::<Object>();
+            let object = allocate(class);
             if object.is_null() {
-                return Err(PyMemoryError::new_err(()));
+                return None;
             }
             addr_of_mut!((*object).text).write(text.into_ptr());
             addr_of_mut!((*object).metadata)
-                .write(metadata.unwrap_or_else(|| py.None()).into_ptr());
+                .write(metadata.map_or_else(|| ffi::Py_None(), Py::into_ptr));
             addr_of_mut!((*object).part).write(part);
             addr_of_mut!((*object).choice).write(choice);
-            Ok(Bound::from_owned_ptr(py, ffi::PyObject_Init(object.cast(), class)).unbind())
+            Some(Bound::from_owned_ptr(py, object.cast()).unbind())
         }
     }
+}
+
+/// How many dead objects are kept for the next ones: as many as a read of 64 KiB or so has events.
+const SPARE: usize = 256;
+
+/// Whether the interpreter has its global lock. Without it an object's head is longer than its count and its type.
+const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
+
+/// The dead objects, each with the next one in place of its text. Read and written under the global lock only; atomic so
+/// that it needs no `static mut`, at no cost.
+static FIRST: AtomicPtr<Object> = AtomicPtr::new(null_mut());
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Memory for an object, with its head; null where there is none.
+///
+/// # Safety
+///
+/// `class` is one of ours, and the thread is attached to the interpreter.
+#[inline]
+unsafe fn allocate(class: *mut ffi::PyTypeObject) -> *mut Object {
+    let spare = FIRST.load(Relaxed);
+    // SAFETY: what is spare came from `PyObject_New`, is large enough for any of our classes, and nobody refers to it; its
+    // text is the next one's address or null. The lock is held from `load` to `store`: nothing in between gives it up.
+    unsafe {
+        if spare.is_null() {
+            return ffi::PyObject_New(class);
+        }
+        FIRST.store((*spare).text.cast(), Relaxed);
+        COUNT.store(COUNT.load(Relaxed).wrapping_sub(1), Relaxed);
+        ffi::PyObject_Init(spare.cast(), class).cast()
+    }
+}
+
+/// Gives the memory of an object back.
+///
+/// # Safety
+///
+/// `object` came from `allocate`, nobody refers to it, and the thread is attached to the interpreter.
+#[inline]
+unsafe fn free(object: *mut Object) {
+    let count = COUNT.load(Relaxed);
+    // SAFETY: as the caller says; the lock as above.
+    unsafe {
+        if !LOCKED || count >= SPARE {
+            return ffi::PyObject_Free(object.cast());
+        }
+        (*object).text = FIRST.load(Relaxed).cast();
+    }
+    FIRST.store(object, Relaxed);
+    COUNT.store(count + 1, Relaxed);
 }
 
 /// Called by the interpreter when the last reference to an object is gone.
 unsafe extern "C" fn dealloc(slf: *mut ffi::PyObject) {
     // SAFETY: `slf` is an object out of `make` that nobody else refers to. Its references are owned, none is used after it
-    // is dropped, and the memory is given back to where it came from. The type is an owned reference of its objects.
+    // is dropped, and the memory is given back. The type is an owned reference of its objects.
     unsafe {
         let class = ffi::Py_TYPE(slf);
         let object = slf.cast::<Object>();
         ffi::Py_DECREF((*object).text);
-        ffi::Py_DECREF((*object).metadata);
-        ffi::PyObject_Free(slf.cast());
+        if (*object).metadata != ffi::Py_None() {
+            ffi::Py_DECREF((*object).metadata);
+        }
+        free(object);
         ffi::Py_DECREF(class.cast());
     }
 }
@@ -341,7 +395,9 @@ macro_rules! constructor {
             choice: i32,
             provider_metadata: Option<Py<PyAny>>,
         ) -> PyResult<Py<PyAny>> {
-            Types::get(py)?.make(py, $kind, part, $text, choice, provider_metadata)
+            let metadata = provider_metadata.filter(|metadata| !metadata.is_none(py));
+            let made = Types::get(py)?.make(py, $kind, part, $text, choice, metadata);
+            made.ok_or_else(|| PyMemoryError::new_err(()))
         }
 
         unsafe extern "C" fn $new(

@@ -11,6 +11,7 @@ mod input;
 mod parser;
 mod sink;
 mod sse;
+mod words;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _native {

@@ -13,6 +13,7 @@ use streamweld_core::{Dialect, Parser as Core};
 
 use crate::errors::guarded;
 use crate::sink::Collector;
+use crate::words::Words;
 use crate::{config, errors, input};
 
 /// Fewer bytes than most events have on the wire, so that a list need not grow while it is filled.
@@ -21,7 +22,13 @@ const USUAL_EVENT: usize = 128;
 /// Reads one stream. `dialect` is `auto` or the name of one; `config` is what `options.to_config` returns.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
-pub(crate) struct Parser(Mutex<Core>);
+pub(crate) struct Parser(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    core: Core,
+    words: Words,
+}
 
 #[pymethods]
 impl Parser {
@@ -37,7 +44,10 @@ impl Parser {
                 )
             })?),
         };
-        Ok(Parser(Mutex::new(Core::new(known, config::read(config)?))))
+        Ok(Parser(Mutex::new(State {
+            core: Core::new(known, config::read(config)?),
+            words: Words::default(),
+        })))
     }
 
     /// Takes the next bytes; the events that they complete.
@@ -73,8 +83,9 @@ impl Parser {
 
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
-        let core = self.lock(py)?;
-        let mut sink = Collector::new(py, 0)?;
+        let mut state = self.lock(py)?;
+        let State { core, words } = &mut *state;
+        let mut sink = Collector::new(py, words, 0)?;
         let result = guarded(|| core.snapshot(&mut sink));
         result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
         Ok((
@@ -86,14 +97,15 @@ impl Parser {
 
     #[getter]
     fn dialect(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        Ok(self.lock(py)?.dialect().map(Dialect::name))
+        Ok(self.lock(py)?.core.dialect().map(Dialect::name))
     }
 
     /// The diagnostics that were kept.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let core = self.lock(py)?;
-        let mut sink = Collector::new(py, 0)?;
+        let mut state = self.lock(py)?;
+        let State { core, words } = &mut *state;
+        let mut sink = Collector::new(py, words, 0)?;
         for diagnostic in core.diagnostics() {
             sink.event(&diagnostic.event());
         }
@@ -102,25 +114,25 @@ impl Parser {
 }
 
 impl Parser {
-    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Core>> {
+    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         match self.0.try_lock() {
-            Ok(core) => Ok(core),
+            Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
             // A panic inside of a call is caught before it could poison the lock.
-            Err(TryLockError::Poisoned(core)) => Ok(core.into_inner()),
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
 
     /// For a call that takes bytes.
-    fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Core>> {
-        let core = self.lock(py)?;
-        if core.is_over() {
+    fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
+        let state = self.lock(py)?;
+        if state.core.is_over() {
             return Err(errors::usage(
                 py,
                 "the stream is over: nothing can be fed after close() or after an exception",
             ));
         }
-        Ok(core)
+        Ok(state)
     }
 }
 
@@ -128,17 +140,18 @@ impl Parser {
 /// given back before an exception is built, which runs Python.
 fn collect<'py>(
     py: Python<'py>,
-    mut core: MutexGuard<'_, Core>,
+    mut state: MutexGuard<'_, State>,
     room: usize,
     call: impl FnOnce(&mut Core, &mut dyn Sink) -> Result<(), Fault>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let mut sink = Collector::new(py, room)?;
-    let result = guarded(|| call(&mut core, &mut sink));
+    let State { core, words } = &mut *state;
+    let mut sink = Collector::new(py, words, room)?;
+    let result = guarded(|| call(core, &mut sink));
     let events = sink.finish();
     if result.is_err() || events.is_err() {
         core.give_up();
     }
-    drop(core);
+    drop(state);
     let events = events?;
     match result {
         Ok(Ok(())) => PyList::new(py, events),
@@ -150,14 +163,14 @@ fn collect<'py>(
 /// A call without events.
 fn silently(
     py: Python<'_>,
-    mut core: MutexGuard<'_, Core>,
+    mut state: MutexGuard<'_, State>,
     call: impl FnOnce(&mut Core) -> Result<(), Fault>,
 ) -> PyResult<()> {
-    let result = guarded(|| call(&mut core));
+    let result = guarded(|| call(&mut state.core));
     if result.is_err() {
-        core.give_up();
+        state.core.give_up();
     }
-    drop(core);
+    drop(state);
     match result {
         Ok(Ok(())) => Ok(()),
         Ok(Err(fault)) => Err(errors::raise(py, &fault, Vec::new())),

@@ -3,6 +3,7 @@
 //! One object an event and nothing beside it: words that recur are interned, metadata is parsed by the package's own
 //! JSON door. What goes wrong on the way (no memory, a broken door) is kept and raised by the caller.
 
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -11,21 +12,24 @@ use streamweld_core::event::{Event, Mark, Opened, Sink};
 
 use crate::delta::{Kind, Types};
 use crate::events;
+use crate::words::Words;
 
 /// Collects the events of one call.
-pub(crate) struct Collector<'py> {
+pub(crate) struct Collector<'py, 'w> {
     py: Python<'py>,
     types: &'py Types,
+    words: &'w mut Words,
     events: Vec<Py<PyAny>>,
     error: Option<PyErr>,
 }
 
-impl<'py> Collector<'py> {
+impl<'py, 'w> Collector<'py, 'w> {
     /// `room` is how many events are expected.
-    pub(crate) fn new(py: Python<'py>, room: usize) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'py>, words: &'w mut Words, room: usize) -> PyResult<Self> {
         Ok(Collector {
             py,
             types: Types::get(py)?,
+            words,
             events: Vec::with_capacity(room),
             error: None,
         })
@@ -40,15 +44,39 @@ impl<'py> Collector<'py> {
     }
 }
 
-impl Sink for Collector<'_> {
+impl Collector<'_, '_> {
+    #[cold]
+    fn push(&mut self, event: Built) {
+        match event {
+            Ok(event) => self.events.push(event),
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+impl Sink for Collector<'_, '_> {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         if self.error.is_some() {
             return;
         }
-        match build(self.py, self.types, event) {
-            Ok(event) => self.events.push(event),
-            Err(error) => self.error = Some(error),
+        let (kind, delta) = match event {
+            Event::TextDelta(delta) => (Kind::Text, delta),
+            Event::ToolCallDelta(delta) => (Kind::Arguments, delta),
+            Event::ReasoningDelta(delta) => (Kind::Reasoning, delta),
+            _ => return self.push(build(self.py, event)),
+        };
+        let metadata = match delta.metadata.map(|text| json(self.py, text)).transpose() {
+            Ok(metadata) => metadata,
+            Err(error) => return self.push(Err(error)),
+        };
+        let text = self.words.get(self.py, delta.text);
+        let made = self
+            .types
+            .make(self.py, kind, delta.part, text, delta.choice, metadata);
+        match made {
+            Some(event) => self.events.push(event),
+            None => self.push(Err(PyMemoryError::new_err(()))),
         }
     }
 }
@@ -103,20 +131,8 @@ fn number(py: Python<'_>, number: Option<i64>) -> PyResult<Option<Py<PyAny>>> {
     number.map(|number| number.into_py_any(py)).transpose()
 }
 
-#[inline]
-fn build(py: Python<'_>, types: &Types, event: &Event<'_>) -> Built {
-    let (kind, delta) = match event {
-        Event::TextDelta(delta) => (Kind::Text, delta),
-        Event::ToolCallDelta(delta) => (Kind::Arguments, delta),
-        Event::ReasoningDelta(delta) => (Kind::Reasoning, delta),
-        _ => return build_rare(py, event),
-    };
-    let (text, metadata) = (str(py, delta.text), data(py, delta.metadata)?);
-    types.make(py, kind, delta.part, text, delta.choice, metadata)
-}
-
 #[cold]
-fn build_rare(py: Python<'_>, event: &Event<'_>) -> Built {
+fn build(py: Python<'_>, event: &Event<'_>) -> Built {
     match *event {
         // Built above.
         Event::TextDelta(_) | Event::ToolCallDelta(_) | Event::ReasoningDelta(_) => Ok(py.None()),

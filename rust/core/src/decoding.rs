@@ -2,9 +2,8 @@
 
 use std::mem;
 
-use crate::dialect::{Dialect, Read, Reader, detect, seen};
-use crate::fault::Fault;
-use crate::json::members;
+use crate::arrival::Standing;
+use crate::dialect::{Dialect, Read, Reader};
 use crate::ladder::MARKER;
 use crate::out::Out;
 use crate::spec::Code;
@@ -79,49 +78,71 @@ impl Stage {
                 payload,
             );
         }
-        if mem::replace(&mut self.late, true) {
-            Ok(())
-        } else {
-            out.diagnose(Code::DATA_AFTER_DONE, None, "")
-        }
+        self.after_end(out)
     }
 
-    /// One document, to its dialect's decoder. `stray` says that it stood outside of any field: as the first payload?
+    /// Something stands behind the end; it is said once.
+    pub(crate) fn after_end(&mut self, out: &mut Out<'_>) -> Step {
+        if mem::replace(&mut self.late, true) {
+            return Ok(());
+        }
+        out.diagnose(Code::DATA_AFTER_DONE, None, "")
+    }
+
+    /// One document, to its dialect's decoder.
     pub(crate) fn document<'p>(
         &mut self,
         out: &mut Out<'_>,
         mut document: Read<'p>,
         payload: Payload<'p>,
-        stray: Option<bool>,
+        standing: Standing,
     ) -> Step {
-        let complaint = stray == Some(true) && document.is_complaint();
-        let event = payload.event.or(complaint.then_some("error"));
+        let Standing { stray, first, .. } = standing;
+        let complaint = first && self.is_complaint(&document, stray);
+        let event = if complaint {
+            Some("error")
+        } else {
+            payload.event
+        };
         let payload = Payload { event, ..payload };
-        if self.dialect.is_none() {
-            self.detect(out, &payload)?;
-            if self.other.is_some()
-                && let Ok(read) = self.reader(out).read(payload.text)
-            {
-                document = read;
+        if let Read::Undecided(plain) = &document {
+            self.detect(out, plain, event)?;
+            match self.reader(out).read(payload.text) {
+                Ok(read) => document = read,
+                Err(_) => return Ok(()),
             }
         }
-        let body = stray == Some(true) && document.is_body();
-        if stray.is_some() {
-            out.diagnose(
-                if body {
-                    Code::BODY_NOT_STREAMED
-                } else {
-                    Code::STRAY_PAYLOAD
-                },
-                None,
-                "",
-            )?;
+        let mut body = false;
+        if self.array {
+            if first {
+                out.diagnose(Code::ARRAY_BODY, None, "")?;
+            }
+        } else if stray {
+            body = first && document.is_body();
+            if first && !body && !self.framed && standing.one_line {
+                self.lines = true;
+                out.diagnose(Code::JSON_LINES_BODY, None, "")?;
+            } else if body && !self.in_lines() {
+                out.diagnose(Code::BODY_NOT_STREAMED, None, "")?;
+            } else if !self.in_lines() {
+                out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
+            }
         }
         self.decode(out, &document, payload)?;
         if body && !self.done {
             return self.finish(out);
         }
         Ok(())
+    }
+
+    /// Documents stand on lines of their own, and nothing else does.
+    pub(crate) fn in_lines(&self) -> bool {
+        self.lines && !self.framed
+    }
+
+    /// A plain body that is an error in a shape of its own.
+    pub(crate) fn is_complaint(&self, document: &Read<'_>, stray: bool) -> bool {
+        stray && !self.array && self.waiting.is_empty() && document.is_complaint()
     }
 
     fn decode(&mut self, out: &mut Out<'_>, document: &Read<'_>, payload: Payload<'_>) -> Step {
@@ -140,23 +161,15 @@ impl Stage {
                 self.chat.document(&mut wire, document, payload)
             }
             // A document is read as its decoder wants it.
-            (Read::Plain(..), None) | (Read::Chat(_), Some(_)) => unknown(&mut wire, payload),
+            _ => unknown(&mut wire, payload),
         }
     }
 
-    /// Which dialect the stream has, by a payload.
-    fn detect(&mut self, out: &Out<'_>, payload: &Payload<'_>) -> Step {
-        let Ok(document) = members::document(payload.text, None) else {
-            return Ok(());
-        };
-        let name = detect(&document, payload.event);
-        let Some(dialect) = name.and_then(Dialect::from_name) else {
-            let mut fault = Fault::unknown_dialect(seen(&document));
-            name.unwrap_or_default().clone_into(&mut fault.detail);
-            return Err(fault);
-        };
-        self.speak(out, dialect);
-        Ok(())
+    /// Whether an answer that has no marker is over.
+    pub(crate) fn is_whole_here(&self) -> bool {
+        self.other
+            .as_ref()
+            .is_some_and(|decoder| decoder.is_whole())
     }
 
     /// From here on the stream has that dialect.
@@ -164,6 +177,7 @@ impl Stage {
         self.dialect = Some(dialect);
         self.other = dialect.decoder(out.config);
         self.keep_alive = dialect.keep_alive();
+        self.assembler.speak(dialect.name());
     }
 
     /// How payloads are read.

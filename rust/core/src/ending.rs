@@ -1,19 +1,20 @@
 //! The end of the input: whether an unfinished event can be used, and what was missing.
 
+use crate::array_body::ArrayBody;
+use crate::arrival::Arrival;
 use crate::delta::Rest;
-use crate::fault::{Extra, Fault};
+use crate::fault::Fault;
 use crate::json::Problem;
 use crate::ladder::{Found, MARKER, climb, trim};
 use crate::out::Out;
 use crate::policy::Base;
 use crate::spec::Code;
-use crate::sse::{Pending, decode_utf8};
-use crate::stage::{Arrival, Stage};
+use crate::sse::{Pending, decode_utf8, ends_inside_a_sequence};
+use crate::stage::Stage;
+use crate::wire::Step;
 
 /// The fields of an event stream.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
-
-type Step = Result<(), Fault>;
 
 impl Stage {
     pub(crate) fn close(&mut self, out: &mut Out<'_>, pending: &Pending<'_>) -> Step {
@@ -51,12 +52,22 @@ impl Stage {
                 Last::Cut => cut = true,
             }
         }
-        out.at(pending.offset, ordinal);
-        self.end(out, pending, begun, cut)
-            .map_err(|fault| match fault.extra {
-                Extra::NotAnEventStream { .. } => fault,
-                _ => fault.at(pending.offset, ordinal),
-            })
+        if !self.seen && !begun && is_foreign(&self.head) {
+            return Err(self.no_event_stream(out));
+        }
+        let rest = rest(cut, pending.mid_utf8);
+        self.end(out, rest, true, (pending.offset, ordinal))
+    }
+
+    /// The same of an array. `total`: how many bytes there were.
+    pub(crate) fn close_array(&mut self, out: &mut Out<'_>, array: &ArrayBody, total: u64) -> Step {
+        let place = (total, array.ordinal);
+        if array.spilled {
+            self.after_end(out).map_err(|fault| put(fault, place))?;
+        }
+        let pending = array.pending();
+        let rest = rest(!pending.is_empty(), ends_inside_a_sequence(pending));
+        self.end(out, rest, array.closed, place)
     }
 
     /// Uses an event that the input did not finish, if it is whole all the same.
@@ -84,17 +95,28 @@ impl Stage {
         Ok(Last::Used)
     }
 
-    fn end(&mut self, out: &mut Out<'_>, pending: &Pending<'_>, begun: bool, cut: bool) -> Step {
-        if !self.seen && !begun && is_foreign(&self.head) {
-            return Err(self.no_event_stream(out));
-        }
-        let rest = match (cut, pending.mid_utf8) {
-            (true, true) => Rest::MidUtf8,
-            (true, false) => Rest::MidEvent,
-            (false, _) if !self.seen => Rest::Empty,
-            (false, _) => Rest::Nothing,
+    /// `over`: the body is.
+    fn end(&mut self, out: &mut Out<'_>, rest: Rest, over: bool, place: (u64, u64)) -> Step {
+        let here = if rest == Rest::Nothing {
+            out.place()
+        } else {
+            place
         };
-        self.flush(out)?;
+        out.at(here.0, here.1);
+        self.finish_input(out).map_err(|fault| put(fault, here))?;
+        out.at(place.0, place.1);
+        self.conclude(out, rest, over)
+            .map_err(|fault| put(fault, place))
+    }
+
+    fn conclude(&mut self, out: &mut Out<'_>, rest: Rest, over: bool) -> Step {
+        if over && rest == Rest::Nothing && self.is_whole_here() {
+            self.assembler.done(out)?;
+        }
+        let rest = match rest {
+            Rest::Nothing if !self.seen => Rest::Empty,
+            rest => rest,
+        };
         self.assembler.end(out, rest)
     }
 
@@ -109,6 +131,23 @@ impl Stage {
                 _ => true,
             }
     }
+}
+
+/// What is left over.
+fn rest(cut: bool, mid_utf8: bool) -> Rest {
+    match (cut, mid_utf8) {
+        (true, true) => Rest::MidUtf8,
+        (true, false) => Rest::MidEvent,
+        (false, _) => Rest::Nothing,
+    }
+}
+
+/// A fault that knows no place belongs there.
+fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
+    if fault.placed {
+        return fault;
+    }
+    fault.at(offset, ordinal)
 }
 
 /// What an unfinished event came to.

@@ -112,6 +112,8 @@ pub struct Facts {
     pub event_type: Option<String>,
     /// The first bytes of the payload, `RAW_HEAD` at most.
     pub raw: Vec<u8>,
+    /// It knows where it belongs.
+    pub placed: bool,
     pub extra: Extra,
 }
 
@@ -130,6 +132,7 @@ impl Fault {
             event_ordinal: 0,
             event_type: None,
             raw: Vec::new(),
+            placed: false,
             extra: Extra::None,
         }))
     }
@@ -205,6 +208,7 @@ impl Fault {
     pub fn at(mut self, byte_offset: u64, event_ordinal: u64) -> Fault {
         self.byte_offset = byte_offset;
         self.event_ordinal = event_ordinal;
+        self.placed = true;
         self
     }
 

@@ -2,17 +2,39 @@
 //!
 //! A whole event that is known is taken before it is cut into lines.
 
+use crate::array_body::ArrayBody;
+use crate::arrival::Arrival;
 use crate::dialect::chat::Ending;
 use crate::fault::Fault;
 use crate::out::Out;
 use crate::sse::{Item, Receiver};
-use crate::stage::{Arrival, Stage};
+use crate::stage::Stage;
 use crate::wire::{Step, Wire};
 
 /// A stage with its way out: takes what the framer hands out.
 pub(crate) struct Gate<'g, 'o> {
     pub(crate) stage: &'g mut Stage,
     pub(crate) out: Out<'o>,
+}
+
+impl Gate<'_, '_> {
+    /// The elements of an array, one by one.
+    pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> Step {
+        self.stage.array = true;
+        let limit = self.out.config.limits.max_event_bytes;
+        let mut rest = input;
+        while let Some(element) = array.next(&mut rest, limit)? {
+            let arrival = Arrival {
+                event: b"",
+                data: &element.data,
+                offset: element.offset,
+                ordinal: element.ordinal,
+                stray: false,
+            };
+            self.stage.arrival(&mut self.out, arrival)?;
+        }
+        Ok(())
+    }
 }
 
 impl Receiver for Gate<'_, '_> {
@@ -26,17 +48,18 @@ impl Receiver for Gate<'_, '_> {
                 ordinal: frame.ordinal,
                 stray: false,
             },
-            Item::Stray(stray) => Arrival {
-                event: b"",
-                data: stray.data,
-                offset: stray.offset,
-                ordinal: stray.ordinal,
-                stray: true,
-            },
+            Item::Stray(stray) => {
+                self.stage.framed |= stray.beside_data;
+                Arrival {
+                    event: b"",
+                    data: stray.data,
+                    offset: stray.offset,
+                    ordinal: stray.ordinal,
+                    stray: true,
+                }
+            }
         };
-        self.stage
-            .arrival(&mut self.out, arrival)
-            .map_err(|fault| arrival.place(fault))
+        self.stage.arrival(&mut self.out, arrival)
     }
 
     #[inline]
@@ -54,6 +77,7 @@ impl Receiver for Gate<'_, '_> {
             return Ok(0);
         }
         self.out.at(offset, ordinal);
+        self.stage.framed = true;
         let mut wire = Wire {
             assembler: &mut self.stage.assembler,
             out: &mut self.out,

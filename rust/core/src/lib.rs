@@ -4,6 +4,8 @@
 //! Any bytes end in events, diagnostics or a `Fault`; nothing in here panics on input.
 #![forbid(unsafe_code)]
 
+mod array_body;
+mod arrival;
 pub mod assemble;
 mod complaint;
 pub mod config;
@@ -11,6 +13,7 @@ mod counts;
 mod decode;
 mod decoding;
 pub mod delta;
+mod detection;
 mod dialect;
 mod ending;
 pub mod event;
@@ -28,6 +31,7 @@ pub mod policy;
 pub mod spec;
 pub mod sse;
 mod stage;
+mod waiting;
 mod wire;
 
 pub use config::Config;

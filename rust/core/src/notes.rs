@@ -2,11 +2,14 @@
 //!
 //! Collected while a decoder reads, told when it knows what the payload is. Knows no dialect.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::mem;
 
 use crate::complaint::Complaint;
-use crate::json::{Kind, Raw};
+use crate::json::members::{Member, Object, find, present, text};
+use crate::json::repeats::repeats;
+use crate::json::{Kind, Raw, Text};
 use crate::spec::Code;
 use crate::wire::{self, Payload, Wire};
 
@@ -83,6 +86,42 @@ impl<'a> Notes<'a> {
         }
     }
 
+    /// The member if it is an object.
+    pub(crate) fn an_object(
+        &mut self,
+        holder: &[Member<'a>],
+        at: Pointer<'_>,
+        key: &str,
+    ) -> Option<Object<'a>> {
+        let raw = present(find(holder, key))?;
+        let object = Object::of(raw);
+        if object.is_none() {
+            self.shape(raw, at.member(key));
+        }
+        object
+    }
+
+    /// The member if it is a string; absent is empty.
+    #[inline]
+    pub(crate) fn a_text(&mut self, holder: &[Member<'a>], at: Pointer<'_>, key: &str) -> Text<'a> {
+        let Some(raw) = present(find(holder, key)) else {
+            return Text::default();
+        };
+        let found = text(raw);
+        if found.is_none() {
+            self.shape(raw, at.member(key));
+        }
+        found.unwrap_or_default()
+    }
+
+    /// A string that is no text channel: no surrogate stays alone in it.
+    #[inline]
+    pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
+        let (text, lone) = text.into_whole();
+        self.lone |= lone;
+        text
+    }
+
     /// Says what was noticed since the last time.
     pub(crate) fn tell(&mut self, wire: &mut Wire<'_, '_>) -> wire::Step {
         if self.is_empty() {
@@ -117,4 +156,21 @@ impl<'a> Notes<'a> {
             payload.text.as_bytes(),
         )
     }
+}
+
+/// Says which keys stand twice, of those that a decoder looks at. `is_read` is asked about paths, in which an item of an
+/// array has no name.
+#[cold]
+pub(crate) fn tell_repeats(
+    wire: &mut Wire<'_, '_>,
+    text: &str,
+    is_read: fn(&[Option<&str>]) -> bool,
+) -> wire::Step {
+    for path in repeats(text) {
+        let names: Vec<Option<&str>> = path.iter().map(Option::as_deref).collect();
+        if let (true, Some(Some(key))) = (is_read(&names), names.last()) {
+            wire.out.diagnose(Code::DUPLICATE_KEY, None, key)?;
+        }
+    }
+    Ok(())
 }

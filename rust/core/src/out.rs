@@ -93,6 +93,11 @@ impl<'a> Out<'a> {
         self.ledger.ordinal = ordinal;
     }
 
+    /// Where the payload at hand stands.
+    pub fn place(&self) -> (u64, u64) {
+        (self.ledger.offset, self.ledger.ordinal)
+    }
+
     /// Whether that code is raised; if so, nothing else is from here on.
     pub fn dooms(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);

@@ -5,11 +5,12 @@
 
 use std::mem;
 
+use crate::array_body::{ArrayBody, Body};
 use crate::assemble::Assembler;
 use crate::config::Config;
 use crate::delta::Completeness;
-use crate::dialect::Dialect;
 use crate::dialect::chat::Chat;
+use crate::dialect::{Dialect, keep_alive_anywhere};
 use crate::event::Sink;
 use crate::fault::Fault;
 use crate::gate::Gate;
@@ -18,6 +19,7 @@ use crate::out::{Diagnostic, Ledger, Out};
 use crate::policy::DuplicatePayload;
 use crate::sse::Framer;
 use crate::stage::Stage;
+use crate::waiting::Waiting;
 
 /// How much of a body is kept until its first payload.
 const HEAD: usize = 512;
@@ -31,6 +33,9 @@ pub struct Parser {
     ledger: Ledger,
     framer: Framer,
     stage: Stage,
+    array: ArrayBody,
+    /// Bytes fed so far.
+    total: u64,
     over: bool,
 }
 
@@ -43,6 +48,10 @@ impl Parser {
     /// Without caching every payload is read in full; the result is the same.
     #[doc(hidden)]
     pub fn with_caching(dialect: Option<Dialect>, config: Config, caching: bool) -> Parser {
+        let mut assembler = Assembler::new(&config);
+        if let Some(dialect) = dialect {
+            assembler.speak(dialect.name());
+        }
         let drops = config.policy.switches.duplicate_payload == DuplicatePayload::Drop;
         Parser {
             framer: Framer::new(&config.limits, true),
@@ -51,15 +60,21 @@ impl Parser {
                 dialect,
                 chat: Chat::new(&config, caching),
                 other: dialect.and_then(|dialect| dialect.decoder(&config)),
-                keep_alive: dialect.unwrap_or(Dialect::Chat).keep_alive(),
-                assembler: Assembler::new(&config),
+                keep_alive: dialect.map_or_else(keep_alive_anywhere, Dialect::keep_alive),
+                assembler,
                 head: Vec::new(),
                 seen: false,
                 done: false,
                 late: false,
                 last: drops.then_some(None),
                 swift: false,
+                waiting: Waiting::default(),
+                lines: false,
+                framed: false,
+                array: false,
             },
+            array: ArrayBody::new(),
+            total: 0,
             config,
             over: false,
         }
@@ -70,19 +85,27 @@ impl Parser {
         if self.over {
             return Ok(());
         }
+        let result = self.take(input, sink);
+        self.over = result.is_err();
+        result
+    }
+
+    fn take(&mut self, input: &[u8], sink: &mut dyn Sink) -> Step {
         let Parser {
             config,
             ledger,
             framer,
             stage,
+            array,
+            total,
             ..
         } = self;
-        let total = framer.offset();
         let limit = config.limits.max_stream_bytes;
         let room = limit.map_or(usize::MAX, |limit| {
-            usize::try_from(limit.saturating_sub(total)).unwrap_or(usize::MAX)
+            usize::try_from(limit.saturating_sub(*total)).unwrap_or(usize::MAX)
         });
         let taken = input.get(..room).unwrap_or(input);
+        *total += taken.len() as u64;
         if !stage.seen && stage.head.len() < HEAD {
             stage
                 .head
@@ -92,13 +115,25 @@ impl Parser {
             stage,
             out: Out::new(config, ledger, sink),
         };
-        let mut result = framer.feed(taken, &mut gate);
-        if let Some(limit) = limit.filter(|_| result.is_ok() && taken.len() < input.len()) {
-            result =
-                Err(Fault::limit(LimitName::max_stream_bytes, limit).at(limit, framer.ordinal()));
+        match array.body {
+            Body::Events => framer.feed(taken, &mut gate)?,
+            Body::Array => gate.elements(array, taken)?,
+            Body::Undecided => {
+                if let Some(known) = array.decide(taken) {
+                    match array.body {
+                        Body::Array => gate.elements(array, &known)?,
+                        _ => framer.feed(&known, &mut gate)?,
+                    }
+                }
+            }
         }
-        self.over = result.is_err();
-        result
+        match limit.filter(|_| taken.len() < input.len()) {
+            Some(limit) => {
+                let ordinal = framer.ordinal() + array.ordinal;
+                Err(Fault::limit(LimitName::max_stream_bytes, limit).at(limit, ordinal))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The end of the input: says what is open, and whether all of it came.
@@ -111,9 +146,22 @@ impl Parser {
             ledger,
             framer,
             stage,
+            array,
+            total,
             ..
         } = self;
-        let mut out = Out::new(config, ledger, sink);
+        let mut gate = Gate {
+            stage,
+            out: Out::new(config, ledger, sink),
+        };
+        if array.body == Body::Undecided {
+            // Too short to be anything else.
+            framer.feed(&array.give_up(), &mut gate)?;
+        }
+        let Gate { stage, mut out } = gate;
+        if array.body == Body::Array {
+            return stage.close_array(&mut out, array, *total);
+        }
         stage.close(&mut out, &framer.finish())
     }
 

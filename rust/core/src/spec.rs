@@ -43,6 +43,17 @@ pub fn dialects() -> &'static Value {
     &DIALECTS
 }
 
+/// What a dialect has under a key.
+pub(crate) fn fact(dialect: &str, key: &str) -> Option<&'static Value> {
+    DIALECTS.get(dialect)?.get(key)
+}
+
+/// The words of a list.
+pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).collect()
+}
+
 /// What the file says of each diagnostic code, in the file's order.
 pub fn diagnostics() -> &'static Map<String, Value> {
     object(&DIAGNOSTICS, "codes")

@@ -11,11 +11,10 @@ mod stray;
 
 use crate::fault::Fault;
 use crate::limits::{LimitName, Limits, as_len};
-use field::{
-    Digits, ends_document, ends_inside_a_sequence, give_back, is_blank, split_line, value_of,
-};
+use field::{Digits, ends_document, give_back, is_blank, split_line, value_of};
 
 pub use field::decode_utf8;
+pub(crate) use field::ends_inside_a_sequence;
 pub use item::{Frame, Item, Pending, Receiver, Stray};
 
 const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
@@ -374,6 +373,7 @@ impl Framer {
                 data: &self.stray,
                 offset: self.stray_offset,
                 ordinal: self.ordinal,
+                beside_data: self.has_data,
             };
             self.ordinal += 1;
             result = on.item(Item::Stray(stray));

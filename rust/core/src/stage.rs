@@ -2,9 +2,9 @@
 //!
 //! Behind the framer, before the decoder. Every fault gets its place here.
 
-use std::borrow::Cow;
 use std::mem;
 
+use crate::arrival::{Arrival, Standing};
 use crate::assemble::Assembler;
 use crate::decode::Decode;
 use crate::dialect::Dialect;
@@ -17,6 +17,7 @@ use crate::out::Out;
 use crate::policy::Base;
 use crate::spec::Code;
 use crate::sse::decode_utf8;
+use crate::waiting::Waiting;
 use crate::wire::{Payload, Step, Wire};
 
 /// What lies behind the framer.
@@ -41,39 +42,43 @@ pub(crate) struct Stage {
     pub(crate) last: Option<Option<Vec<u8>>>,
     /// Payloads may be matched with known envelopes.
     pub(crate) swift: bool,
-}
-
-/// A frame or a stray payload, or what the end of the input left of one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival<'a> {
-    pub(crate) event: &'a [u8],
-    pub(crate) data: &'a [u8],
-    pub(crate) offset: u64,
-    pub(crate) ordinal: u64,
-    pub(crate) stray: bool,
+    /// Payloads that told no dialect.
+    pub(crate) waiting: Waiting,
+    /// Documents stand on lines of their own.
+    pub(crate) lines: bool,
+    /// Data stood in a data line.
+    pub(crate) framed: bool,
+    /// The body is one JSON array.
+    pub(crate) array: bool,
 }
 
 impl Stage {
     #[inline]
     pub(crate) fn arrival(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
+        let place = |fault| arrival.place(fault);
         out.at(arrival.offset, arrival.ordinal);
         let limit = out.config.limits.max_events;
         if let Some(limit) = limit.filter(|limit| arrival.ordinal >= *limit) {
-            return Err(Fault::limit(LimitName::max_events, limit));
+            return Err(place(Fault::limit(LimitName::max_events, limit)));
         }
+        self.framed |= !(arrival.stray || self.array);
         if self.swift && !arrival.stray && matches!(arrival.event, b"" | b"message") {
             let mut wire = Wire {
                 assembler: &mut self.assembler,
                 out,
             };
-            if self.chat.known(&mut wire, arrival.data, Ending::Here)? > 0 {
+            let known = self.chat.known(&mut wire, arrival.data, Ending::Here);
+            if known.map_err(place)? > 0 {
                 return Ok(());
             }
         }
-        self.read(out, arrival)
+        if self.dialect.is_none() && self.waits(out, arrival)? {
+            return Ok(());
+        }
+        self.read(out, arrival).map_err(place)
     }
 
-    fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
+    pub(crate) fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
         let event = arrival.event_name();
         let event = event.as_deref();
         if event.is_some_and(|event| self.is_keep_alive(event)) {
@@ -119,13 +124,18 @@ impl Stage {
             }
             Found::Broken(error) => self.broken(out, error, arrival),
             Found::Marker => {
-                if arrival.stray {
+                if arrival.stray && !self.in_lines() {
                     out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
                 }
                 self.marker(out)
             }
             Found::Document(document) => {
-                self.document(out, document, payload, arrival.stray.then_some(first))
+                let standing = Standing {
+                    stray: arrival.stray,
+                    first,
+                    one_line: !arrival.data.contains(&b'\n'),
+                };
+                self.document(out, document, payload, standing)
             }
             found => {
                 if arrival.stray && !bare {
@@ -162,7 +172,7 @@ impl Stage {
                             text: &joined,
                             ..payload
                         },
-                        None,
+                        Standing::default(),
                     ),
                     Err(_) => Ok(()),
                 }
@@ -179,7 +189,7 @@ impl Stage {
                                 tail: true,
                                 ..payload
                             },
-                            None,
+                            Standing::default(),
                         )?;
                     }
                 }
@@ -199,7 +209,7 @@ impl Stage {
             MARKER => self.marker(out),
             "null" => out.diagnose(Code::NULL_PAYLOAD, None, ""),
             text => match self.reader(out).read(text) {
-                Ok(document) => self.document(out, document, payload, None),
+                Ok(document) => self.document(out, document, payload, Standing::default()),
                 Err(_) => Ok(()),
             },
         }
@@ -227,25 +237,6 @@ impl Stage {
             content_type: out.config.content_type.clone(),
         };
         placed
-    }
-}
-
-impl<'a> Arrival<'a> {
-    pub(crate) fn place(&self, fault: Fault) -> Fault {
-        if matches!(fault.extra, Extra::NotAnEventStream { .. }) {
-            return fault;
-        }
-        let mut fault = fault.at(self.offset, self.ordinal).with_raw(self.data);
-        fault.event_type = self.event_name().map(Cow::into_owned);
-        fault
-    }
-
-    /// The name of the event, unless it is the usual one.
-    pub(crate) fn event_name(&self) -> Option<Cow<'a, str>> {
-        match self.event {
-            b"" | b"message" => None,
-            name => Some(decode_utf8(name).0),
-        }
     }
 }
 

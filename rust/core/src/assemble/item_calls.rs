@@ -85,14 +85,14 @@ pub fn begin_call(
     Ok(slot)
 }
 
-/// What the wire says about a call beside its name and text.
+/// What the wire says about a call beside its name and text, until the call is told.
 pub fn describe(
     desk: &mut Desk<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     traits: Traits<'_>,
 ) -> Step {
-    let Some(call) = choice.get_mut(slot) else {
+    let Some(call) = choice.get_mut(slot).filter(|call| call.verdict.is_none()) else {
         return Ok(());
     };
     call.provider_executed |= traits.provider_executed;

@@ -31,9 +31,6 @@ pub enum Dialect {
     AiSdkUi,
 }
 
-/// Those that are decoded.
-const READ: &[Dialect] = &[Dialect::Chat];
-
 const ALL: [Dialect; 6] = [
     Dialect::Chat,
     Dialect::Responses,
@@ -67,9 +64,9 @@ impl Dialect {
         }
     }
 
-    /// The dialect of that name, if it can be decoded.
+    /// The dialect of that name.
     pub fn from_name(name: &str) -> Option<Dialect> {
-        READ.iter().copied().find(|dialect| dialect.name() == name)
+        ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
     /// Events that say that there is nothing to say.
@@ -109,7 +106,9 @@ impl Dialect {
 #[derive(Debug)]
 pub(crate) enum Read<'a> {
     Chat(chat::read::Document<'a>),
-    Plain(Document<'a>, Option<&'static Shapes>),
+    Plain(Document<'a>, &'static Shapes),
+    /// Before the dialect is known.
+    Undecided(Document<'a>),
 }
 
 /// Reads payloads as a dialect wants them, or before it is known.
@@ -120,12 +119,14 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Before the dialect is known it is read as Chat, which asks the most of a payload that comes alone.
     pub(crate) fn read(self, text: &str) -> Scan<Read<'_>> {
-        match self.dialect.and_then(Dialect::shapes) {
+        let Some(dialect) = self.dialect else {
+            return members::document(text, self.max_depth).map(Read::Undecided);
+        };
+        match dialect.shapes() {
             Some(shapes) => {
                 let document = members::document(text, self.max_depth)?;
-                Ok(Read::Plain(document, Some(shapes)))
+                Ok(Read::Plain(document, shapes))
             }
             None => chat::read::document(text, self.max_depth).map(Read::Chat),
         }
@@ -133,10 +134,18 @@ impl Reader {
 }
 
 impl Read<'_> {
+    /// What is not decided yet is asked of Chat.
     fn ask(&self, of_chat: fn(&chat::read::Document<'_>) -> bool, of: fn(&Shapes) -> Ask) -> bool {
         match self {
             Read::Chat(document) => of_chat(document),
-            Read::Plain(document, shapes) => shapes.is_some_and(|shapes| of(shapes)(document)),
+            Read::Plain(document, shapes) => of(shapes)(document),
+            Read::Undecided(document) => {
+                let text = match document {
+                    Document::Object(object) => object.raw.text,
+                    Document::Other(raw) => raw.text,
+                };
+                chat::read::document(text, None).is_ok_and(|document| of_chat(&document))
+            }
         }
     }
 
@@ -148,7 +157,14 @@ impl Read<'_> {
         self.ask(chat::is_complaint, |shapes| shapes.is_complaint)
     }
 
+    /// Before the dialect is known, whatever is of use in one of them is.
     pub(crate) fn is_of_use(&self) -> bool {
+        if let Read::Undecided(document) = self {
+            let mut shapes = ALL.into_iter().filter_map(Dialect::shapes);
+            if shapes.any(|shapes| (shapes.is_of_use)(document)) {
+                return true;
+            }
+        }
         self.ask(chat::is_of_use, |shapes| shapes.is_of_use)
     }
 
@@ -161,8 +177,12 @@ impl Read<'_> {
 const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
-/// The name of the dialect of a first payload, by its members and the name of its event.
-pub(crate) fn detect(document: &Document<'_>, event: Option<&str>) -> Option<&'static str> {
+/// The dialect that a payload tells, by its members and the name of its event. `before`: the objects that told none.
+pub(crate) fn detect(
+    document: &Document<'_>,
+    event: Option<&str>,
+    before: &[Object<'_>],
+) -> Option<Dialect> {
     let lone;
     let object = match document {
         Document::Object(object) => Some(object),
@@ -172,27 +192,37 @@ pub(crate) fn detect(document: &Document<'_>, event: Option<&str>) -> Option<&'s
             lone.as_ref().filter(|object| object.has("error"))
         }
     };
-    let rows = spec::dialects()
-        .get("detect")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let list =
+        |value: Option<&'static Value>| value.and_then(Value::as_array).into_iter().flatten();
     let found = object.and_then(|object| {
-        let fits = |row: &&Value| {
-            let mut any = row
-                .get("any")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
-            any.any(|all| {
-                all.as_array()
-                    .is_some_and(|all| all.iter().all(|sign| has(object, sign)))
-            })
+        let fits = |row: &&'static Value| {
+            let after = row.get("after");
+            let follows = |sign| before.iter().any(|object| has(object, sign));
+            let all = |signs: &'static Value| {
+                let mut signs = list(Some(signs));
+                signs.all(|sign| has(object, sign))
+            };
+            after.is_none_or(follows) && list(row.get("any")).any(all)
         };
-        rows.into_iter().find(fits)?.get("dialect")?.as_str()
+        let mut rows = list(spec::dialects().get("detect"));
+        rows.find(|row| fits(row))?.get("dialect")?.as_str()
     });
     // An error in a shape of its own still is one.
-    found.or_else(|| (event == Some("error")).then_some("chat"))
+    let found = found.or_else(|| (event == Some("error")).then_some("chat"));
+    found.and_then(Dialect::from_name)
+}
+
+/// Heartbeats by their name in every dialect.
+pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
+    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let everywhere = |name: &&&str| {
+            ALL.into_iter()
+                .all(|dialect| dialect.keep_alive().contains(name))
+        };
+        let names = Dialect::Chat.keep_alive().iter();
+        names.filter(everywhere).copied().collect()
+    });
+    &NAMES
 }
 
 /// What was there instead of a dialect: the names of the members, or the beginning.
@@ -209,11 +239,15 @@ pub(crate) fn seen(document: &Document<'_>) -> Vec<String> {
     }
 }
 
-/// Whether a sign of the table is there: `member`, `member:word`, `member:begin*`, or `member:inner member`.
+/// Whether a sign of the table is there: `member`, `member:word`, `member:begin*`, or `member:inner member`; `!member`: it
+/// is not.
 fn has(object: &Object<'_>, sign: &Value) -> bool {
     let Some(sign) = sign.as_str() else {
         return false;
     };
+    if let Some(name) = sign.strip_prefix('!') {
+        return !object.has(name);
+    }
     let Some((name, wanted)) = sign.split_once(':') else {
         return object.has(sign);
     };

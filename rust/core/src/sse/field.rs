@@ -77,7 +77,8 @@ pub(super) fn give_back(buffer: &mut Vec<u8>) {
 }
 
 /// The input stops before the last byte of a character.
-pub(super) fn ends_inside_a_sequence(tail: &[u8]) -> bool {
+pub(crate) fn ends_inside_a_sequence(text: &[u8]) -> bool {
+    let tail = text.get(text.len().saturating_sub(3)..).unwrap_or(text);
     (0..tail.len())
         .filter_map(|start| tail.get(start..))
         .any(|end| {

@@ -26,6 +26,8 @@ pub struct Stray<'a> {
     /// Absolute offset of the first byte of its first line.
     pub offset: u64,
     pub ordinal: u64,
+    /// Its block had a data line, too.
+    pub beside_data: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,6 +40,7 @@ impl Framer {
             data: line.unwrap_or(&self.stray),
             offset: self.stray_offset,
             ordinal: self.ordinal,
+            beside_data: self.has_data,
         };
         self.ordinal += 1;
         let result = on.item(Item::Stray(stray));

@@ -1,30 +1,192 @@
-//! The events of Anthropic Messages as wire deltas.
+//! Messages streams, and whole `type: message` bodies, as wire deltas.
 //!
-//! Knows no other dialect, no framing and no identity of calls.
+//! Knows the events of a stream and in which order everything counts. What a message says of itself is read in `message`,
+//! the blocks in `blocks` and `block`. Knows no other dialect, no framing and no identity of calls.
 
-use crate::complaint::Complaint;
+mod block;
+mod blocks;
+mod fields;
+mod kept;
+mod message;
+mod shape;
+
+use block::Block;
+use blocks::Blocks;
+use fields::{FACTS, is_read, rest, type_of};
+pub(crate) use shape::SHAPES;
+use shape::{complains, is_tail};
+
+use crate::complaint::{Complaint, says_nothing};
 use crate::config::Config;
-use crate::decode::{Decode, Shapes};
-use crate::json::members::Document;
-use crate::notes::Notes;
+use crate::decode::Decode;
+use crate::json::members::{Document, Member, Object};
+use crate::json::repeats::may_repeat;
+use crate::json::{Kind, Text};
+use crate::leftovers::Leftovers;
+use crate::notes::{Notes, Pointer, tell_repeats};
+use crate::spec::Code;
 use crate::wire::{Payload, Step, Wire, unknown};
 
-pub(crate) static SHAPES: Shapes = Shapes {
-    is_body: |_| false,
-    is_complaint: |_| false,
-    is_of_use: |_| false,
-    is_note: |_| false,
-};
-
-/// The decoder of one stream.
+/// The decoder of one stream. There is one choice.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
+    blocks: Blocks,
+    id: Option<String>,
+    started: bool,
+    /// A block was.
+    streamed: bool,
+    /// Why the message ended was said.
+    reason: bool,
     ended: bool,
 }
 
 impl Anthropic {
-    pub(crate) fn new(_config: &Config) -> Anthropic {
-        Anthropic { ended: false }
+    pub(crate) fn new(config: &Config) -> Anthropic {
+        Anthropic {
+            blocks: Blocks::new(config),
+            id: None,
+            started: false,
+            streamed: false,
+            reason: false,
+            ended: false,
+        }
+    }
+
+    /// An event, or a whole message. `delta`: its member of that name, read already.
+    fn object<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        object: &Object<'a>,
+        delta: Option<&Object<'a>>,
+        payload: Payload<'a>,
+    ) -> Step {
+        if object.wide_integer {
+            wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
+        }
+        if may_repeat_inside(&object.members, delta) {
+            tell_repeats(wire, payload.text, is_read)?;
+        }
+        let mut notes = Notes::default();
+        let kind = type_of(&object.members);
+        let kind = match payload.event {
+            // What the name of the frame may tell: `message` is the name of a frame without a name.
+            Some(name) if kind.is_empty() && name != "message" && FACTS.is_event(name) => name,
+            _ => kind.as_ref(),
+        };
+        let error = object.present("error");
+        let says = error.filter(|raw| !says_nothing(*raw)).is_some();
+        if kind == "error"
+            || payload.event == Some("error")
+            || (!FACTS.is_event(kind) && (says || complains(object)))
+        {
+            let complaint = match error {
+                Some(error) => Complaint::of_value(error),
+                None => Complaint::of_members(&object.members, object.raw),
+            };
+            self.flush(wire)?;
+            return notes.complain(wire, &complaint, payload);
+        }
+        if !payload.tail || is_tail(kind) {
+            self.event(wire, kind, object, delta, payload, &mut notes)?;
+        }
+        notes.tell(wire)
+    }
+
+    fn event<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        kind: &str,
+        object: &Object<'a>,
+        delta: Option<&Object<'a>>,
+        payload: Payload<'a>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let extra = |object: &Object<'a>| rest(&object.members, &FACTS.event_fields);
+        match kind {
+            "content_block_delta" => {
+                let Some(delta) = delta else {
+                    let at = Pointer::ROOT.member("delta");
+                    if let Some(raw) = object.get("delta") {
+                        notes.unless_null(raw, at);
+                    }
+                    return Ok(());
+                };
+                self.begin(wire)?;
+                let block = Block {
+                    object: delta,
+                    at: Pointer::ROOT.member("delta"),
+                    event: payload.event,
+                    extra: extra(object),
+                };
+                let index = self.blocks.index(wire, object)?;
+                if self
+                    .blocks
+                    .delta(wire, &block, index, payload.tail, notes)?
+                {
+                    return Ok(());
+                }
+                unknown(wire, payload)
+            }
+            "content_block_start" => {
+                let inner = notes.an_object(&object.members, Pointer::ROOT, "content_block");
+                let Some(inner) = inner else { return Ok(()) };
+                self.begin(wire)?;
+                self.streamed = true;
+                let block = Block {
+                    object: &inner,
+                    at: Pointer::ROOT.member("content_block"),
+                    event: payload.event,
+                    extra: extra(object),
+                };
+                let index = self.blocks.index(wire, object)?;
+                self.blocks.start(wire, &block, index, notes)
+            }
+            "content_block_stop" => {
+                let index = self.blocks.index(wire, object)?;
+                self.blocks.stop(wire, index, &extra(object))
+            }
+            "message_delta" => self.message_delta(wire, object, notes),
+            "message_start" => self.message_start(wire, object, payload, notes),
+            "message_stop" => {
+                self.begin(wire)?;
+                leave(wire, &extra(object))?;
+                notes.tell(wire)?;
+                self.done(wire)
+            }
+            "message" => self.whole(wire, object, payload, notes),
+            "ping" => Ok(()),
+            _ => unknown(wire, payload),
+        }
+    }
+
+    /// Blocks may come without a message_start. Also a message that never says anything has to end.
+    #[inline]
+    fn begin(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        if self.started {
+            return Ok(());
+        }
+        self.start(wire, &Leftovers::default(), None, None)
+    }
+
+    fn start(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        extra: &Leftovers<'_>,
+        id: Option<&str>,
+        model: Option<&str>,
+    ) -> Step {
+        self.started = true;
+        self.id = id.map(str::to_owned);
+        let Wire { assembler, out } = wire;
+        assembler.started(out, id, model, None, extra.text().as_deref())?;
+        assembler.text(out, 0, Text::default(), None)
+    }
+
+    fn done(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        self.blocks.finish(wire)?;
+        wire.assembler.done(wire.out)?;
+        self.ended = true;
+        Ok(())
     }
 }
 
@@ -32,21 +194,66 @@ impl Decode for Anthropic {
     fn decode(
         &mut self,
         wire: &mut Wire<'_, '_>,
-        _document: &Document<'_>,
+        document: &Document<'_>,
         payload: Payload<'_>,
     ) -> Step {
-        unknown(wire, payload)
+        match document {
+            Document::Object(object) => {
+                let delta = object.object("delta");
+                self.object(wire, object, delta.as_ref(), payload)
+            }
+            Document::Other(raw) if payload.event == Some("error") => {
+                self.flush(wire)?;
+                Notes::default().complain(wire, &Complaint::of_value(*raw), payload)
+            }
+            Document::Other(_) => unknown(wire, payload),
+        }
     }
 
-    fn marker(&mut self, _wire: &mut Wire<'_, '_>) -> Step {
+    /// `[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing.
+    fn marker(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        if self.reason {
+            return self.done(wire);
+        }
         Ok(())
     }
 
     fn text(&mut self, wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
+        self.flush(wire)?;
         Notes::default().complain(wire, &Complaint::of_text(payload.text), payload)
+    }
+
+    fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        self.blocks.finish(wire)?;
+        if !self.reason && !self.blocks.ends_with_answer() {
+            // M10 knows streams that end with the last block. One whose provider was still at work is cut.
+            wire.assembler.cut();
+        }
+        Ok(())
     }
 
     fn ended(&self) -> bool {
         self.ended
+    }
+}
+
+/// Whether a key may stand twice in what is read: false is certain.
+#[inline]
+fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool {
+    let unread = |member: &Member<'_>| {
+        matches!(member.raw.kind, Kind::Object | Kind::Array)
+            && !member.key.is("delta")
+            && !member.key.is("usage")
+    };
+    may_repeat(members)
+        || delta.is_some_and(|delta| may_repeat(&delta.members))
+        || members.iter().any(unread)
+}
+
+/// What no event carries goes to the end of the answer.
+fn leave(wire: &mut Wire<'_, '_>, extra: &Leftovers<'_>) -> Step {
+    match extra.text() {
+        Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),
+        None => Ok(()),
     }
 }

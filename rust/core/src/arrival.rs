@@ -1,0 +1,45 @@
+//! One payload as it arrives, and where it stands.
+
+use std::borrow::Cow;
+
+use crate::fault::Fault;
+use crate::sse::decode_utf8;
+
+/// A frame or a stray payload, or what the end of the input left of one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) event: &'a [u8],
+    pub(crate) data: &'a [u8],
+    pub(crate) offset: u64,
+    pub(crate) ordinal: u64,
+    pub(crate) stray: bool,
+}
+
+impl<'a> Arrival<'a> {
+    pub(crate) fn place(&self, fault: Fault) -> Fault {
+        if fault.placed {
+            return fault;
+        }
+        let mut fault = fault.at(self.offset, self.ordinal).with_raw(self.data);
+        fault.event_type = self.event_name().map(Cow::into_owned);
+        fault
+    }
+
+    /// The name of the event, unless it is the usual one.
+    pub(crate) fn event_name(&self) -> Option<Cow<'a, str>> {
+        match self.event {
+            b"" | b"message" => None,
+            name => Some(decode_utf8(name).0),
+        }
+    }
+}
+
+/// How a document stood in its stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    /// Outside of any field.
+    pub(crate) stray: bool,
+    /// Nothing came before it.
+    pub(crate) first: bool,
+    pub(crate) one_line: bool,
+}

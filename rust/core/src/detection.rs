@@ -1,0 +1,98 @@
+//! Which dialect a stream has: payloads that tell none are held, and go their way from their own places once another one
+//! tells it.
+
+use std::mem;
+
+use crate::arrival::Arrival;
+use crate::fault::Fault;
+use crate::json::members::{self, Document};
+use crate::ladder::{MARKER, trim};
+use crate::out::Out;
+use crate::sse::decode_utf8;
+use crate::stage::Stage;
+use crate::wire::Step;
+
+impl Stage {
+    /// Whether the payload has to wait until another one tells the dialect; if it tells it, those before it go.
+    pub(crate) fn waits(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Result<bool, Fault> {
+        let event = arrival.event_name();
+        let event = event.as_deref();
+        let (text, _) = decode_utf8(arrival.data);
+        let text = trim(&text);
+        if text.is_empty() || self.done || event.is_some_and(|event| self.is_keep_alive(event)) {
+            return Ok(true);
+        }
+        if text == MARKER && !self.waiting.is_empty() {
+            return Err(arrival.place(self.waiting.unknown_dialect()));
+        }
+        if text == MARKER || (arrival.stray && !self.seen && text.starts_with('<')) {
+            return Ok(false);
+        }
+        let Ok(document) = members::document(text, out.config.limits.max_json_depth) else {
+            // Words, or what the ladder can make something of: nothing is known of those before it, and need not be.
+            return Ok(false);
+        };
+        let complaint = || {
+            let read = self.reader(out).read(text);
+            read.is_ok_and(|read| self.is_complaint(&read, arrival.stray))
+        };
+        let event = if complaint() { Some("error") } else { event };
+        let Some(dialect) = self.waiting.tells(&document, event) else {
+            self.seen = true;
+            if self.waiting.hold(arrival, &document) {
+                return Ok(true);
+            }
+            self.waiting.note(&document);
+            return Err(arrival.place(self.waiting.unknown_dialect()));
+        };
+        self.speak(out, dialect);
+        self.release(out)?;
+        out.at(arrival.offset, arrival.ordinal);
+        Ok(false)
+    }
+
+    /// The dialect is known: what waited goes its way, from its own place.
+    fn release(&mut self, out: &mut Out<'_>) -> Step {
+        let waiting = mem::take(&mut self.waiting);
+        if !waiting.held.is_empty() {
+            self.seen = false;
+        }
+        for held in &waiting.held {
+            let arrival = held.arrival();
+            out.at(arrival.offset, arrival.ordinal);
+            self.read(out, arrival)
+                .map_err(|fault| arrival.place(fault))?;
+        }
+        Ok(())
+    }
+
+    /// What the ladder made of a payload has to tell the dialect at once.
+    pub(crate) fn detect(
+        &mut self,
+        out: &mut Out<'_>,
+        document: &Document<'_>,
+        event: Option<&str>,
+    ) -> Step {
+        let Some(dialect) = self.waiting.tells(document, event) else {
+            self.waiting.note(document);
+            return Err(self.waiting.unknown_dialect());
+        };
+        let (offset, ordinal) = out.place();
+        self.speak(out, dialect);
+        self.release(out)?;
+        out.at(offset, ordinal);
+        self.seen = true;
+        Ok(())
+    }
+
+    /// No payload comes any more.
+    pub(crate) fn finish_input(&mut self, out: &mut Out<'_>) -> Step {
+        match self.waiting.held.first() {
+            Some(first) if self.dialect.is_none() && !self.done => {
+                let arrival = first.arrival();
+                Err(arrival.place(self.waiting.unknown_dialect()))
+            }
+            _ => self.flush(out),
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The content blocks of a Messages stream: what a block's start, its deltas and its stop say, as wire deltas.
+//!
+//! Blocks are addressed by their index, whatever a gateway does with it; which block a delta belongs to where that leaves
+//! a choice is the assembler's business (Q 4.2 M). Knows no message and no end.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::mem;
+
+use super::block::{Block, open_call, open_text, open_thinking, other};
+use super::fields::{FACTS, arguments, rest, type_of};
+use super::kept::Kept;
+use crate::config::Config;
+use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
+use crate::json::members::{Object, find, integer, present, text};
+use crate::json::{Kind, Raw, Text};
+use crate::leftovers::Leftovers;
+use crate::notes::Notes;
+use crate::spec::Code;
+use crate::wire::{Step, Wire};
+
+/// Characters of an unusable index that are worth repeating.
+const INDEX_HEAD: usize = 64;
+/// Where the limit is off: what an index can be at all.
+const INDEX_CAP: u64 = u32::MAX as u64;
+
+/// A block that `message_start` brought along.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) raw: String,
+    /// The name of its frame.
+    pub(super) event: Option<String>,
+}
+
+/// What the decoder remembers of the blocks of one message.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    max_index: u64,
+    /// The indexes of the blocks that are open.
+    open: HashSet<i64>,
+    /// The index of the latest start.
+    last: Option<i64>,
+    /// Its block is one that a turn cannot end with.
+    at_work: bool,
+    /// The next index that no start has named.
+    fresh: i64,
+    held: Vec<Held>,
+    /// How many of those are used, or not needed.
+    given: usize,
+    /// Those that were streamed after all.
+    restated: HashSet<usize>,
+    /// A block that still gets deltas, and that nobody models.
+    kept: Option<Kept>,
+}
+
+impl Blocks {
+    pub(super) fn new(config: &Config) -> Blocks {
+        Blocks {
+            max_index: config.limits.max_tool_index.unwrap_or(INDEX_CAP),
+            ..Blocks::default()
+        }
+    }
+
+    /// A message starts again.
+    pub(super) fn begin(&mut self) {
+        *self = Blocks {
+            max_index: self.max_index,
+            ..Blocks::default()
+        };
+    }
+
+    /// Whether a turn may end with the latest block: not with what the provider does, or with a thought.
+    pub(super) fn ends_with_answer(&self) -> bool {
+        !self.at_work
+    }
+
+    /// The index of an event, or `None` where there is none that can be used.
+    #[inline]
+    pub(super) fn index(
+        &self,
+        wire: &mut Wire<'_, '_>,
+        event: &Object<'_>,
+    ) -> Result<Option<i64>, crate::fault::Fault> {
+        let Some(raw) = present(event.get("index")) else {
+            return Ok(None);
+        };
+        let usable = integer(raw)
+            .filter(|index| u64::try_from(*index).is_ok_and(|index| index <= self.max_index));
+        if usable.is_none() {
+            let head = raw.text.char_indices().nth(INDEX_HEAD);
+            let end = head.map_or(raw.text.len(), |(at, _)| at);
+            let head = raw.text.get(..end).unwrap_or_default();
+            wire.out.diagnose(Code::INDEX_UNUSABLE, None, head)?;
+        }
+        Ok(usable)
+    }
+
+    /// Blocks that `message_start` brought along: each is used unless a start names its index again.
+    pub(super) fn hold(&mut self, blocks: Vec<Held>) {
+        self.held = blocks;
+    }
+
+    /// content_block_start. Without an index it is the next one.
+    pub(super) fn start<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        block: &Block<'a, '_>,
+        index: Option<i64>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let index = match index {
+            Some(index) => index,
+            None => {
+                wire.out.diagnose(Code::INDEX_MISSING, None, "")?;
+                self.fresh
+            }
+        };
+        if self.given < self.held.len() {
+            self.give(wire, Some(index))?;
+            let place = usize::try_from(index).unwrap_or(usize::MAX);
+            if self.given <= place && place < self.held.len() && self.restated.insert(place) {
+                wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
+            }
+        }
+        self.open(wire, block, index, notes)
+    }
+
+    /// Uses the held blocks below an index, or all of them.
+    fn give(&mut self, wire: &mut Wire<'_, '_>, below: Option<i64>) -> Step {
+        let all = self.held.len();
+        let end = below.map_or(all, |below| usize::try_from(below).unwrap_or(0).min(all));
+        while self.given < end {
+            let place = self.given;
+            self.given += 1;
+            if self.restated.contains(&place) {
+                continue;
+            }
+            let Some(held) = self.held.get_mut(place) else {
+                return Ok(());
+            };
+            let raw = mem::take(&mut held.raw);
+            let event = held.event.take();
+            let Some(object) = Object::of(Raw {
+                text: &raw,
+                kind: Kind::Object,
+            }) else {
+                continue;
+            };
+            let block = Block::new(&object, event.as_deref());
+            let index = i64::try_from(place).unwrap_or(i64::MAX);
+            // What is odd about it was of an event that is over.
+            self.open(wire, &block, index, &mut Notes::default())?;
+        }
+        Ok(())
+    }
+
+    fn open<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        block: &Block<'a, '_>,
+        index: i64,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        self.settle(wire)?;
+        self.last = Some(index);
+        self.fresh = self.fresh.max(index.saturating_add(1));
+        let kind = type_of(&block.object.members);
+        self.at_work = !matches!(kind.as_ref(), "text" | "tool_use");
+        match kind.as_ref() {
+            "text" => {
+                self.open.insert(index);
+                open_text(wire, block, index, notes)
+            }
+            "thinking" | "redacted_thinking" => {
+                self.open.insert(index);
+                open_thinking(wire, block, index, kind == "thinking", notes)
+            }
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                self.open.insert(index);
+                open_call(wire, block, index, &kind, notes)
+            }
+            _ => {
+                if self.open.remove(&index) {
+                    // M1: whatever was open under this index is over.
+                    close(wire, index, None)?;
+                }
+                self.kept = other(wire, block, &kind, notes)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// content_block_delta; whether it is one that somebody knows.
+    #[inline]
+    pub(super) fn delta<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        block: &Block<'a, '_>,
+        index: Option<i64>,
+        tail: bool,
+        notes: &mut Notes<'a>,
+    ) -> Result<bool, crate::fault::Fault> {
+        let kind = type_of(&block.object.members);
+        let Some(modelled) = FACTS.delta(&kind) else {
+            return Ok(false);
+        };
+        if tail && kind != "text_delta" {
+            return Ok(true);
+        }
+        let index = index.or(self.last);
+        if let Some(index) = index.filter(|_| self.given < self.held.len()) {
+            self.give(wire, Some(index.saturating_add(1)))?;
+        }
+        let (members, at) = (&block.object.members, block.at);
+        if kind == "compaction_delta" {
+            self.compact(wire, block, modelled)?;
+            return Ok(true);
+        }
+        let metadata = block.metadata(modelled);
+        let metadata = metadata.as_deref();
+        match kind.as_ref() {
+            "text_delta" => {
+                let text = notes.a_text(members, at, "text");
+                push(wire, message(index), text, metadata)?;
+            }
+            "thinking_delta" => {
+                let text = notes.a_text(members, at, "thinking");
+                push(wire, reasoning(index, "thinking"), text, metadata)?;
+            }
+            "signature_delta" => {
+                let signature = notes.a_text(members, at, "signature");
+                let signature = notes.clean(signature);
+                let attributes = PartAttributes {
+                    signature: filled(&signature),
+                    metadata,
+                    ..PartAttributes::default()
+                };
+                let part = reasoning(index, "");
+                wire.assembler.part_attributes(wire.out, part, attributes)?;
+            }
+            "citations_delta" => {
+                if let Some(citation) = notes.an_object(members, at, "citation") {
+                    let annotations = format!("[{}]", citation.raw.text);
+                    let attributes = PartAttributes {
+                        annotations: Some(&annotations),
+                        metadata,
+                        ..PartAttributes::default()
+                    };
+                    let part = message(index);
+                    wire.assembler.part_attributes(wire.out, part, attributes)?;
+                }
+            }
+            _ => {
+                let piece = find(members, "partial_json").and_then(text);
+                let piece = piece.or_else(|| arguments(members, "partial_json"));
+                let piece = piece.unwrap_or_default();
+                if !piece.is_empty() || metadata.is_some() {
+                    let address = at_index(index);
+                    wire.assembler
+                        .call_text(wire.out, 0, address, piece, None, metadata)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn compact(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        block: &Block<'_, '_>,
+        modelled: &[&str],
+    ) -> Step {
+        let news = rest(&block.object.members, modelled);
+        match &mut self.kept {
+            Some(kept) => {
+                kept.update(&news.members);
+                Ok(())
+            }
+            None if news.is_empty() => Ok(()),
+            None => block.keep(wire),
+        }
+    }
+
+    /// content_block_stop.
+    pub(super) fn stop(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        index: Option<i64>,
+        extra: &Leftovers<'_>,
+    ) -> Step {
+        self.settle(wire)?;
+        match index.or(self.last) {
+            Some(index) if self.open.remove(&index) => close(wire, index, extra.text().as_deref()),
+            // Of a block that is nothing to close, or of none.
+            _ => Ok(()),
+        }
+    }
+
+    /// A block that got its deltas is over.
+    pub(super) fn settle(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        match self.kept.take() {
+            Some(kept) => kept.settle(wire),
+            None => Ok(()),
+        }
+    }
+
+    /// The message is over, or the input is.
+    pub(super) fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        self.give(wire, None)?;
+        self.settle(wire)
+    }
+
+    /// A block of a message that was not streamed.
+    pub(super) fn whole<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        block: &Block<'a, '_>,
+        index: i64,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        self.open(wire, block, index, notes)?;
+        self.stop(wire, Some(index), &Leftovers::default())
+    }
+}
+
+fn close(wire: &mut Wire<'_, '_>, index: i64, metadata: Option<&str>) -> Step {
+    let address = at_index(Some(index));
+    wire.assembler
+        .item_closed(wire.out, 0, None, address, None, metadata)
+}
+
+fn push(wire: &mut Wire<'_, '_>, part: PartAt<'_>, text: Text<'_>, metadata: Option<&str>) -> Step {
+    match metadata {
+        _ if !text.is_empty() => wire.assembler.part_text(wire.out, part, text, metadata),
+        Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, metadata),
+        None => Ok(()),
+    }
+}
+
+/// The block at an index.
+pub(super) fn at_index(index: Option<i64>) -> Address<'static> {
+    Address {
+        index,
+        ..Address::default()
+    }
+}
+
+/// The text of that block.
+pub(super) fn message(index: Option<i64>) -> PartAt<'static> {
+    PartAt {
+        choice: 0,
+        kind: ItemKind::Message,
+        address: at_index(index),
+        channel: Channel::Text,
+        reasoning_kind: "raw",
+    }
+}
+
+/// The thought in that block.
+pub(super) fn reasoning(index: Option<i64>, kind: &'static str) -> PartAt<'static> {
+    PartAt {
+        choice: 0,
+        kind: ItemKind::Reasoning,
+        address: at_index(index),
+        channel: Channel::Reasoning,
+        reasoning_kind: kind,
+    }
+}
+
+pub(super) fn filled<'t>(text: &'t Cow<'_, str>) -> Option<&'t str> {
+    Some(text.as_ref()).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,190 @@
+//! Which members of a Messages stream are modelled, and what of a payload counts as an id, a name or an argument.
+//!
+//! Knows the tables of `_spec/dialects.json`. Knows no events and no state.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use crate::counts::Counts;
+use crate::dialect::think::is_white;
+use crate::json::members::{Member, Object, find, first_item, members, present, string, text};
+use crate::json::{Kind, Text};
+use crate::leftovers::Leftovers;
+use crate::notes::{Notes, Pointer};
+use crate::spec::{fact, words};
+
+const DIALECT: &str = "anthropic";
+
+/// Names of members.
+type Fields = Vec<&'static str>;
+
+/// The tables of the dialect.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) events: Fields,
+    pub(super) event_fields: Fields,
+    pub(super) message_fields: Fields,
+    pub(super) message_delta_fields: Fields,
+    blocks: Vec<(&'static str, Fields)>,
+    deltas: Vec<(&'static str, Fields)>,
+    absent_ids: Fields,
+    finish: Option<&'static Map<String, Value>>,
+    pub(super) counts: Counts,
+}
+
+pub(super) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
+    let list = |key| words(fact(DIALECT, key));
+    Facts {
+        events: list("events"),
+        event_fields: list("event_fields"),
+        message_fields: list("message_fields"),
+        message_delta_fields: list("message_delta_fields"),
+        blocks: kinds("blocks"),
+        deltas: kinds("deltas"),
+        absent_ids: list("absent_ids"),
+        finish: fact(DIALECT, "finish").and_then(Value::as_object),
+        counts: Counts::of(DIALECT),
+    }
+});
+
+fn kinds(key: &str) -> Vec<(&'static str, Fields)> {
+    let table = fact(DIALECT, key).and_then(Value::as_object);
+    let rows = table.into_iter().flatten();
+    rows.map(|(kind, fields)| (kind.as_str(), words(Some(fields))))
+        .collect()
+}
+
+impl Facts {
+    /// The modelled members of a kind of block.
+    pub(super) fn block(&self, kind: &str) -> &[&'static str] {
+        row(&self.blocks, kind).unwrap_or_default()
+    }
+
+    /// The modelled members of the result of a tool.
+    pub(super) fn result(&self) -> &[&'static str] {
+        self.block("*_tool_result")
+    }
+
+    /// The modelled members of a kind of delta, if it is known.
+    #[inline]
+    pub(super) fn delta(&self, kind: &str) -> Option<&[&'static str]> {
+        row(&self.deltas, kind)
+    }
+
+    pub(super) fn is_event(&self, kind: &str) -> bool {
+        self.events.contains(&kind)
+    }
+
+    /// What a stop reason means.
+    pub(super) fn reason(&self, raw: &str) -> Option<&'static str> {
+        self.finish?.get(raw)?.as_str()
+    }
+}
+
+fn row<'t>(table: &'t [(&'static str, Fields)], kind: &str) -> Option<&'t [&'static str]> {
+    let row = table.iter().find(|(name, _)| *name == kind);
+    row.map(|(_, fields)| fields.as_slice())
+}
+
+/// The members of one level that nobody models.
+#[inline]
+pub(super) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> Leftovers<'a> {
+    let known = |member: &Member<'_>| modelled.iter().any(|name| member.key.is(name));
+    if members.iter().all(known) {
+        return Leftovers::default();
+    }
+    let rest = members.iter().filter(|member| !known(member));
+    let rest: Vec<Member<'a>> = rest.copied().collect();
+    Leftovers::of(&rest)
+}
+
+/// The `type` of an event, a block or a delta; blank where it is none.
+#[inline]
+pub(super) fn type_of<'a>(members: &[Member<'a>]) -> Cow<'a, str> {
+    find(members, "type").and_then(string).unwrap_or_default()
+}
+
+/// The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2).
+pub(super) fn an_id<'a>(
+    holder: &[Member<'a>],
+    at: Pointer<'_>,
+    key: &str,
+    notes: &mut Notes<'a>,
+) -> Option<Cow<'a, str>> {
+    let raw = present(find(holder, key))?;
+    match text(raw) {
+        Some(id) => {
+            let (id, lone) = id.into_whole();
+            let trimmed = id.trim_matches(is_white);
+            let usable = !trimmed.is_empty() && !FACTS.absent_ids.contains(&trimmed);
+            notes.lone |= lone && usable;
+            usable.then_some(id)
+        }
+        None if raw.kind == Kind::Number => Some(Cow::Borrowed(raw.text)),
+        None => {
+            notes.shape(raw, at.member(key));
+            None
+        }
+    }
+}
+
+pub(super) fn a_name<'a>(
+    holder: &[Member<'a>],
+    at: Pointer<'_>,
+    notes: &mut Notes<'a>,
+) -> Option<Cow<'a, str>> {
+    let name = notes.a_text(holder, at, "name");
+    (!is_blank(&name)).then(|| notes.clean(name))
+}
+
+/// Nothing but white space.
+pub(super) fn is_blank(text: &Text<'_>) -> bool {
+    text.lead_low.is_none()
+        && text.tail_high.is_none()
+        && text.body.trim_matches(is_white).is_empty()
+}
+
+/// The text of arguments, whatever they were sent as; an object that is empty merely opens, and says nothing.
+pub(super) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>> {
+    let raw = present(find(holder, key))?;
+    match raw.kind {
+        Kind::String => text(raw).filter(|text| !is_blank(text)),
+        Kind::Object if members(raw).is_empty() => None,
+        _ => Some(Text::plain(raw.text)),
+    }
+}
+
+/// The items of an array that holds something, as sent.
+pub(super) fn filled<'a>(holder: &[Member<'a>], key: &str) -> Option<&'a str> {
+    let raw = find(holder, key)?;
+    first_item(raw).map(|_| raw.text)
+}
+
+/// Whether the decoder looks at the member at `path` of an event or a whole message.
+pub(super) fn is_read(path: &[Option<&str>]) -> bool {
+    let facts = &*FACTS;
+    let is_block =
+        |key: &str| key == "type" || facts.blocks.iter().any(|(_, fields)| fields.contains(&key));
+    match path {
+        [Some(key)] => facts.event_fields.contains(key) || facts.message_fields.contains(key),
+        [Some("message"), Some(key)] => facts.message_fields.contains(key),
+        [Some("content_block"), Some(key)]
+        | [Some("content"), None, Some(key)]
+        | [Some("message"), Some("content"), None, Some(key)] => is_block(key),
+        [Some("delta"), Some(key)] => {
+            facts.message_delta_fields.contains(key)
+                || facts.deltas.iter().any(|(_, fields)| fields.contains(key))
+        }
+        _ => false,
+    }
+}
+
+/// Whether the result of a tool is a failure: MCP says so, the others by the type of their content.
+pub(super) fn is_error(block: &Object<'_>) -> bool {
+    let said = block.get("is_error").map(|raw| raw.kind);
+    let content = || block.object("content");
+    said == Some(Kind::True)
+        || content().is_some_and(|content| type_of(&content.members).ends_with("_error"))
+}

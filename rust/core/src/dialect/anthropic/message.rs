@@ -1,0 +1,178 @@
+//! What a message says of itself: its start, its delta, the whole of it; its usage and why it ended.
+//!
+//! Knows no kind of block.
+
+use super::block::{Block, restate};
+use super::blocks::Held;
+use super::fields::{FACTS, is_blank, rest};
+use super::{Anthropic, leave};
+use crate::json::Kind;
+use crate::json::members::{Member, Object, find, items, present};
+use crate::notes::{Notes, Pointer};
+use crate::spec::Code;
+use crate::wire::{Payload, Step, Wire};
+
+impl Anthropic {
+    pub(super) fn message_start<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        event: &Object<'a>,
+        payload: Payload<'a>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let message = notes.an_object(&event.members, Pointer::ROOT, "message");
+        let members = message.map(|message| message.members).unwrap_or_default();
+        let at = Pointer::ROOT.member("message");
+        let id = notes.a_text(&members, at, "id");
+        let id = notes.clean(id);
+        if self.started {
+            let told = wire.assembler.has_told_call(0);
+            if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || told {
+                // M13: the same message again, or one whose calls may run already.
+                return wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id);
+            }
+            wire.assembler.restart(wire.out, 0)?;
+            self.blocks.begin();
+            self.id = Some(id.clone().into_owned());
+        }
+        let mut extra = rest(&event.members, &FACTS.event_fields);
+        extra = extra.and(&rest(&members, &FACTS.message_fields));
+        if self.started {
+            leave(wire, &extra)?;
+        } else {
+            let model = notes.a_text(&members, at, "model");
+            let model = notes.clean(model);
+            let [id, model] = [&id, &model].map(|word| Some(word.as_ref()));
+            let said = |word: Option<&'_ str>| word.is_some_and(|word| !word.is_empty());
+            let (id, model) = (id.filter(|_| said(id)), model.filter(|_| said(model)));
+            self.start(wire, &extra, id, model)?;
+        }
+        let held = content(&members, at, notes).into_iter();
+        let held = held.map(|(_, block)| Held {
+            raw: block.raw.text.to_owned(),
+            event: payload.event.map(str::to_owned),
+        });
+        self.blocks.hold(held.collect());
+        usage(wire, &members, at, notes)
+    }
+
+    pub(super) fn message_delta<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        event: &Object<'a>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        self.begin(wire)?;
+        self.blocks.settle(wire)?;
+        let delta = notes.an_object(&event.members, Pointer::ROOT, "delta");
+        let at = Pointer::ROOT.member("delta");
+        let mut extra = rest(&event.members, &FACTS.event_fields);
+        if let Some(delta) = &delta {
+            extra = extra.and(&rest(&delta.members, &FACTS.message_delta_fields));
+            // Some gateways put the usage beside the stop_reason.
+            usage(wire, &delta.members, at, notes)?;
+        }
+        leave(wire, &extra)?;
+        usage(wire, &event.members, Pointer::ROOT, notes)?;
+        match &delta {
+            Some(delta) => self.finish(wire, &delta.members, at, notes),
+            None => Ok(()),
+        }
+    }
+
+    /// A message that was not streamed, or that is told again behind its stream.
+    pub(super) fn whole<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        message: &Object<'a>,
+        payload: Payload<'a>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let (members, at) = (&message.members, Pointer::ROOT);
+        let extra = rest(members, &FACTS.message_fields);
+        if self.started {
+            leave(wire, &extra)?;
+        } else {
+            let mut word = |key| {
+                let word = notes.a_text(members, at, key);
+                Some(notes.clean(word)).filter(|word| !word.is_empty())
+            };
+            let (id, model) = (word("id"), word("model"));
+            self.start(wire, &extra, id.as_deref(), model.as_deref())?;
+        }
+        let list = at.member("content");
+        for (index, (place, object)) in (0..).zip(content(members, at, notes)) {
+            let block = Block {
+                at: list.item(place),
+                ..Block::new(&object, payload.event)
+            };
+            if self.streamed {
+                restate(wire, &block, index, notes)?;
+            } else {
+                self.blocks.whole(wire, &block, index, notes)?;
+            }
+        }
+        usage(wire, members, at, notes)?;
+        self.finish(wire, members, at, notes)?;
+        notes.tell(wire)?;
+        self.done(wire)
+    }
+
+    fn finish<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        holder: &[Member<'a>],
+        at: Pointer<'_>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let reason = notes.a_text(holder, at, "stop_reason");
+        if is_blank(&reason) {
+            return Ok(());
+        }
+        self.blocks.finish(wire)?;
+        self.reason = true;
+        let reason = notes.clean(reason);
+        wire.assembler
+            .finish(wire.out, 0, &reason, FACTS.reason(&reason))
+    }
+}
+
+/// The blocks of a message, each with its place.
+fn content<'a>(
+    message: &[Member<'a>],
+    at: Pointer<'_>,
+    notes: &mut Notes<'a>,
+) -> Vec<(usize, Object<'a>)> {
+    let Some(raw) = present(find(message, "content")) else {
+        return Vec::new();
+    };
+    let at = at.member("content");
+    if raw.kind != Kind::Array {
+        notes.shape(raw, at);
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for (place, item) in items(raw).into_iter().enumerate() {
+        match Object::of(item) {
+            Some(object) => out.push((place, object)),
+            None => notes.unless_null(item, at.item(place)),
+        }
+    }
+    out
+}
+
+/// Every object is cumulative: what it says holds, what it leaves out stays.
+fn usage<'a>(
+    wire: &mut Wire<'_, '_>,
+    holder: &[Member<'a>],
+    at: Pointer<'_>,
+    notes: &mut Notes<'a>,
+) -> Step {
+    match notes.an_object(holder, at, "usage") {
+        Some(usage) => {
+            let counts = FACTS.counts.read(usage.raw);
+            wire.assembler.merge_usage(wire.out, counts)
+        }
+        None => Ok(()),
+    }
+}

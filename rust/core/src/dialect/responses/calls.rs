@@ -1,0 +1,172 @@
+//! Items that are tool calls, in every type that the API knows: their names, ids and arguments.
+//!
+//! Knows which members of an item make the arguments. Which call an event speaks of is the assembler's business.
+
+use std::borrow::Cow;
+
+use super::facts::{CallType, FACTS};
+use super::read::{Reader, Whom, rest};
+use crate::delta::CallSaid;
+use crate::dialect::think::is_white;
+use crate::json::members::{Member, Object, is_string, string, text};
+use crate::json::{Key, Kind, Text};
+use crate::leftovers::Leftovers;
+use crate::notes::Pointer;
+use crate::wire::{Step, Wire};
+
+/// One call item as the assembler takes it.
+#[derive(Debug)]
+pub(super) struct CallItem<'a> {
+    pub(super) whom: Whom<'a>,
+    pub(super) name: Option<Cow<'a, str>>,
+    pub(super) arguments: Option<Text<'a>>,
+    pub(super) provider: bool,
+    pub(super) custom: bool,
+    pub(super) metadata: Option<String>,
+    /// It says of itself that it is not whole.
+    pub(super) unfinished: bool,
+}
+
+impl CallItem<'_> {
+    pub(super) fn said(&self) -> CallSaid<'_> {
+        CallSaid {
+            choice: 0,
+            address: self.whom.address(),
+            name: self.name.as_deref(),
+            arguments: self.arguments.clone(),
+            provider_executed: self.provider,
+            custom: self.custom,
+            metadata: self.metadata.as_deref(),
+        }
+    }
+}
+
+/// The type of a call item. Without a type it is a function call if it has what makes one (D9).
+pub(super) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
+    let kind = item.string("type");
+    if let Some(kind) = kind.filter(|kind| !kind.trim_matches(is_white).is_empty()) {
+        return FACTS.calls.get(kind.as_ref());
+    }
+    let has = |key: &&str| item.get(key).and_then(text).is_some_and(|it| !it.is_empty());
+    let is_call = ["call_id", "name"].iter().all(has);
+    FACTS.calls.get("function_call").filter(|_| is_call)
+}
+
+/// A call item. `beside`: what its event says of whom it speaks, where the item has no id.
+pub(super) fn read_call<'a>(
+    item: &Object<'a>,
+    at: Pointer<'_>,
+    reader: &mut Reader<'_, '_, 'a>,
+    kind: &CallType,
+    beside: Whom<'a>,
+) -> CallItem<'a> {
+    let item_id = reader.identity(item, at, "id").or(beside.item_id);
+    let call_id = reader.identity(item, at, "call_id");
+    let provider = kind.provider || is_hosted(item);
+    let name = match kind.name {
+        None => reader.name(item, at),
+        Some(name) => Some(Cow::Borrowed(name)),
+    };
+    // A call that the provider runs has no id of its own: that of its item pairs it with its result.
+    let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
+    CallItem {
+        whom: Whom {
+            item_id,
+            call_id,
+            index: beside.index,
+            sub: None,
+        },
+        name,
+        arguments: arguments(item, kind),
+        provider,
+        custom: kind.custom,
+        metadata: rest(item, &kind.modelled).text(),
+        unfinished: is_string(item.get("status"), "incomplete"),
+    }
+}
+
+/// `output_item.added`. Members that make a wrapped call are whole at its end: they are no beginning of a text.
+pub(super) fn open_call(wire: &mut Wire<'_, '_>, call: &CallItem<'_>, kind: &CallType) -> Step {
+    let mut said = call.said();
+    let begins = |text: &Text<'_>| !text.is_empty() && *text != Text::plain("{}");
+    said.arguments = said.arguments.filter(|text| !kind.wrapped && begins(text));
+    wire.assembler.call_opened(wire.out, said)
+}
+
+/// A piece of arguments. `tool`: the name, where the event tells it.
+pub(super) fn delta<'a>(
+    event: &Object<'a>,
+    reader: &mut Reader<'_, '_, 'a>,
+    tool: Option<&'static str>,
+) -> Step {
+    let Some(text) = reader
+        .text(event, Pointer::ROOT, "delta")
+        .filter(|text| !text.is_empty())
+    else {
+        return Ok(());
+    };
+    let name = match tool {
+        Some(name) => Some(Cow::Borrowed(name)),
+        None => reader.name(event, Pointer::ROOT),
+    };
+    let whom = reader.whom(event, None)?;
+    let metadata = reader.metadata(event);
+    let Wire { assembler, out } = &mut reader.wire;
+    assembler.call_text(
+        out,
+        0,
+        whom.address(),
+        text,
+        name.as_deref(),
+        metadata.as_deref(),
+    )
+}
+
+/// The whole arguments.
+pub(super) fn value<'a>(
+    event: &Object<'a>,
+    reader: &mut Reader<'_, '_, 'a>,
+    member: &str,
+) -> Step {
+    let whom = reader.whom(event, None)?;
+    let Wire { assembler, out } = &mut reader.wire;
+    assembler.call_value(out, 0, whom.address(), plain(event, member))
+}
+
+fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {
+    if !kind.wrapped {
+        return kind.members.first().and_then(|name| plain(item, name));
+    }
+    let mut out = Leftovers::default();
+    for name in &kind.members {
+        if let Some(raw) = item.present(name) {
+            let key = Key {
+                raw: name,
+                escaped: false,
+            };
+            out.add(Member { key, raw });
+        }
+    }
+    let text = out.text()?;
+    Some(Text {
+        body: Cow::Owned(text),
+        ..Text::default()
+    })
+}
+
+/// Argument text as sent; what is no text stands for itself, to be judged.
+fn plain<'a>(holder: &Object<'a>, member: &str) -> Option<Text<'a>> {
+    let raw = holder.present(member)?;
+    Some(text(raw).unwrap_or_else(|| Text::plain(raw.text)))
+}
+
+/// Shells in a container of the provider's, and tool searches of its own: nobody waits for the client's result.
+fn is_hosted(item: &Object<'_>) -> bool {
+    match item.get("environment").filter(|raw| raw.kind == Kind::Object) {
+        Some(environment) => Object::of(environment)
+            .and_then(|environment| environment.get("type"))
+            .and_then(string)
+            .is_some_and(|kind| kind.starts_with("container")),
+        None => is_string(item.get("execution"), "server"),
+    }
+}

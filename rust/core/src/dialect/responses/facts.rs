@@ -1,0 +1,262 @@
+//! What the Responses dialect calls things: the tables of `_spec/dialects.json`, in the shape that the readers ask them.
+//!
+//! Read once. Knows names only; no reader keeps a name of its own.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::names::Names;
+use crate::counts::Counts;
+use crate::delta::{Address, Channel, ItemKind, PartAt};
+use crate::spec;
+
+/// What a piece of text is: the kind of its item, its channel, and which reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sort {
+    pub(super) item: ItemKind,
+    pub(super) channel: Channel,
+    reasoning: &'static str,
+}
+
+impl Sort {
+    pub(super) const TEXT: Sort = Sort::new(ItemKind::Message, Channel::Text, "raw");
+    const REFUSAL: Sort = Sort::new(ItemKind::Message, Channel::Refusal, "raw");
+    pub(super) const RAW: Sort = Sort::new(ItemKind::Reasoning, Channel::Reasoning, "raw");
+    pub(super) const SUMMARY: Sort = Sort::new(ItemKind::Reasoning, Channel::Reasoning, "summary");
+
+    const fn new(item: ItemKind, channel: Channel, reasoning: &'static str) -> Sort {
+        Sort {
+            item,
+            channel,
+            reasoning,
+        }
+    }
+
+    fn named(name: &str) -> Sort {
+        match name {
+            "refusal" => Sort::REFUSAL,
+            "raw" => Sort::RAW,
+            "summary" => Sort::SUMMARY,
+            _ => Sort::TEXT,
+        }
+    }
+
+    /// The part of that sort. A response has one answer: the choice is always 0.
+    pub(super) fn at(self, address: Address<'_>) -> PartAt<'_> {
+        PartAt {
+            choice: 0,
+            kind: self.item,
+            address,
+            channel: self.channel,
+            reasoning_kind: self.reasoning,
+        }
+    }
+}
+
+/// An event that brings text. `place`: its index inside of the item; `member`: where the text stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextEvent {
+    pub(super) sort: Sort,
+    pub(super) place: &'static str,
+    pub(super) member: &'static str,
+}
+
+/// What an event does, by its type.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    KeepAlive,
+    Error,
+    ItemAdded,
+    ItemDone,
+    /// A content part, or one of a summary, opens or closes.
+    Part {
+        summary: bool,
+        closes: bool,
+    },
+    Annotation,
+    TextDelta(TextEvent),
+    TextValue(TextEvent),
+    /// The name of the tool, where the event tells it.
+    ArgumentDelta(Option<&'static str>),
+    /// Where the arguments stand.
+    ArgumentValue(&'static str),
+    Opening,
+    /// The status that it stands for.
+    Terminal(&'static str),
+}
+
+impl Kind {
+    /// It is a step of a response.
+    pub(super) fn is_step(self) -> bool {
+        !matches!(self, Kind::KeepAlive | Kind::Error)
+    }
+}
+
+/// A type of item that is a call. `name`: the tool's, where it is that of the type.
+#[derive(Debug)]
+pub(super) struct CallType {
+    pub(super) kind: &'static str,
+    pub(super) name: Option<&'static str>,
+    /// Of the item, which make the arguments.
+    pub(super) members: Vec<&'static str>,
+    /// The arguments are an object of these members.
+    pub(super) wrapped: bool,
+    /// Free-form text.
+    pub(super) custom: bool,
+    /// Run by the provider.
+    pub(super) provider: bool,
+    /// What of the item is no metadata.
+    pub(super) modelled: Names,
+}
+
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) kinds: HashMap<&'static str, Kind>,
+    /// Types of content parts, and where their text stands.
+    pub(super) content: HashMap<&'static str, (Sort, &'static str)>,
+    pub(super) calls: HashMap<&'static str, CallType>,
+    finish: HashMap<&'static str, &'static str>,
+    pub(super) counts: Counts,
+    pub(super) statuses: HashSet<&'static str>,
+    /// Items with which a response may end, beside calls of the client.
+    pub(super) answers: HashSet<&'static str>,
+    pub(super) results: HashSet<&'static str>,
+    pub(super) absent_ids: Vec<&'static str>,
+    pub(super) event_fields: Names,
+    pub(super) response_fields: Names,
+    pub(super) item_fields: Names,
+    pub(super) part_fields: Names,
+    /// What the decoder looks at in an item of any type.
+    pub(super) read_of_item: Names,
+    pub(super) read_of_error: Names,
+    pub(super) read_of_details: Names,
+    pub(super) result_fields: Names,
+}
+
+pub(super) static FACTS: LazyLock<Facts> = LazyLock::new(Facts::read);
+
+impl Facts {
+    /// What the finish table makes of a status or a reason.
+    pub(super) fn finish(&self, word: &str) -> Option<&'static str> {
+        self.finish.get(word).copied()
+    }
+
+    /// An event of that name is an error.
+    pub(super) fn is_error(&self, name: &str) -> bool {
+        matches!(self.kinds.get(name), Some(Kind::Error))
+    }
+
+    fn read() -> Facts {
+        let item = [list("item_fields"), vec!["type"]].concat();
+        let call_members = table("call_types").flat_map(|(_, members)| words(members));
+        let others = ["status", "output", "error", "result"];
+        let read_of_item = item.iter().copied().chain(call_members).chain(others);
+        Facts {
+            kinds: kinds(),
+            content: table("content_types")
+                .map(|(name, row)| (name, (Sort::named(nth(row, 0)), nth(row, 1))))
+                .collect(),
+            calls: table("call_types")
+                .map(|(name, members)| (name, call_type(name, words(members).collect())))
+                .collect(),
+            finish: pairs("finish").collect(),
+            counts: Counts::of("responses"),
+            statuses: list("terminal_statuses").into_iter().collect(),
+            answers: list("answers").into_iter().collect(),
+            results: list("result_types").into_iter().collect(),
+            absent_ids: list("absent_ids"),
+            event_fields: Names::of(list("event_fields")),
+            response_fields: Names::of([list("response_fields"), list("echoed_fields")].concat()),
+            read_of_item: Names::of(read_of_item),
+            item_fields: Names::of(item),
+            part_fields: Names::of(list("part_fields")),
+            read_of_error: Names::of(["code", "type", "message", "detail"]),
+            read_of_details: Names::of(["reason"]),
+            result_fields: Names::of(["call_id", "output"]),
+        }
+    }
+}
+
+fn kinds() -> HashMap<&'static str, Kind> {
+    let part = |summary, closes| Kind::Part { summary, closes };
+    let mut out = HashMap::from([
+        ("response.output_item.added", Kind::ItemAdded),
+        ("response.output_item.done", Kind::ItemDone),
+        ("response.content_part.added", part(false, false)),
+        ("response.content_part.done", part(false, true)),
+        ("response.reasoning_summary_part.added", part(true, false)),
+        ("response.reasoning_summary_part.done", part(true, true)),
+        ("response.output_text.annotation.added", Kind::Annotation),
+    ]);
+    let text = |row, member| TextEvent {
+        sort: Sort::named(nth(row, 0)),
+        place: nth(row, 1),
+        member,
+    };
+    out.extend(table("text_deltas").map(|(name, row)| (name, Kind::TextDelta(text(row, "delta")))));
+    out.extend(
+        table("text_values").map(|(name, row)| (name, Kind::TextValue(text(row, nth(row, 2))))),
+    );
+    out.extend(pairs("argument_deltas").map(|(name, tool)| {
+        let tool = Some(tool).filter(|tool| !tool.is_empty());
+        (name, Kind::ArgumentDelta(tool))
+    }));
+    out.extend(
+        pairs("argument_values").map(|(name, member)| (name, Kind::ArgumentValue(member))),
+    );
+    let all = |key: &str, kind: Kind| list(key).into_iter().map(move |name| (name, kind));
+    out.extend(all("opening_events", Kind::Opening));
+    out.extend(pairs("terminal_events").map(|(name, status)| (name, Kind::Terminal(status))));
+    out.extend(all("error_events", Kind::Error));
+    out.extend(all("keepalive_events", Kind::KeepAlive));
+    out
+}
+
+fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
+    let is = |key: &str| list(key).contains(&name);
+    let results = fact("call_results").and_then(|results| results.get(name));
+    let mut modelled = vec!["id", "call_id", "name"];
+    modelled.extend(&members);
+    modelled.extend(results.into_iter().flat_map(words));
+    // What the call is has to survive where it is no plain function call: a later turn hands the item back.
+    modelled.extend((name == "function_call").then_some("type"));
+    CallType {
+        kind: name,
+        name: (!is("named_calls")).then(|| name.strip_suffix("_call").unwrap_or(name)),
+        members,
+        wrapped: is("wrapped_calls"),
+        custom: is("custom_calls"),
+        provider: is("provider_calls"),
+        modelled: Names::of(modelled),
+    }
+}
+
+// The entry of the dialect
+
+fn fact(key: &str) -> Option<&'static Value> {
+    spec::dialects().get("responses")?.get(key)
+}
+
+fn words(value: &'static Value) -> impl Iterator<Item = &'static str> {
+    let list = value.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str)
+}
+
+fn list(key: &str) -> Vec<&'static str> {
+    fact(key).into_iter().flat_map(words).collect()
+}
+
+fn table(key: &str) -> impl Iterator<Item = (&'static str, &'static Value)> {
+    let rows = fact(key).and_then(Value::as_object).into_iter().flatten();
+    rows.map(|(name, value)| (name.as_str(), value))
+}
+
+fn pairs(key: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    table(key).filter_map(|(name, value)| Some((name, value.as_str()?)))
+}
+
+fn nth(row: &'static Value, place: usize) -> &'static str {
+    row.get(place).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,216 @@
+//! How members of a Responses event are read: ids, indexes, texts, addresses, and what nobody models.
+//!
+//! One `Reader` lives as long as one payload. Knows no kind of event and no item type.
+
+use std::borrow::Cow;
+
+use super::facts::FACTS;
+use super::names::{Glance, Names};
+use crate::delta::Address;
+use crate::dialect::think::is_white;
+use crate::fault::Fault;
+use crate::json::members::{Member, Object, Slot, integer, present, text};
+use crate::json::{Kind, Raw, Text};
+use crate::leftovers::Leftovers;
+use crate::notes::{Notes, Pointer};
+use crate::spec::Code;
+use crate::wire::{Step, Wire};
+
+/// Characters of an unusable index that are worth repeating.
+const INDEX_CHARS: usize = 64;
+
+/// Where the limit is off: what an index can be at all.
+const INDEX_CAP: u64 = u32::MAX as u64;
+
+/// One payload, with what has to be said about it, and to whom.
+#[derive(Debug)]
+pub(super) struct Reader<'w, 'o, 'a> {
+    pub(super) wire: Wire<'w, 'o>,
+    pub(super) notes: Notes<'a>,
+    /// Of the members of the event.
+    glance: Glance,
+    max_index: u64,
+}
+
+/// Whom an event speaks of, with the texts that say it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Whom<'a> {
+    pub(super) item_id: Option<Cow<'a, str>>,
+    pub(super) call_id: Option<Cow<'a, str>>,
+    pub(super) index: Option<i64>,
+    pub(super) sub: Option<i64>,
+}
+
+impl Whom<'_> {
+    #[inline]
+    pub(super) fn address(&self) -> Address<'_> {
+        Address {
+            item_id: self.item_id.as_deref(),
+            call_id: self.call_id.as_deref(),
+            index: self.index,
+            sub: self.sub,
+            public_id: None,
+        }
+    }
+}
+
+impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
+    pub(super) fn new(wire: Wire<'w, 'o>, glance: Glance) -> Reader<'w, 'o, 'a> {
+        let max_index = wire.out.config.limits.max_tool_index;
+        Reader {
+            wire,
+            notes: Notes::default(),
+            glance,
+            max_index: max_index.unwrap_or(INDEX_CAP),
+        }
+    }
+
+    /// The member if it is an object.
+    pub(super) fn object(
+        &mut self,
+        holder: &Object<'a>,
+        at: Pointer<'_>,
+        key: &str,
+    ) -> Option<Object<'a>> {
+        let raw = holder.get(key)?;
+        if raw.kind != Kind::Object {
+            self.notes.unless_null(raw, at.member(key));
+        }
+        Object::of(raw)
+    }
+
+    /// An id exactly as sent; blank is absent (P4), and so is what says so in words.
+    #[inline]
+    pub(super) fn identity(
+        &mut self,
+        holder: &Object<'a>,
+        at: Pointer<'_>,
+        key: &str,
+    ) -> Option<Cow<'a, str>> {
+        let raw = holder.present(key)?;
+        let Some(text) = text(raw) else {
+            self.notes.shape(raw, at.member(key));
+            return None;
+        };
+        let (id, lone) = text.into_whole();
+        let trimmed = id.trim_matches(is_white);
+        if trimmed.is_empty() || FACTS.absent_ids.contains(&trimmed) {
+            return None;
+        }
+        self.notes.lone |= lone;
+        Some(id)
+    }
+
+    /// A tool's name as sent; blank is absent.
+    pub(super) fn name(&mut self, holder: &Object<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
+        let (name, lone) = self.text(holder, at, "name")?.into_whole();
+        if name.trim_matches(is_white).is_empty() {
+            return None;
+        }
+        self.notes.lone |= lone;
+        Some(name)
+    }
+
+    /// An index; what cannot be one is absent, and never addresses anything.
+    #[inline]
+    fn index(&mut self, slot: Slot<'_>) -> Result<Option<i64>, Fault> {
+        let Some(raw) = present(slot) else {
+            return Ok(None);
+        };
+        let number = integer(raw);
+        let usable = |number: &i64| u64::try_from(*number).is_ok_and(|it| it <= self.max_index);
+        if let Some(number) = number.filter(usable) {
+            return Ok(Some(number));
+        }
+        let head: String = raw.text.chars().take(INDEX_CHARS).collect();
+        let out = &mut self.wire.out;
+        out.diagnose(Code::INDEX_UNUSABLE, None, &head)?;
+        Ok(None)
+    }
+
+    /// A text as sent. A surrogate at its edge may find its other half in the next delta.
+    #[inline]
+    pub(super) fn text(
+        &mut self,
+        holder: &Object<'a>,
+        at: Pointer<'_>,
+        key: &str,
+    ) -> Option<Text<'a>> {
+        let raw = holder.present(key)?;
+        if raw.kind != Kind::String {
+            self.notes.shape(raw, at.member(key));
+        }
+        text(raw)
+    }
+
+    /// The same where nothing can be joined to it.
+    pub(super) fn whole_text(&mut self, text: Text<'a>) -> Cow<'a, str> {
+        let (text, lone) = text.into_whole();
+        self.notes.lone |= lone;
+        text
+    }
+
+    /// Whom an event speaks of.
+    pub(super) fn whom(
+        &mut self,
+        event: &Object<'a>,
+        place: Option<&str>,
+    ) -> Result<Whom<'a>, Fault> {
+        Ok(Whom {
+            item_id: self.identity(event, Pointer::ROOT, "item_id"),
+            call_id: self.identity(event, Pointer::ROOT, "call_id"),
+            index: self.index(event.get("output_index"))?,
+            sub: self.index(place.and_then(|place| event.get(place)))?,
+        })
+    }
+
+    /// What an event says beyond its content.
+    pub(super) fn rest_of_event(&self, event: &Object<'a>) -> Leftovers<'a> {
+        if self.glance.others {
+            rest(event, &FACTS.event_fields)
+        } else {
+            Leftovers::default()
+        }
+    }
+
+    #[inline]
+    pub(super) fn metadata(&self, event: &Object<'a>) -> Option<String> {
+        if !self.glance.others {
+            return None;
+        }
+        self.rest_of_event(event).text()
+    }
+
+    /// Says what was noticed.
+    pub(super) fn tell(&mut self) -> Step {
+        self.notes.tell(&mut self.wire)
+    }
+}
+
+/// The members nobody models; null and `[]` (an empty `logprobs` in every delta) say nothing.
+pub(super) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> Leftovers<'a> {
+    if modelled.cover(&holder.members) {
+        return Leftovers::default();
+    }
+    let mut level = Leftovers::default();
+    for member in &holder.members {
+        if !modelled.has(member.key) {
+            level.add(*member);
+        }
+    }
+    // Of a key that stands twice the last one counts, be it null.
+    let says = |member: &&Member<'_>| {
+        member.raw.kind != Kind::Null && !is_empty_array(member.raw)
+    };
+    let mut out = Leftovers::default();
+    out.members = level.members.iter().filter(says).copied().collect();
+    out
+}
+
+fn is_empty_array(raw: Raw<'_>) -> bool {
+    let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
+    raw.kind == Kind::Array
+        && inner.is_some_and(|inner| {
+            inner.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+        })
+}

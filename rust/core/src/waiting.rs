@@ -1,0 +1,100 @@
+//! Payloads that tell no dialect yet, with their places. Which payload tells which dialect is `dialect::detect`'s business.
+
+use crate::arrival::Arrival;
+use crate::dialect::{Dialect, detect, seen};
+use crate::fault::Fault;
+use crate::json::members::{self, Document};
+use crate::ladder::trim;
+use crate::sse::decode_utf8;
+
+/// Payloads that tell no dialect, before it is given up.
+const MAX_HELD: usize = 16;
+const MAX_HELD_BYTES: usize = 64 * 1024;
+
+/// A payload that waits, with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    event: Vec<u8>,
+    data: Vec<u8>,
+    offset: u64,
+    ordinal: u64,
+    stray: bool,
+}
+
+impl Held {
+    fn of(arrival: Arrival<'_>) -> Held {
+        Held {
+            event: arrival.event.to_vec(),
+            data: arrival.data.to_vec(),
+            offset: arrival.offset,
+            ordinal: arrival.ordinal,
+            stray: arrival.stray,
+        }
+    }
+
+    pub(crate) fn arrival(&self) -> Arrival<'_> {
+        Arrival {
+            event: &self.event,
+            data: &self.data,
+            offset: self.offset,
+            ordinal: self.ordinal,
+            stray: self.stray,
+        }
+    }
+}
+
+/// The payloads so far, as long as none of them told the dialect.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waiting {
+    pub(crate) held: Vec<Held>,
+    /// What was there instead of a dialect.
+    names: Vec<String>,
+    size: usize,
+}
+
+impl Waiting {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// The dialect that a payload tells, behind those before it.
+    pub(crate) fn tells(&self, document: &Document<'_>, event: Option<&str>) -> Option<Dialect> {
+        let texts: Vec<_> = self
+            .held
+            .iter()
+            .map(|held| decode_utf8(&held.data).0)
+            .collect();
+        let before = texts.iter().filter_map(|text| {
+            let document = members::document(trim(text), None).ok()?;
+            match document {
+                Document::Object(object) => Some(object),
+                Document::Other(_) => None,
+            }
+        });
+        detect(document, event, &before.collect::<Vec<_>>())
+    }
+
+    /// Keeps a payload that tells none; false where there were too many.
+    pub(crate) fn hold(&mut self, arrival: Arrival<'_>, document: &Document<'_>) -> bool {
+        let size = self.size + arrival.data.len();
+        if self.held.len() == MAX_HELD || size > MAX_HELD_BYTES {
+            return false;
+        }
+        self.size = size;
+        self.held.push(Held::of(arrival));
+        self.note(document);
+        true
+    }
+
+    pub(crate) fn note(&mut self, document: &Document<'_>) {
+        let mut new = seen(document);
+        new.retain(|name| !self.names.contains(name));
+        self.names.extend(new);
+    }
+
+    pub(crate) fn unknown_dialect(&self) -> Fault {
+        let mut names = self.names.clone();
+        names.sort();
+        Fault::unknown_dialect(names)
+    }
+}

@@ -1,0 +1,76 @@
+"""Recorded streams of the five dialects that open and close their own parts, ended at any byte.
+
+Nothing before the cut is lost or changed, no call is shown as whole that the whole stream does not have, and an answer
+that is not over says so. Full counts (STREAMWELD_FULL=1): every byte of the short ones, native; a sample, pure.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from streamweld.errors import TruncatedStream, UnknownDialect
+
+from tests.corpus import FOLDERS, absent, recordings
+from tests.harness import Outcome, read
+from tests.parallel import spread
+
+if TYPE_CHECKING:
+    from streamweld.response import Response
+
+LONGEST = 16 * 1024
+# An answer that begins again takes back what it said: the whole has no more of it.
+BEGINS_AGAIN = {"anthropic__ai-spliced-message-start.sse"}
+pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
+
+
+def whole_calls(response: Response) -> set[tuple[str, str, str]]:
+    calls = (*response.tool_calls, *response.server_tool_calls)
+    return {(call.call_id, call.name, call.arguments) for call in calls if call.state in ("complete", "empty")}
+
+
+def wrong_with_cut(cut: Outcome, whole: Outcome) -> str | None:
+    """What breaks the promise, in words."""
+    response, error = cut.response, cut.error
+    if type(error) in (TruncatedStream, UnknownDialect):
+        if response.completeness != "truncated":
+            return f"raised, but {response.completeness}"
+    elif error is None and response.completeness == "truncated":
+        return "truncated, but nothing was raised"
+    elif error is not None and type(error) is not type(whole.error):
+        return f"raised {error!r}"
+    if not whole.response.text.startswith(response.text):
+        return "the text is no prefix"
+    if not whole.response.reasoning.startswith(response.reasoning):
+        return "the reasoning is no prefix"
+    extra = whole_calls(response) - whole_calls(whole.response)
+    return f"calls that never were: {extra}" if extra else None
+
+
+Job = tuple[str, str, str, "int | None"]
+
+
+def try_recording(job: Job) -> str | None:
+    backend, folder, name, count = job
+    body = next(r for r in recordings(folder) if r.name == name).body
+    options = {"dialect": FOLDERS[folder]}
+    whole = read(backend, [body], options)
+    places = range(len(body))
+    chosen = list(places) if count is None else sorted(random.Random(name).sample(places, min(count, len(body))))
+    for place in chosen:
+        found = wrong_with_cut(read(backend, [body[:place]], options), whole)
+        if found:
+            return f"{backend} {name} cut at byte {place} of {len(body)}: {found}"
+    return None
+
+
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "chat"])
+def test_recorded_streams(backend: str, folder: str, full: bool) -> None:
+    count = (None if full else 8) if backend == "native" else (60 if full else 3)
+    chosen = [r for r in recordings(folder) if r.size <= LONGEST and r.name not in BEGINS_AGAIN]
+    for recording in chosen:
+        recording.body  # noqa: B018 (counted here: the work may be done in another process)
+    found = spread(try_recording, [(backend, folder, r.name, count) for r in chosen], alone=not full)
+    assert [row for row in found if row] == []

@@ -3,7 +3,6 @@
 //! Blocks are addressed by their index, whatever a gateway does with it; which block a delta belongs to where that leaves
 //! a choice is the assembler's business (Q 4.2 M). Knows no message and no end.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem;
 
@@ -12,6 +11,7 @@ use super::fields::{FACTS, arguments, rest, type_of};
 use super::kept::Kept;
 use crate::config::Config;
 use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
+use crate::fault::Fault;
 use crate::json::members::{Object, find, integer, present, text};
 use crate::json::{Kind, Raw, Text};
 use crate::leftovers::Leftovers;
@@ -80,7 +80,7 @@ impl Blocks {
         &self,
         wire: &mut Wire<'_, '_>,
         event: &Object<'_>,
-    ) -> Result<Option<i64>, crate::fault::Fault> {
+    ) -> Result<Option<i64>, Fault> {
         let Some(raw) = present(event.get("index")) else {
             return Ok(None);
         };
@@ -199,7 +199,7 @@ impl Blocks {
         index: Option<i64>,
         tail: bool,
         notes: &mut Notes<'a>,
-    ) -> Result<bool, crate::fault::Fault> {
+    ) -> Result<bool, Fault> {
         let kind = type_of(&block.object.members);
         let Some(modelled) = FACTS.delta(&kind) else {
             return Ok(false);
@@ -367,6 +367,6 @@ pub(super) fn reasoning(index: Option<i64>, kind: &'static str) -> PartAt<'stati
     }
 }
 
-pub(super) fn filled<'t>(text: &'t Cow<'_, str>) -> Option<&'t str> {
-    Some(text.as_ref()).filter(|text| !text.is_empty())
+pub(super) fn filled(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
 }

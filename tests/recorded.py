@@ -59,7 +59,7 @@ def calls_of(
                 row["arguments"] = wanted["arguments"]  # repaired by the reader
             row["state"] = wanted["state"]  # of the application's message, not of the call
         if "custom" in wanted:
-            row["custom"] = wanted["custom"]  # what kind of tool was declared is no field of a call
+            row["custom"] = call.custom
         if "providerExecuted" in wanted:
             row["providerExecuted"] = call.provider_executed
         for key in ("output", "errorText"):

@@ -109,7 +109,7 @@ impl Assembler {
             close_choice(&mut desk, choice, *over, !(ended || assumed))?;
         }
         if let Some(usage) = &self.usage {
-            out.emit(&usage.event());
+            usage.show(|event| out.emit(event));
         }
         for (choice, over) in self.choices.iter_mut().zip(over) {
             if over {
@@ -166,7 +166,7 @@ impl Assembler {
         choices.sort_by_key(|choice| choice.index);
         emit_parts(&self.shared, &choices, &self.attached, sink);
         if let Some(usage) = &self.usage {
-            sink.event(&usage.event());
+            usage.show(|event| sink.event(event));
         }
         for choice in choices {
             if choice.finish.raw.is_some() || choice.finish.concluded.is_some() {

@@ -301,17 +301,14 @@ impl Assembler {
         close_part(&mut desk, choice, spot, text, metadata, alone)
     }
 
-    /// Ids and indexes may be used again for other items.
+    /// Ids and indexes may be used again for other items. Texts that are open are over; calls wait for the end.
     pub fn forget_addresses(&mut self, out: &mut Out<'_>, choice: i32) -> Step {
         let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         for item in choice.book.opened() {
-            if choice
-                .book
-                .get(item)
-                .is_some_and(|item| item.first.is_some())
-            {
+            let record = choice.book.get(item);
+            if record.is_some_and(|item| item.first.is_some() || item.kind != ItemKind::Call) {
                 end_item(&mut desk, choice, item, None, None)?;
             }
         }

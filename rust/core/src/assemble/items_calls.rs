@@ -3,7 +3,9 @@
 use super::book::{Purpose, usable};
 use super::choice::Choice;
 use super::item_again::{is_another, is_closed, say_again, shadow};
-use super::item_calls::{Traits, add_arguments, describe, hold, name_call, says, tell_arguments};
+use super::item_calls::{
+    Traits, add_arguments, describe, hold, name_call, note_ids, says, tell_arguments,
+};
 use super::item_end::end_item;
 use super::item_entry::{addressed_call, learn, new_call, new_item, restatement};
 use super::item_parts::whole;
@@ -46,7 +48,11 @@ impl Assembler {
             }
             Some(item) => {
                 let repeats = again && !undecided(item);
-                learn(&mut desk, choice, item, &address)?;
+                let parts = &mut choice.textual.parts;
+                let other = choice.book.learn(&mut desk, item, &address, parts)?;
+                // Announced again says it.
+                let other = other.filter(|_| !again);
+                note_ids(&mut desk, choice, item, &address, other)?;
                 choice.book.bind(item, &address);
                 if let Some(slot) = choice.slot_of(item) {
                     choice.bind(slot, address.index);

@@ -47,15 +47,15 @@ impl StartRecord {
 pub struct UsageRecord {
     numbers: Usage<'static>,
     raw: Option<String>,
-    /// Of usage that comes in pieces.
-    members: RawMembers,
+    /// Of usage that comes in pieces: joined only when somebody asks, so that many cost no more.
+    members: Option<Box<RawMembers>>,
 }
 
 impl UsageRecord {
     pub fn new(usage: Usage<'_>) -> UsageRecord {
         UsageRecord {
             raw: own(usage.raw),
-            members: RawMembers::default(),
+            members: None,
             numbers: Usage {
                 input_tokens: usage.input_tokens,
                 output_tokens: usage.output_tokens,
@@ -84,29 +84,20 @@ impl UsageRecord {
         let Some(raw) = usage.raw else {
             return 0;
         };
-        let more = self.members.add(raw);
-        self.raw = self.members.text();
-        more
+        self.members.get_or_insert_default().add(raw)
     }
 
-    /// No number, or nothing but zeros: a placeholder that says nothing.
     pub fn is_blank(&self) -> bool {
-        let numbers = [
-            self.numbers.input_tokens,
-            self.numbers.output_tokens,
-            self.numbers.total_tokens,
-            self.numbers.cached_input_tokens,
-            self.numbers.cache_write_tokens,
-            self.numbers.reasoning_tokens,
-        ];
-        numbers.iter().flatten().all(|number| *number == 0)
+        self.numbers.is_blank()
     }
 
-    pub fn event(&self) -> Event<'_> {
-        Event::Usage(Usage {
-            raw: self.raw.as_deref(),
+    pub fn show(&self, give: impl FnOnce(&Event<'_>)) {
+        let joined = self.members.as_ref().map(|members| members.text());
+        let raw = joined.as_ref().unwrap_or(&self.raw);
+        give(&Event::Usage(Usage {
+            raw: raw.as_deref(),
             ..self.numbers
-        })
+        }));
     }
 }
 

@@ -1,0 +1,254 @@
+//! The half of the assembler that knows items: what its wire deltas come to, one line an event.
+
+use streamweld_core::Config;
+use streamweld_core::assemble::Assembler;
+use streamweld_core::delta::{Address, CallSaid, Channel, ItemKind, PartAt, Rest};
+use streamweld_core::event::{Event, Sink};
+use streamweld_core::fault::Fault;
+use streamweld_core::json::Text;
+use streamweld_core::out::{Ledger, Out};
+use streamweld_core::policy::{Base, Policy};
+
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Sink for Lines {
+    fn event(&mut self, event: &Event<'_>) {
+        self.0.push(match event {
+            Event::TextStarted(part) => format!("text {}", part.part),
+            Event::TextDelta(delta) => format!("text {} + {}", delta.part, delta.text),
+            Event::TextDone { part, text, .. } => format!("text {part} = {text}"),
+            Event::ReasoningStarted { part, .. } => format!("reasoning {part}"),
+            Event::ReasoningDelta(delta) => format!("reasoning {} + {}", delta.part, delta.text),
+            Event::ReasoningDone {
+                part,
+                text,
+                item_id,
+                encrypted_content,
+                ..
+            } => format!("reasoning {part} = {text} {item_id:?} {encrypted_content:?}"),
+            Event::ToolCallStarted {
+                part,
+                call_id,
+                item_id,
+                name,
+                ..
+            } => format!("call {part} {name} {call_id:?} {item_id:?}"),
+            Event::ToolCallDelta(delta) => format!("call {} + {}", delta.part, delta.text),
+            Event::ToolCallReset(mark) => format!("call {} reset", mark.part),
+            Event::ToolCall {
+                part,
+                call_id,
+                name,
+                arguments,
+                state,
+                aliases,
+                ..
+            } => format!("call {part} = {name} {call_id} {arguments} {state} {aliases:?}"),
+            Event::Diagnostic { code, detail, .. } => format!("{code} {detail}").trim().to_owned(),
+            Event::Finished { reason, .. } => format!("finished {reason}"),
+            other => format!("{other:?}"),
+        });
+    }
+}
+
+/// What the steps say, and how they end.
+fn run(steps: impl FnOnce(&mut Assembler, &mut Out<'_>) -> Result<(), Fault>) -> Vec<String> {
+    let config = Config {
+        policy: Policy::new(Base::Salvage),
+        ..Config::default()
+    };
+    let mut lines = Lines::default();
+    let mut ledger = Ledger::default();
+    let mut out = Out::new(&config, &mut ledger, &mut lines);
+    let mut assembler = Assembler::new(&config);
+    steps(&mut assembler, &mut out).expect("no fault");
+    lines.0
+}
+
+fn at(address: Address<'_>) -> PartAt<'_> {
+    PartAt {
+        choice: 0,
+        kind: ItemKind::Message,
+        address,
+        channel: Channel::Text,
+        reasoning_kind: "raw",
+    }
+}
+
+fn index(index: i64) -> Address<'static> {
+    Address {
+        index: Some(index),
+        ..Address::default()
+    }
+}
+
+fn call<'a>(item_id: &'a str, call_id: &'a str, index: i64) -> CallSaid<'a> {
+    CallSaid {
+        address: Address {
+            item_id: Some(item_id),
+            call_id: Some(call_id),
+            index: Some(index),
+            ..Address::default()
+        },
+        name: Some("f"),
+        ..CallSaid::default()
+    }
+}
+
+fn with<'a>(said: &CallSaid<'a>, arguments: &'a str) -> CallSaid<'a> {
+    CallSaid {
+        arguments: Some(Text::plain(arguments)),
+        ..said.clone()
+    }
+}
+
+#[test]
+fn a_call_is_told_at_its_own_close() {
+    let lines = run(|items, out| {
+        let said = call("fc_1", "call_1", 0);
+        items.call_opened(out, said.clone())?;
+        let address = Address {
+            item_id: Some("fc_1"),
+            ..Address::default()
+        };
+        items.call_text(out, 0, address, Text::plain("{\"a\":"), None, None)?;
+        items.call_text(out, 0, address, Text::plain("1}"), None, None)?;
+        items.call_value(out, 0, address, Some(Text::plain("{\"a\":1}")))?;
+        items.call_closed(out, with(&said, "{\"a\":1}"))?;
+        items.finish(out, 0, "completed", Some("natural"))?;
+        items.done(out)
+    });
+    assert_eq!(
+        lines,
+        [
+            "call 0 f Some(\"call_1\") Some(\"fc_1\")",
+            "call 0 + {\"a\":",
+            "call 0 + 1}",
+            "call 0 = f call_1 {\"a\":1} complete []",
+            "finished tool_calls",
+        ]
+    );
+}
+
+#[test]
+fn a_call_that_is_announced_again_is_one_call() {
+    let lines = run(|items, out| {
+        items.call_opened(out, call("fc_1", "call_1", 0))?;
+        items.call_closed(out, with(&call("fc_1", "call_1", 0), "{}"))?;
+        items.call_opened(out, call("fc_2", "call_1", 1))?;
+        items.call_closed(out, with(&call("fc_2", "call_1", 1), "{ }"))?;
+        items.call_opened(out, call("fc_3", "call_1", 2))?;
+        items.call_closed(out, with(&call("fc_3", "call_1", 2), "{\"b\":2}"))?;
+        items.done(out)
+    });
+    assert_eq!(
+        lines,
+        [
+            "call 0 f Some(\"call_1\") Some(\"fc_1\")",
+            "call 0 + {}",
+            "call 0 = f call_1 {} complete []",
+            "announced_again fc_2",
+            "call 2 f Some(\"call_1\") Some(\"fc_3\")",
+            "call 2 + {\"b\":2}",
+            "id_minted call_1__2",
+            "call 2 = f call_1__2 {\"b\":2} complete []",
+            "finish_missing",
+            "finished tool_calls",
+        ]
+    );
+}
+
+#[test]
+fn what_an_opening_carries_is_told_once() {
+    let lines = run(|items, out| {
+        items.part_opened(out, at(index(0)), Some(Text::plain("Hel")), None)?;
+        items.part_text(out, at(index(0)), Text::plain("Hello"), None)?;
+        items.part_opened(out, at(index(1)), Some(Text::plain("A ")), None)?;
+        items.part_text(out, at(index(1)), Text::plain("b"), None)?;
+        items.part_closed(out, at(index(0)), None, None)?;
+        items.item_closed(out, 0, None, index(1), None, None)?;
+        items.end(out, Rest::Nothing)
+    });
+    assert_eq!(
+        lines,
+        [
+            "text 0",
+            "text 0 + Hello",
+            "text 1",
+            "text 1 + A b",
+            "text 0 = Hello",
+            "text 1 = A b",
+            "finish_missing",
+            "finished stop",
+            "no_terminal_marker",
+        ]
+    );
+}
+
+#[test]
+fn the_close_holds_and_a_lost_beginning_is_put_back() {
+    let lines = run(|items, out| {
+        items.part_text(out, at(index(0)), Text::plain("Helo"), None)?;
+        items.part_closed(out, at(index(0)), Some(Text::plain("Hello")), None)?;
+        let said = CallSaid {
+            address: index(1),
+            name: Some("f"),
+            ..CallSaid::default()
+        };
+        items.call_opened(out, said)?;
+        items.call_text(out, 0, index(1), Text::plain("a\":1}"), None, None)?;
+        items.item_closed(out, 0, None, index(1), None, None)?;
+        items.item_closed(
+            out,
+            0,
+            Some(ItemKind::Reasoning),
+            Address {
+                item_id: Some("rs_1"),
+                ..Address::default()
+            },
+            Some("gAAA"),
+            None,
+        )?;
+        items.done(out)
+    });
+    assert_eq!(
+        lines,
+        [
+            "text 0",
+            "text 0 + Helo",
+            "conflict text",
+            "text 0 = Hello",
+            "call 1 f None None",
+            "call 1 + a\":1}",
+            "args_restored",
+            "call 1 reset",
+            "call 1 + {\"a\":1}",
+            "id_minted call_sw_1",
+            "call 1 = f call_sw_1 {\"a\":1} complete []",
+            "reasoning 2",
+            "reasoning 2 =  Some(\"rs_1\") Some(\"gAAA\")",
+            "finish_missing",
+            "finished tool_calls",
+        ]
+    );
+}
+
+#[test]
+fn a_terminal_list_tells_nothing_twice() {
+    let lines = run(|items, out| {
+        items.part_text(out, at(index(0)), Text::plain("Hi"), None)?;
+        items.call_closed(out, with(&call("fc_1", "call_1", 1), "{\"a\":1}"))?;
+        let other = Address {
+            item_id: Some("msg_9"),
+            sub: Some(0),
+            ..Address::default()
+        };
+        items.restate_part(out, at(other), Some(Text::plain("Hi")), None)?;
+        items.restate_call(out, with(&call("fc_9", "call_1", 5), "{\"a\": 1}"))?;
+        items.done(out)
+    });
+    let told = |begin: &str| lines.iter().filter(|line| line.starts_with(begin)).count();
+    assert_eq!((told("text 0 ="), told("call 1 =")), (1, 1), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains(" 2")), "{lines:?}");
+}

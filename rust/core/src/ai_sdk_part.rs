@@ -262,7 +262,8 @@ impl<'a> TypedPart<'_, 'a> {
         let mut metadata = Leftovers::of(&providers);
         metadata.extend(&self.left().members);
         let inner: Vec<_> = providers.iter().map(|one| members(one.raw)).collect();
-        let back = &self.schema.hand_back;
+        let schema = self.schema;
+        let back = &schema.hand_back;
         let item_id = self.first(&inner, &back.item_id);
         let redacted = self.first(&inner, &back.redacted_content);
         let signature = self.first(&inner, &back.signature);
@@ -302,7 +303,10 @@ impl<'a> TypedPart<'_, 'a> {
 
     /// The same for parts that frame the others: their empty lists and objects say nothing.
     pub(crate) fn worth_keeping(&mut self) -> Option<String> {
-        if self.get(PROVIDER).is_some_and(|raw| raw.kind == Kind::Object) {
+        if self
+            .get(PROVIDER)
+            .is_some_and(|raw| raw.kind == Kind::Object)
+        {
             return self.metadata();
         }
         let mut left = self.left();
@@ -337,11 +341,7 @@ impl<'a> TypedPart<'_, 'a> {
 }
 
 /// What is to be said of a payload before it is read: wide integers, and keys that stand twice.
-pub(crate) fn tell_document(
-    wire: &mut Wire<'_, '_>,
-    object: &Object<'_>,
-    schema: &Schema,
-) -> Step {
+pub(crate) fn tell_document(wire: &mut Wire<'_, '_>, object: &Object<'_>, schema: &Schema) -> Step {
     if object.wide_integer {
         wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
     }

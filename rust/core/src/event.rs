@@ -163,6 +163,21 @@ pub struct Usage<'a> {
     pub raw: Option<&'a str>,
 }
 
+impl Usage<'_> {
+    /// No number, or nothing but zeros: a placeholder that says nothing.
+    pub fn is_blank(&self) -> bool {
+        let numbers = [
+            self.input_tokens,
+            self.output_tokens,
+            self.total_tokens,
+            self.cached_input_tokens,
+            self.cache_write_tokens,
+            self.reasoning_tokens,
+        ];
+        numbers.iter().flatten().all(|number| *number == 0)
+    }
+}
+
 /// Where events go: one call an event, in order.
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);

@@ -4,6 +4,8 @@
 //! Any bytes end in events, diagnostics or a `Fault`; nothing in here panics on input.
 #![forbid(unsafe_code)]
 
+mod ai_sdk_block;
+mod ai_sdk_part;
 mod array_body;
 mod arrival;
 pub mod assemble;

@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 
 use super::facts::{CallType, FACTS};
-use super::read::{Reader, Whom, rest};
+use super::read::{Reader, Whom, member, rest};
 use crate::delta::CallSaid;
 use crate::dialect::think::is_white;
-use crate::json::members::{Member, Object, is_string, string, text};
-use crate::json::{Key, Kind, Text};
+use crate::json::members::{Object, is_string, string, text};
+use crate::json::{Kind, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::Pointer;
 use crate::wire::{Step, Wire};
@@ -47,7 +47,11 @@ pub(super) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     if let Some(kind) = kind.filter(|kind| !kind.trim_matches(is_white).is_empty()) {
         return FACTS.calls.get(kind.as_ref());
     }
-    let has = |key: &&str| item.get(key).and_then(text).is_some_and(|it| !it.is_empty());
+    let has = |key: &&str| {
+        item.get(key)
+            .and_then(text)
+            .is_some_and(|it| !it.is_empty())
+    };
     let is_call = ["call_id", "name"].iter().all(has);
     FACTS.calls.get("function_call").filter(|_| is_call)
 }
@@ -123,11 +127,7 @@ pub(super) fn delta<'a>(
 }
 
 /// The whole arguments.
-pub(super) fn value<'a>(
-    event: &Object<'a>,
-    reader: &mut Reader<'_, '_, 'a>,
-    member: &str,
-) -> Step {
+pub(super) fn value<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>, member: &str) -> Step {
     let whom = reader.whom(event, None)?;
     let Wire { assembler, out } = &mut reader.wire;
     assembler.call_value(out, 0, whom.address(), plain(event, member))
@@ -140,11 +140,7 @@ fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {
     let mut out = Leftovers::default();
     for name in &kind.members {
         if let Some(raw) = item.present(name) {
-            let key = Key {
-                raw: name,
-                escaped: false,
-            };
-            out.add(Member { key, raw });
+            out.add(member(name, raw));
         }
     }
     let text = out.text()?;
@@ -162,7 +158,10 @@ fn plain<'a>(holder: &Object<'a>, member: &str) -> Option<Text<'a>> {
 
 /// Shells in a container of the provider's, and tool searches of its own: nobody waits for the client's result.
 fn is_hosted(item: &Object<'_>) -> bool {
-    match item.get("environment").filter(|raw| raw.kind == Kind::Object) {
+    match item
+        .get("environment")
+        .filter(|raw| raw.kind == Kind::Object)
+    {
         Some(environment) => Object::of(environment)
             .and_then(|environment| environment.get("type"))
             .and_then(string)

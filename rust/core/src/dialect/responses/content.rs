@@ -4,6 +4,7 @@
 
 use super::facts::{FACTS, Sort};
 use super::read::{Reader, rest};
+use crate::delta::{Channel, ItemKind};
 use crate::json::members::{Object, is_string, items, string, text};
 use crate::json::{Kind, Raw, Text};
 use crate::leftovers::Leftovers;
@@ -21,7 +22,11 @@ pub(super) struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    pub(super) fn text(&self, reader: &mut Reader<'_, '_, 'a>, at: Pointer<'_>) -> Option<Text<'a>> {
+    pub(super) fn text(
+        &self,
+        reader: &mut Reader<'_, '_, 'a>,
+        at: Pointer<'_>,
+    ) -> Option<Text<'a>> {
         match &self.part {
             Some(part) => reader.text(part, at, self.sort.member()),
             None => text(self.raw),
@@ -40,8 +45,8 @@ impl Sort {
     /// Where the text of a part of an item stands.
     fn member(self) -> &'static str {
         match self.channel {
-            crate::delta::Channel::Refusal => "refusal",
-            _ => "text",
+            Channel::Refusal => "refusal",
+            Channel::Text | Channel::Reasoning => "text",
         }
     }
 }
@@ -79,29 +84,67 @@ pub(super) fn each_piece<'w, 'o, 'a>(
         };
         for (number, (raw, place)) in parts.into_iter().zip(0..).enumerate() {
             let at = at.item(number);
-            let sort = match raw.kind {
-                Kind::String => Some(sort),
-                Kind::Object => None,
+            let (sort, part) = match raw.kind {
+                Kind::String => (sort, None),
+                Kind::Object => {
+                    let part = Object::of(raw);
+                    let own = part.as_ref().and_then(|part| match member {
+                        "summary" => of_summary(part, sort, reader, at),
+                        _ => of_content(part, sort, reasons, reader, at),
+                    });
+                    let Some(sort) = own else { continue };
+                    (sort, part)
+                }
                 _ => {
                     reader.notes.unless_null(raw, at);
                     continue;
                 }
             };
-            let part = Object::of(raw);
-            let sort = sort.or_else(|| {
-                let part = part.as_ref()?;
-                sort_of(part, sort_in(member, reasons), reader, at)
-            });
-            if let Some(sort) = sort {
-                let piece = Piece {
-                    sort,
-                    part,
-                    raw,
-                    place,
-                };
-                take(reader, piece, at)?;
-            }
+            let piece = Piece {
+                sort,
+                part,
+                raw,
+                place,
+            };
+            take(reader, piece, at)?;
         }
     }
     Ok(())
+}
+
+/// Whatever a part of a summary calls itself.
+fn of_summary<'a>(
+    part: &Object<'a>,
+    sort: Sort,
+    reader: &mut Reader<'_, '_, 'a>,
+    at: Pointer<'_>,
+) -> Option<Sort> {
+    let kind = part
+        .present("type")
+        .filter(|kind| kind.kind != Kind::String);
+    let Some(kind) = kind else {
+        return Some(sort);
+    };
+    reader.notes.shape(kind, at.member("type"));
+    None
+}
+
+fn of_content<'a>(
+    part: &Object<'a>,
+    sort: Sort,
+    reasons: bool,
+    reader: &mut Reader<'_, '_, 'a>,
+    at: Pointer<'_>,
+) -> Option<Sort> {
+    let Some(kind) = part.present("type") else {
+        return Some(sort);
+    };
+    let Some(name) = string(kind) else {
+        reader.notes.shape(kind, at.member("type"));
+        return None;
+    };
+    let (own, _) = *FACTS.content.get(name.as_ref())?;
+    // Text inside of a reasoning item is reasoning, whatever its part calls itself.
+    let inner = reasons && own.item == ItemKind::Message;
+    Some(if inner { sort } else { own })
 }

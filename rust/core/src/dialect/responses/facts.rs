@@ -203,9 +203,7 @@ fn kinds() -> HashMap<&'static str, Kind> {
         let tool = Some(tool).filter(|tool| !tool.is_empty());
         (name, Kind::ArgumentDelta(tool))
     }));
-    out.extend(
-        pairs("argument_values").map(|(name, member)| (name, Kind::ArgumentValue(member))),
-    );
+    out.extend(pairs("argument_values").map(|(name, member)| (name, Kind::ArgumentValue(member))));
     let all = |key: &str, kind: Kind| list(key).into_iter().map(move |name| (name, kind));
     out.extend(all("opening_events", Kind::Opening));
     out.extend(pairs("terminal_events").map(|(name, status)| (name, Kind::Terminal(status))));

@@ -1,49 +1,224 @@
-//! The events of OpenAI Responses and OpenResponses as wire deltas.
+//! OpenAI Responses and OpenResponses streams, and whole `response` bodies, as wire deltas.
 //!
-//! Knows no other dialect, no framing and no identity of calls.
+//! Knows the kinds of events. Knows no other dialect, no parts, no identity of items and no framing. Every name is in
+//! `_spec/dialects.json` (`facts`).
 
-use crate::complaint::Complaint;
+mod calls;
+mod content;
+mod facts;
+mod items;
+mod mark;
+mod names;
+mod read;
+mod repeated;
+mod response;
+mod sequence;
+mod shape;
+mod text;
+
+use facts::{FACTS, Kind as EventKind};
+use items::Items;
+use read::Reader;
+use repeated::{Place, tell_repeated};
+use response::{Said, is_whole};
+use sequence::Sequence;
+pub(crate) use shape::SHAPES;
+use shape::find_error;
+use text::Texts;
+
+use crate::complaint::{Complaint, says_nothing};
 use crate::config::Config;
-use crate::decode::{Decode, Shapes};
-use crate::json::members::Document;
+use crate::decode::Decode;
+use crate::fault::Fault;
+use crate::json::members::{Document, Object, first_item};
+use crate::json::{Raw, Scanner};
 use crate::notes::Notes;
-use crate::wire::{Payload, Step, Wire, unknown};
+use crate::spec::Code;
+use crate::wire::{Payload, Step, Wire};
 
-pub(crate) static SHAPES: Shapes = Shapes {
-    is_body: |_| false,
-    is_complaint: |_| false,
-    is_of_use: |_| false,
-    is_note: |_| false,
-};
-
-/// The decoder of one stream.
+/// The decoder of one stream. A response has one answer: the choice is always 0.
 #[derive(Debug)]
 pub(crate) struct Responses {
+    items: Items,
+    sequence: Sequence,
+    /// None: the response has not spoken.
+    said: Option<Said>,
+    /// Another id of the response means another start.
+    restarts: bool,
+    id: Option<String>,
+    /// The type of the event before, and its kind: most events follow one of their own.
+    last: Option<(String, EventKind)>,
     ended: bool,
 }
 
 impl Responses {
-    pub(crate) fn new(_config: &Config) -> Responses {
-        Responses { ended: false }
+    pub(crate) fn new(config: &Config) -> Responses {
+        Responses {
+            items: Items::default(),
+            sequence: Sequence::default(),
+            said: None,
+            restarts: config.policy.switches.restart_on_new_stream_id,
+            id: None,
+            last: None,
+            ended: false,
+        }
     }
+
+    /// What an event of that type does.
+    #[inline]
+    fn kind(&mut self, name: &str) -> Option<EventKind> {
+        if let Some((last, kind)) = &self.last
+            && last == name
+        {
+            return Some(*kind);
+        }
+        let kind = FACTS.kinds.get(name).copied()?;
+        self.last = Some((name.to_owned(), kind));
+        Some(kind)
+    }
+
+    fn object(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        event: &Object<'_>,
+        payload: Payload<'_>,
+    ) -> Step {
+        let sent = event.string("type").filter(|kind| !kind.is_empty());
+        let name = sent.as_deref().or(payload.event).unwrap_or_default();
+        let kind = self.kind(name);
+        if matches!(kind, Some(EventKind::KeepAlive)) {
+            return Ok(());
+        }
+        if !payload.tail {
+            let number = event.get("sequence_number");
+            if self.sequence.is_replayed(wire.out, number, payload.text)? {
+                return Ok(());
+            }
+        }
+        let step = kind.filter(|kind| kind.is_step());
+        if step.is_none() && is_whole(event) {
+            return self.body(wire, event, payload);
+        }
+        if event.wide_integer {
+            wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
+        }
+        let glance = tell_repeated(wire.out, &event.members, Place::Event)?;
+        if let Some(complaint) = find_error(event, name, kind, payload) {
+            return self.complain(wire, &complaint, payload);
+        }
+        let mut reader = Reader::new(
+            Wire {
+                assembler: &mut *wire.assembler,
+                out: &mut *wire.out,
+            },
+            glance,
+        );
+        let known = match step {
+            Some(EventKind::Terminal(status)) => return self.end(event, reader, status, payload),
+            Some(EventKind::TextDelta(facts)) if payload.tail => {
+                Texts::recovered(event, &mut reader, facts)?;
+                true
+            }
+            Some(_) if payload.tail => true,
+            Some(step) => self.step(event, &mut reader, step)?,
+            None => false,
+        };
+        reader.tell()?;
+        if known {
+            return Ok(());
+        }
+        unknown(wire, sent.as_deref(), payload)
+    }
+
+    /// One event of a response. False: it is about something that nobody models.
+    #[inline]
+    fn step<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+        kind: EventKind,
+    ) -> Result<bool, Fault> {
+        match kind {
+            EventKind::TextDelta(facts) => self.items.texts.delta(event, reader, facts)?,
+            EventKind::ArgumentDelta(tool) => calls::delta(event, reader, tool)?,
+            EventKind::TextValue(facts) => Texts::value(event, reader, facts)?,
+            EventKind::ArgumentValue(member) => calls::value(event, reader, member)?,
+            EventKind::ItemAdded => return self.items.added(event, reader),
+            EventKind::ItemDone => self.items.done(event, reader)?,
+            EventKind::Part { summary, closes } => {
+                return self.items.texts.part(event, reader, summary, closes);
+            }
+            EventKind::Annotation => self.items.texts.annotation(event, reader)?,
+            EventKind::Opening => self.opening(event, reader)?,
+            EventKind::KeepAlive | EventKind::Error | EventKind::Terminal(_) => {}
+        }
+        Ok(true)
+    }
+
+    fn other(&mut self, wire: &mut Wire<'_, '_>, raw: Raw<'_>, payload: Payload<'_>) -> Step {
+        let mut scanner = Scanner::new(payload.text, None);
+        if scanner.skip().is_ok() && scanner.wide_integer() {
+            wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
+        }
+        // Some gateways wrap a lone error object into an array.
+        let lone = first_item(raw).and_then(Object::of);
+        let lone = lone.and_then(|object| object.get("error"));
+        let error = lone.filter(|raw| !says_nothing(*raw)).or_else(|| {
+            let named = payload.event.is_some_and(|name| FACTS.is_error(name));
+            named.then_some(raw)
+        });
+        match error {
+            Some(error) => self.complain(wire, &Complaint::of_value(error), payload),
+            None => unknown(wire, None, payload),
+        }
+    }
+
+    fn complain(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        complaint: &Complaint<'_>,
+        payload: Payload<'_>,
+    ) -> Step {
+        self.ended = true;
+        Notes::default().complain(wire, complaint, payload)
+    }
+}
+
+/// What nobody knows, under the name that it has.
+fn unknown(wire: &mut Wire<'_, '_>, name: Option<&str>, payload: Payload<'_>) -> Step {
+    let name = name.or(payload.event).filter(|name| *name != "message");
+    let raw = payload.text.as_bytes();
+    wire.assembler.unknown(wire.out, name, raw)
 }
 
 impl Decode for Responses {
     fn decode(
         &mut self,
         wire: &mut Wire<'_, '_>,
-        _document: &Document<'_>,
+        document: &Document<'_>,
         payload: Payload<'_>,
     ) -> Step {
-        unknown(wire, payload)
+        match document {
+            Document::Object(event) => self.object(wire, event, payload),
+            Document::Other(raw) => self.other(wire, *raw, payload),
+        }
     }
 
+    /// The OpenResponses rule sends it behind the terminal event; without that it says nothing.
     fn marker(&mut self, _wire: &mut Wire<'_, '_>) -> Step {
         Ok(())
     }
 
     fn text(&mut self, wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
-        Notes::default().complain(wire, &Complaint::of_text(payload.text), payload)
+        self.complain(wire, &Complaint::of_text(payload.text), payload)
+    }
+
+    /// P18 knows streams without a terminal event; one that ends at its work was cut.
+    fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        if !self.ended && !self.items.ends_with_answer {
+            wire.assembler.cut();
+        }
+        Ok(())
     }
 
     fn ended(&self) -> bool {

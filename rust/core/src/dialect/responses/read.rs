@@ -10,7 +10,7 @@ use crate::delta::Address;
 use crate::dialect::think::is_white;
 use crate::fault::Fault;
 use crate::json::members::{Member, Object, Slot, integer, present, text};
-use crate::json::{Kind, Raw, Text};
+use crate::json::{Key, Kind, Raw, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer};
 use crate::spec::Code;
@@ -199,18 +199,27 @@ pub(super) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> Leftovers<'a> {
         }
     }
     // Of a key that stands twice the last one counts, be it null.
-    let says = |member: &&Member<'_>| {
-        member.raw.kind != Kind::Null && !is_empty_array(member.raw)
-    };
+    let says = |member: &&Member<'_>| member.raw.kind != Kind::Null && !is_empty_array(member.raw);
     let mut out = Leftovers::default();
     out.members = level.members.iter().filter(says).copied().collect();
     out
 }
 
-fn is_empty_array(raw: Raw<'_>) -> bool {
+pub(super) fn is_empty_array(raw: Raw<'_>) -> bool {
     let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
     raw.kind == Kind::Array
         && inner.is_some_and(|inner| {
-            inner.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+            inner
+                .bytes()
+                .all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
         })
+}
+
+/// A member of that name.
+pub(super) fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
+    let key = Key {
+        raw: name,
+        escaped: false,
+    };
+    Member { key, raw }
 }

@@ -4,6 +4,7 @@
 
 use super::facts::FACTS;
 use super::names::{Glance, Names};
+use crate::fault::Fault;
 use crate::json::members::{Member, items, members};
 use crate::json::{Kind, Raw};
 use crate::out::Out;
@@ -59,7 +60,7 @@ pub(super) fn tell_repeated(
     out: &mut Out<'_>,
     members: &[Member<'_>],
     place: Place,
-) -> Result<Glance, crate::fault::Fault> {
+) -> Result<Glance, Fault> {
     let mut glance = Glance::default();
     let names = place.names();
     for member in members {

@@ -1,0 +1,402 @@
+//! Output items: announced, whole, and told again in the terminal output.
+//!
+//! Knows the item types. Messages and reasoning hold text, calls have a file of their own, results belong to calls, and
+//! what nobody models is kept as it is for the next turn.
+
+use std::collections::{HashMap, HashSet};
+
+use super::calls::{CallItem, call_type, open_call, read_call};
+use super::facts::{CallType, FACTS};
+use super::mark::mark_of;
+use super::read::{Reader, Whom, is_empty_array, rest};
+use super::text::Texts;
+use crate::delta::ItemKind;
+use crate::fault::Fault;
+use crate::json::members::{Object, is_string, items, string};
+use crate::json::{Kind, Raw, Text, compact};
+use crate::leftovers::Leftovers;
+use crate::notes::Pointer;
+use crate::wire::{Step, Wire};
+
+/// Whole things that are known not to be news.
+const ONCE: usize = 4096;
+
+/// As which an item that nobody models is kept, wherever it stood.
+const ITEM_DONE: &str = "response.output_item.done";
+
+/// The output items of one stream.
+#[derive(Debug)]
+pub(super) struct Items {
+    pub(super) texts: Texts,
+    /// Marks of what was handed on and must not be twice.
+    once: HashSet<u64>,
+    /// The type of the item that stood at an output index.
+    types: HashMap<i64, String>,
+    /// The last whole item is one that a response may end with.
+    pub(super) ends_with_answer: bool,
+}
+
+impl Default for Items {
+    fn default() -> Items {
+        Items {
+            texts: Texts::default(),
+            once: HashSet::new(),
+            types: HashMap::new(),
+            ends_with_answer: true,
+        }
+    }
+}
+
+/// Where an item stands, and what is said of it there.
+#[derive(Clone, Copy, Debug)]
+struct Standing<'p> {
+    at: Pointer<'p>,
+    /// In the terminal output, which only repeats.
+    again: bool,
+}
+
+impl Items {
+    /// The answer starts again from nothing: indexes mean other items.
+    pub(super) fn begin_again(&mut self) {
+        self.texts = Texts::default();
+        self.types.clear();
+        self.once.clear();
+    }
+
+    /// `response.output_item.added`. False: of a type that nobody models.
+    pub(super) fn added<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Result<bool, Fault> {
+        let at = Pointer::ROOT.member("item");
+        let (item, beside) = self.item(event, reader)?;
+        let Some(item) = item else {
+            return Ok(true);
+        };
+        if let Some(kind) = call_type(&item) {
+            let call = read_call(&item, at, reader, kind, beside);
+            open_call(&mut reader.wire, &call, kind)?;
+            return Ok(true);
+        }
+        let Some(kind) = text_kind(&item) else {
+            return Ok(is_result(&item) && self.result(&item, at, reader, &beside)?);
+        };
+        let whom = Whom {
+            item_id: reader.identity(&item, at, "id").or(beside.item_id),
+            call_id: None,
+            ..beside
+        };
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.item_opened(out, 0, kind, whom.address())?;
+        let members = match kind {
+            ItemKind::Message => members_of(&item),
+            _ => Leftovers::default(),
+        };
+        self.texts
+            .open_content(&item, at, reader, &whom, &members)?;
+        Ok(true)
+    }
+
+    /// `response.output_item.done`.
+    pub(super) fn done<'a>(&mut self, event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> Step {
+        let standing = Standing {
+            at: Pointer::ROOT.member("item"),
+            again: false,
+        };
+        match self.item(event, reader)? {
+            (Some(item), beside) => self.whole(&item, reader, beside, standing),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// The terminal output tells every item again, or for the first time (P14).
+    pub(super) fn restate<'a>(
+        &mut self,
+        output: Raw<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Step {
+        let list: Vec<_> = items(output)
+            .into_iter()
+            .map(|raw| (raw, Object::of(raw)))
+            .collect();
+        let in_line = self.in_line(&list);
+        for (number, ((raw, item), place)) in list.iter().zip(0..).enumerate() {
+            let at = at.item(number);
+            let Some(item) = item else {
+                reader.notes.unless_null(*raw, at);
+                continue;
+            };
+            let beside = Whom {
+                index: in_line.then_some(place),
+                ..Whom::default()
+            };
+            self.whole(item, reader, beside, Standing { at, again: true })?;
+        }
+        Ok(())
+    }
+
+    /// The item of an event, and what stands beside it.
+    fn item<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Result<(Option<Object<'a>>, Whom<'a>), Fault> {
+        let item = reader.object(event, Pointer::ROOT, "item");
+        let whom = Whom {
+            call_id: None,
+            ..reader.whom(event, None)?
+        };
+        if let (Some(item), Some(index)) = (&item, whom.index) {
+            self.types.insert(index, type_of(item));
+        }
+        Ok((item, whom))
+    }
+
+    /// Whether places in the terminal output are the indexes of the stream. Some gateways leave items out (P13).
+    fn in_line(&self, output: &[(Raw<'_>, Option<Object<'_>>)]) -> bool {
+        let same = |(place, (_, item)): (i64, &(Raw<'_>, Option<Object<'_>>))| {
+            let name = item.as_ref().map(type_of).unwrap_or_default();
+            self.types.get(&place) == Some(&name)
+        };
+        output.len() == self.types.len() && (0..).zip(output).all(same)
+    }
+
+    // A whole item
+
+    fn whole<'a>(
+        &mut self,
+        item: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+        beside: Whom<'a>,
+        standing: Standing<'_>,
+    ) -> Step {
+        let Standing { at, again } = standing;
+        self.ends_with_answer = is_answer(item);
+        if let Some(kind) = call_type(item) {
+            let call = read_call(item, at, reader, kind, beside);
+            self.ends_with_answer |= !call.provider;
+            return self.call(item, reader, kind, &call, standing);
+        }
+        if let Some(kind) = text_kind(item) {
+            let whom = Whom {
+                item_id: reader.identity(item, at, "id").or(beside.item_id),
+                ..beside
+            };
+            let members = members_of(item);
+            let left = self
+                .texts
+                .close_content(item, at, reader, &whom, members, again)?;
+            let encrypted = reader.text(item, at, "encrypted_content");
+            let encrypted = encrypted.map(|text| text.into_whole().0);
+            let encrypted = encrypted.filter(|text| !text.is_empty());
+            let Wire { assembler, out } = &mut reader.wire;
+            assembler.item_closed(
+                out,
+                0,
+                Some(kind),
+                whom.address(),
+                encrypted.as_deref(),
+                left.text().as_deref(),
+            )?;
+            return self.unmodelled_content(item, reader);
+        }
+        if is_result(item) && self.result(item, at, reader, &beside)? {
+            return Ok(());
+        }
+        self.keep(item, reader)
+    }
+
+    fn call<'a>(
+        &mut self,
+        item: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+        kind: &CallType,
+        call: &CallItem<'a>,
+        standing: Standing<'_>,
+    ) -> Step {
+        let Standing { at, again } = standing;
+        let Wire { assembler, out } = &mut reader.wire;
+        let said = call.said();
+        if call.unfinished {
+            // It was cut: the end of the response judges it, with what it says about the cut.
+            let nothing = Text::plain("");
+            let address = call.whom.address();
+            assembler.call_text(out, 0, address, nothing, said.name, said.metadata)?;
+            return assembler.call_value(out, 0, address, said.arguments);
+        }
+        if again {
+            assembler.restate_call(out, said)?;
+        } else {
+            assembler.call_closed(out, said)?;
+        }
+        match kind.kind {
+            "mcp_call" => self.mcp_result(item, reader, call),
+            "image_generation_call" => self.image(item, at, reader, call),
+            _ => Ok(()),
+        }
+    }
+
+    /// An MCP call brings its own result: the output, or the error in its place.
+    fn mcp_result(
+        &mut self,
+        item: &Object<'_>,
+        reader: &mut Reader<'_, '_, '_>,
+        call: &CallItem<'_>,
+    ) -> Step {
+        let error = item.present("error");
+        let (Some(raw), Some(id)) = (
+            error.or_else(|| item.present("output")),
+            call.whom.call_id.as_deref(),
+        ) else {
+            return Ok(());
+        };
+        if !self.is_news(("result", id, &compact(raw.text))) {
+            return Ok(());
+        }
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.result(out, 0, id, raw.text, error.is_some(), None)
+    }
+
+    /// A finished image is a file of the answer; the previews before it are not (they stay `Unknown`).
+    fn image<'a>(
+        &mut self,
+        item: &Object<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+        call: &CallItem<'_>,
+    ) -> Step {
+        let result = reader.text(item, at, "result");
+        let Some(result) = result.filter(|text| !text.is_empty()) else {
+            return Ok(());
+        };
+        let id = call.whom.item_id.as_deref();
+        let (result, lone) = result.into_whole();
+        if !self.is_news(("image", id.unwrap_or_default(), &result)) {
+            return Ok(());
+        }
+        reader.notes.lone |= lone;
+        let shape = item.string("output_format").filter(|shape| {
+            !shape.is_empty() && shape.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        });
+        let media_type = format!("image/{}", shape.as_deref().unwrap_or("png"));
+        let metadata = id.map(|_| {
+            let sent = item.get("id").map_or("null", |raw| raw.text);
+            format!("{{\"item_id\":{sent}}}")
+        });
+        let is_url = result.starts_with("http://") || result.starts_with("https://");
+        let (data, url) = if is_url {
+            (None, Some(result.as_ref()))
+        } else {
+            (Some(result.as_ref()), None)
+        };
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.file(out, 0, Some(&media_type), data, url, metadata.as_deref())
+    }
+
+    /// What a tool gave, told in the stream (P27). False: nothing pairs it with a call.
+    fn result<'a>(
+        &mut self,
+        item: &Object<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+        beside: &Whom<'a>,
+    ) -> Result<bool, Fault> {
+        let id = reader.identity(item, at, "call_id");
+        let id = id.or_else(|| reader.identity(item, at, "id"));
+        let Some(id) = id.or_else(|| beside.item_id.clone()) else {
+            return Ok(false);
+        };
+        let output = item.present("output").filter(|raw| !says_no_result(*raw));
+        let Some(raw) = output else {
+            return Ok(true);
+        };
+        if self.is_news(("result", &id, &compact(raw.text))) {
+            let failed = is_string(item.get("status"), "failed");
+            let metadata = rest(item, &FACTS.result_fields).text();
+            let Wire { assembler, out } = &mut reader.wire;
+            assembler.result(out, 0, &id, raw.text, failed, metadata.as_deref())?;
+        }
+        Ok(true)
+    }
+
+    /// A content part of a type that nobody models does not vanish.
+    fn unmodelled_content(&mut self, item: &Object<'_>, reader: &mut Reader<'_, '_, '_>) -> Step {
+        let content = item.get("content").map(items).unwrap_or_default();
+        for part in content.into_iter().filter_map(Object::of) {
+            let kind = part.string("type");
+            let unmodelled = |kind: &str| !FACTS.content.contains_key(kind);
+            if kind.as_deref().is_some_and(unmodelled) && self.is_news(("part", "", part.raw.text))
+            {
+                let Wire { assembler, out } = &mut reader.wire;
+                assembler.unknown(out, None, part.raw.text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, item: &Object<'_>, reader: &mut Reader<'_, '_, '_>) -> Step {
+        let id = item.string("id").filter(|id| !id.is_empty());
+        if !self.is_news(("item", id.as_deref().unwrap_or(item.raw.text), "")) {
+            return Ok(());
+        }
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
+    }
+
+    /// Whether this was not handed on before: the terminal output repeats what was streamed.
+    fn is_news(&mut self, what: (&str, &str, &str)) -> bool {
+        let mark = mark_of(what);
+        if self.once.len() < ONCE {
+            return self.once.insert(mark);
+        }
+        !self.once.contains(&mark)
+    }
+}
+
+/// The type of an item; "" where it is no word.
+fn type_of(item: &Object<'_>) -> String {
+    item.string("type").unwrap_or_default().into_owned()
+}
+
+/// What an item with text holds.
+fn text_kind(item: &Object<'_>) -> Option<ItemKind> {
+    match item.get("type").and_then(string).as_deref() {
+        Some("message") => Some(ItemKind::Message),
+        Some("reasoning") => Some(ItemKind::Reasoning),
+        Some(_) => None,
+        None => {
+            let content = item.get("content")?;
+            (content.kind == Kind::Array).then_some(ItemKind::Message)
+        }
+    }
+}
+
+/// Whether it may be the last: behind a thought, a comment, and what the provider did or lists, there is more.
+fn is_answer(item: &Object<'_>) -> bool {
+    let Some(kind) = item.string("type") else {
+        return true;
+    };
+    FACTS.answers.contains(kind.as_ref()) && !is_string(item.get("phase"), "commentary")
+}
+
+fn is_result(item: &Object<'_>) -> bool {
+    let kind = item.string("type");
+    kind.is_some_and(|kind| FACTS.results.contains(kind.as_ref()))
+}
+
+/// `""` and `[]`.
+fn says_no_result(raw: Raw<'_>) -> bool {
+    raw.text == "\"\"" || is_empty_array(raw)
+}
+
+/// What an item with text says beside it. That it is under way, or whole, its events say already.
+fn members_of<'a>(item: &Object<'a>) -> Leftovers<'a> {
+    let mut out = rest(item, &FACTS.item_fields);
+    let status = item.string("status");
+    if matches!(status.as_deref(), Some("in_progress" | "completed")) {
+        out.members.retain(|member| !member.key.is("status"));
+    }
+    out
+}

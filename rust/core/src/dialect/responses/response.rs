@@ -1,0 +1,233 @@
+//! The response itself: what it calls itself, its output, its usage, and how it ended. Whole bodies, too.
+//!
+//! Knows in which order the end of a response counts: its output, usage, then its status.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::Responses;
+use super::facts::FACTS;
+use super::read::{Reader, member, rest};
+use super::repeated::{Place, tell_repeated};
+use crate::complaint::{Complaint, says_nothing};
+use crate::dialect::think::is_white;
+use crate::json::members::{Object, integer, is_string, string};
+use crate::json::{Kind, Raw};
+use crate::leftovers::Leftovers;
+use crate::notes::Pointer;
+use crate::spec::Code;
+use crate::wire::{Payload, Step, Wire};
+
+/// Members of the response whose first text is kept.
+const REMEMBERED: usize = 64;
+
+/// What the response first said of itself.
+pub(super) type Said = HashMap<String, String>;
+
+impl Responses {
+    pub(super) fn opening<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Step {
+        let Some(response) = reader.object(event, Pointer::ROOT, "response") else {
+            return Ok(());
+        };
+        if self.restarts && self.is_another(&response) {
+            let Wire { assembler, out } = &mut reader.wire;
+            assembler.restart(out, 0)?;
+            self.items.begin_again();
+        }
+        let at = Pointer::ROOT.member("response");
+        self.start(&response, at, reader)?;
+        usage(&response, at, reader)
+    }
+
+    /// Whether a gateway began again under another id (AM10).
+    fn is_another(&mut self, response: &Object<'_>) -> bool {
+        let id = response.string("id");
+        let Some(id) = id.filter(|id| !id.trim_matches(is_white).is_empty()) else {
+            return false;
+        };
+        let another = self.id.as_deref().is_some_and(|before| before != id);
+        self.id = Some(id.into_owned());
+        another
+    }
+
+    /// A whole response, or how far one has come: what nobody streamed.
+    pub(super) fn body(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        response: &Object<'_>,
+        payload: Payload<'_>,
+    ) -> Step {
+        if response.wide_integer {
+            wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
+        }
+        let glance = tell_repeated(wire.out, &response.members, Place::Response)?;
+        let wire = Wire {
+            assembler: &mut *wire.assembler,
+            out: &mut *wire.out,
+        };
+        let (mut reader, at) = (Reader::new(wire, glance), Pointer::ROOT);
+        self.start(response, at, &mut reader)?;
+        self.output(response, at, &mut reader)?;
+        // A bridge may leave it out.
+        let status = response.string("status").unwrap_or("completed".into());
+        if FACTS.statuses.contains(status.as_ref()) {
+            let beside = Leftovers::default();
+            return self.conclude(Some(response), at, reader, status, beside, payload);
+        }
+        usage(response, at, &mut reader)?;
+        reader.tell()
+    }
+
+    /// A terminal event. What its response says of itself counts before its name (`response.done`).
+    pub(super) fn end<'a>(
+        &mut self,
+        event: &Object<'a>,
+        mut reader: Reader<'_, '_, 'a>,
+        named: &'static str,
+        payload: Payload<'_>,
+    ) -> Step {
+        let response = reader.object(event, Pointer::ROOT, "response");
+        let at = Pointer::ROOT.member("response");
+        let status = response.as_ref().and_then(|it| it.string("status"));
+        let status = status.filter(|status| FACTS.statuses.contains(status.as_ref()));
+        let status = status.unwrap_or(Cow::Borrowed(named));
+        if let Some(response) = response.as_ref().filter(|_| !payload.tail) {
+            self.start(response, at, &mut reader)?;
+            self.output(response, at, &mut reader)?;
+        }
+        let beside = reader.rest_of_event(event);
+        self.conclude(response.as_ref(), at, reader, status, beside, payload)
+    }
+
+    /// The first event that brings a response: what it calls itself. A resumed stream may have none but the last.
+    fn start<'a>(
+        &mut self,
+        response: &Object<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Step {
+        if self.said.is_some() {
+            return Ok(());
+        }
+        let members = rest(response, &FACTS.response_fields);
+        let model = reader.text(response, at, "model");
+        let model = model.filter(|model| !model.is_empty());
+        let created = response.present("created_at");
+        let id = reader.identity(response, at, "id");
+        if id.is_none() && model.is_none() && created.is_none() && members.is_empty() {
+            return Ok(());
+        }
+        let said = members.members.iter().take(REMEMBERED);
+        let said = said.map(|one| (one.key.name().into_owned(), one.raw.text.to_owned()));
+        self.said = Some(said.collect());
+        let model = model.map(|model| reader.whole_text(model));
+        let created = created.filter(|raw| raw.kind != Kind::String);
+        let metadata = members.text();
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.started(
+            out,
+            id.as_deref(),
+            model.as_deref(),
+            created.and_then(integer),
+            metadata.as_deref(),
+        )
+    }
+
+    fn output<'a>(
+        &mut self,
+        response: &Object<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Step {
+        match response.present("output") {
+            Some(output) if output.kind == Kind::Array => {
+                self.items.restate(output, at.member("output"), reader)
+            }
+            Some(output) => {
+                reader.notes.shape(output, at.member("output"));
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The end: usage, what changed about the response, and how it ended.
+    fn conclude<'a>(
+        &mut self,
+        response: Option<&Object<'a>>,
+        at: Pointer<'_>,
+        mut reader: Reader<'_, '_, 'a>,
+        mut status: Cow<'a, str>,
+        beside: Leftovers<'a>,
+        payload: Payload<'_>,
+    ) -> Step {
+        let mut left = Leftovers::default();
+        if let Some(response) = response {
+            usage(response, at, &mut reader)?;
+            left = self.news(response);
+            if let Some(details) = reader.object(response, at, "incomplete_details") {
+                left.add(member("incomplete_details", details.raw));
+                status = worse(status, details.get("reason"));
+            }
+        }
+        if let Some(text) = left.and(&beside).text() {
+            let Wire { assembler, out } = &mut reader.wire;
+            assembler.choice_metadata(out, 0, &text)?;
+        }
+        self.ended = true;
+        let error = response.and_then(|response| response.get("error"));
+        let error = error.filter(|raw| !says_nothing(*raw));
+        if error.is_some() || status == "failed" {
+            let complaint = match error {
+                Some(error) => Complaint::of_value(error),
+                None => Complaint {
+                    message: Cow::Borrowed("failed"),
+                    ..Complaint::default()
+                },
+            };
+            return reader.notes.complain(&mut reader.wire, &complaint, payload);
+        }
+        reader.tell()?;
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.finish(out, 0, &status, FACTS.finish(&status))?;
+        assembler.done(out)
+    }
+
+    /// What the response says otherwise than at its beginning.
+    fn news<'a>(&self, response: &Object<'a>) -> Leftovers<'a> {
+        let mut left = rest(response, &FACTS.response_fields);
+        if let Some(said) = &self.said {
+            let known = |name: &str| said.get(name).map(String::as_str);
+            left.members
+                .retain(|one| known(&one.key.name()) != Some(one.raw.text));
+        }
+        left
+    }
+}
+
+fn usage<'a>(response: &Object<'a>, at: Pointer<'_>, reader: &mut Reader<'_, '_, 'a>) -> Step {
+    let Some(usage) = reader.object(response, at, "usage") else {
+        return Ok(());
+    };
+    let Wire { assembler, out } = &mut reader.wire;
+    assembler.merge_usage(out, FACTS.counts.read(usage.raw))
+}
+
+/// `incomplete` stands for its usual reason; another one that is known says more than the status.
+fn worse<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
+    let why = why.and_then(string).filter(|_| status == "incomplete");
+    let known = why.as_deref().and_then(|why| FACTS.finish(why));
+    match why {
+        Some(why) if known.is_some() && known != FACTS.finish(&status) => why,
+        _ => status,
+    }
+}
+
+/// What is no event of a response.
+pub(super) fn is_whole(object: &Object<'_>) -> bool {
+    is_string(object.get("object"), "response")
+}

@@ -1,0 +1,350 @@
+//! Text of every kind in a Responses stream: deltas, their closing values, content parts, summaries, annotations.
+//!
+//! Knows where in an event a text stands. Which part it belongs to is the assembler's business.
+
+use std::collections::{HashMap, HashSet};
+
+use super::content::{Piece, each_piece, sorted};
+use super::facts::{FACTS, Sort, TextEvent};
+use super::read::{Reader, Whom, rest};
+use crate::delta::{Address, ItemKind, PartAttributes};
+use crate::fault::Fault;
+use crate::json::members::{Object, items, members};
+use crate::json::{Kind, Raw};
+use crate::leftovers::Leftovers;
+use crate::notes::Pointer;
+use crate::wire::{Step, Wire};
+
+/// Items of which it is known how many annotations came, and which parts are closed.
+const REMEMBERED: usize = 4096;
+
+/// An item: by its index, else by its id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+enum Key {
+    Index(i64),
+    Id(String),
+    #[default]
+    Nobody,
+}
+
+impl Key {
+    fn of(whom: &Whom<'_>) -> Key {
+        whom.index.map_or_else(|| Key::of_id(whom), Key::Index)
+    }
+
+    fn of_id(whom: &Whom<'_>) -> Key {
+        let id = whom.item_id.as_deref();
+        id.map_or(Key::Nobody, |id| Key::Id(id.to_owned()))
+    }
+}
+
+/// The texts of one stream.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    /// How many annotations of each part have come.
+    annotated: HashMap<Key, HashMap<Option<i64>, usize>>,
+    /// Parts that take none any more.
+    closed: HashMap<Key, HashSet<Option<i64>>>,
+    /// What the last announced message says beside its content (`phase`), as an object: its parts carry it.
+    members: Option<String>,
+    members_of: Key,
+    /// The members wait for a part that carries them.
+    waiting: bool,
+}
+
+impl Texts {
+    // Events of their own
+
+    /// `response.output_text.delta` and its kin.
+    #[inline]
+    pub(super) fn delta<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+        facts: TextEvent,
+    ) -> Step {
+        let TextEvent {
+            sort,
+            place,
+            member,
+        } = facts;
+        let Some(text) = reader
+            .text(event, Pointer::ROOT, member)
+            .filter(|text| !text.is_empty())
+        else {
+            return Ok(());
+        };
+        let whom = reader.whom(event, Some(place))?;
+        if self.waiting && sort.item == ItemKind::Message && self.members_of == Key::of(&whom) {
+            // No event opened the part, and the deltas of a message say nothing of it.
+            self.waiting = false;
+            let Wire { assembler, out } = &mut reader.wire;
+            let at = sort.at(whom.address());
+            assembler.part_opened(out, at, None, self.members.as_deref())?;
+        }
+        let metadata = reader.metadata(event);
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.part_text(out, sort.at(whom.address()), text, metadata.as_deref())
+    }
+
+    /// A delta behind a broken document: its text, and no id of it.
+    pub(super) fn recovered<'a>(
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+        facts: TextEvent,
+    ) -> Step {
+        let text = reader.text(event, Pointer::ROOT, facts.member);
+        let Some(text) = text.filter(|text| !text.is_empty()) else {
+            return Ok(());
+        };
+        if facts.sort.item != ItemKind::Message {
+            return Ok(());
+        }
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.part_text(out, facts.sort.at(Address::default()), text, None)
+    }
+
+    /// `response.output_text.done` and its kin: the whole text. The part closes with its content part or item.
+    pub(super) fn value<'a>(
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+        facts: TextEvent,
+    ) -> Step {
+        let whom = reader.whom(event, Some(facts.place))?;
+        let at = facts.sort.at(whom.address());
+        let text = reader.text(event, Pointer::ROOT, facts.member);
+        let metadata = reader.metadata(event);
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.part_value(out, at, text)?;
+        if metadata.is_none() {
+            return Ok(());
+        }
+        let attributes = PartAttributes {
+            metadata: metadata.as_deref(),
+            ..PartAttributes::default()
+        };
+        assembler.part_attributes(out, at, attributes)
+    }
+
+    /// `content_part` and `reasoning_summary_part`, added and done. False: it is of a type that nobody models.
+    pub(super) fn part<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+        summary: bool,
+        closes: bool,
+    ) -> Result<bool, Fault> {
+        let Some(part) = reader.object(event, Pointer::ROOT, "part") else {
+            return Ok(true);
+        };
+        let Some((sort, member)) = sorted(&part, summary.then_some(Sort::SUMMARY)) else {
+            return Ok(false);
+        };
+        let place = if summary {
+            "summary_index"
+        } else {
+            "content_index"
+        };
+        let whom = reader.whom(event, Some(place))?;
+        let here = Pointer::ROOT.member("part");
+        let text = reader.text(&part, here, member);
+        let members = rest(&part, &FACTS.part_fields);
+        let at = sort.at(whom.address());
+        if closes {
+            self.annotations(&part, here, reader, &whom, sort)?;
+            let Wire { assembler, out } = &mut reader.wire;
+            assembler.part_closed(out, at, text, members.text().as_deref())?;
+            self.close(&whom);
+            return Ok(true);
+        }
+        let text = text.filter(|text| !text.is_empty());
+        let told = if sort.item == ItemKind::Message && self.members_of == Key::of(&whom) {
+            self.waiting = false;
+            self.told().and(&members).text()
+        } else {
+            members.text()
+        };
+        let Wire { assembler, out } = &mut reader.wire;
+        assembler.part_opened(out, at, text, told.as_deref())?;
+        self.annotations(&part, here, reader, &whom, sort)?;
+        Ok(true)
+    }
+
+    /// `response.output_text.annotation.added`.
+    pub(super) fn annotation<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Step {
+        let Some(raw) = event.present("annotation") else {
+            return Ok(());
+        };
+        let whom = reader.whom(event, Some("content_index"))?;
+        annotate(reader, &whom, Sort::TEXT, &format!("[{}]", raw.text))?;
+        self.count(&whom, 1);
+        Ok(())
+    }
+
+    // The content of an item
+
+    /// What the announcement of an item carries already. `beside`: what it says beside its content.
+    pub(super) fn open_content<'a>(
+        &mut self,
+        item: &Object<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+        whom: &Whom<'a>,
+        beside: &Leftovers<'a>,
+    ) -> Step {
+        self.members = beside.text();
+        self.waiting = self.members.is_some();
+        self.members_of = Key::of(whom);
+        self.annotated.remove(&self.members_of);
+        self.closed.remove(&self.members_of);
+        each_piece(item, at, reader, |reader, piece, at| {
+            let Some(text) = piece.text(reader, at).filter(|text| !text.is_empty()) else {
+                return Ok(());
+            };
+            let told = beside.and(&piece.rest()).text();
+            self.waiting = false;
+            let address = sub(whom, &piece);
+            let Wire { assembler, out } = &mut reader.wire;
+            assembler.part_opened(out, piece.sort.at(address), Some(text), told.as_deref())
+        })
+    }
+
+    /// The content of a whole item. `again`: in the terminal output, which only repeats.
+    ///
+    /// Gives back what of the members beside it was not told at its opening.
+    pub(super) fn close_content<'a>(
+        &mut self,
+        item: &Object<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+        whom: &Whom<'a>,
+        beside: Leftovers<'a>,
+        again: bool,
+    ) -> Result<Leftovers<'a>, Fault> {
+        let mut whom = whom.clone();
+        each_piece(item, at, reader, |reader, piece, at| {
+            whom.sub = Some(piece.place);
+            if let Some(part) = &piece.part
+                && !self.is_closed(&whom)
+            {
+                self.annotations(part, at, reader, &whom, piece.sort)?;
+            }
+            let told = piece.rest().text();
+            let text = piece.text(reader, at);
+            let at = piece.sort.at(whom.address());
+            let Wire { assembler, out } = &mut reader.wire;
+            if again {
+                assembler.restate_part(out, at, text, told.as_deref())?;
+            } else {
+                assembler.part_closed(out, at, text, told.as_deref())?;
+            }
+            self.close(&whom);
+            Ok(())
+        })?;
+        if self.members_of != Key::of(&whom) {
+            return Ok(beside);
+        }
+        let known = self.told();
+        let known = known.members.iter().filter(|_| !self.waiting);
+        let known: HashMap<_, _> = known.map(|one| (one.key.name(), one.raw.text)).collect();
+        let mut left = Leftovers::default();
+        for member in beside.members {
+            if known.get(&member.key.name()) != Some(&member.raw.text) {
+                left.members.push(member);
+            }
+        }
+        self.members = None;
+        self.members_of = Key::Nobody;
+        self.waiting = false;
+        Ok(left)
+    }
+
+    /// What the last announced message says beside its content.
+    fn told(&self) -> Leftovers<'_> {
+        let text = self.members.as_deref().unwrap_or_default();
+        let kind = Kind::Object;
+        Leftovers::of(&members(Raw { text, kind }))
+    }
+
+    /// A list of annotations that repeats those that came one by one, and maybe brings more.
+    fn annotations<'a>(
+        &mut self,
+        part: &Object<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+        whom: &Whom<'a>,
+        sort: Sort,
+    ) -> Step {
+        let Some(listed) = part.present("annotations") else {
+            return Ok(());
+        };
+        if listed.kind != Kind::Array {
+            reader.notes.shape(listed, at.member("annotations"));
+            return Ok(());
+        }
+        let known = self.annotated.get(&Key::of(whom));
+        let known = known.and_then(|counts| counts.get(&whom.sub)).copied();
+        let listed = items(listed);
+        let Some(fresh) = listed
+            .get(known.unwrap_or_default()..)
+            .filter(|fresh| !fresh.is_empty())
+        else {
+            return Ok(());
+        };
+        let texts: Vec<&str> = fresh.iter().map(|raw| raw.text).collect();
+        annotate(reader, whom, sort, &format!("[{}]", texts.join(",")))?;
+        self.count(whom, fresh.len());
+        Ok(())
+    }
+
+    fn count(&mut self, whom: &Whom<'_>, more: usize) {
+        let key = Key::of(whom);
+        if !self.annotated.contains_key(&key) && self.annotated.len() >= REMEMBERED {
+            return;
+        }
+        let counts = self.annotated.entry(key).or_default();
+        if counts.contains_key(&whom.sub) || counts.len() < REMEMBERED {
+            *counts.entry(whom.sub).or_default() += more;
+        }
+    }
+
+    fn close(&mut self, whom: &Whom<'_>) {
+        for key in [Key::of(whom), Key::of_id(whom)] {
+            if !self.closed.contains_key(&key) && self.closed.len() >= REMEMBERED {
+                continue;
+            }
+            let places = self.closed.entry(key).or_default();
+            if places.len() < REMEMBERED {
+                places.insert(whom.sub);
+            }
+        }
+    }
+
+    fn is_closed(&self, whom: &Whom<'_>) -> bool {
+        let mut keys = [Key::of(whom), Key::of_id(whom)].into_iter();
+        keys.any(|key| {
+            let places = self.closed.get(&key);
+            places.is_some_and(|places| places.contains(&whom.sub))
+        })
+    }
+}
+
+fn sub<'w>(whom: &'w Whom<'_>, piece: &Piece<'_>) -> Address<'w> {
+    Address {
+        sub: Some(piece.place),
+        ..whom.address()
+    }
+}
+
+fn annotate(reader: &mut Reader<'_, '_, '_>, whom: &Whom<'_>, sort: Sort, list: &str) -> Step {
+    let attributes = PartAttributes {
+        annotations: Some(list),
+        ..PartAttributes::default()
+    };
+    let Wire { assembler, out } = &mut reader.wire;
+    assembler.part_attributes(out, sort.at(whom.address()), attributes)
+}

@@ -62,7 +62,8 @@ fn run(steps: impl FnOnce(&mut Assembler, &mut Out<'_>) -> Result<(), Fault>) ->
     let mut ledger = Ledger::default();
     let mut out = Out::new(&config, &mut ledger, &mut lines);
     let mut assembler = Assembler::new(&config);
-    steps(&mut assembler, &mut out).expect("no fault");
+    let result = steps(&mut assembler, &mut out);
+    assert_eq!(result, Ok(()));
     lines.0
 }
 

@@ -33,6 +33,7 @@ from streamweld._pure.dialect.responses_items import ItemReader
 from streamweld._pure.dialect.responses_read import INDEX_CAP, Reader
 from streamweld._pure.dialect.responses_sequence import Sequence
 from streamweld._pure.dialect.responses_text import TextReader
+from streamweld._pure.json_door import replace_lone_surrogates
 from streamweld._pure.kinds import integer, is_array, is_object
 from streamweld._pure.members import as_object
 from streamweld._pure.notes import Notes
@@ -338,7 +339,7 @@ class ResponsesDecoder:
     def _unknown(self, payload: Payload, event: str) -> None:
         name = payload.value.get("type") if is_object(payload.value) else None
         if isinstance(name, str) and name:
-            event = name
+            event = replace_lone_surrogates(name)
         self._assembler.unknown(None if event == "message" else event, payload.text.encode())
 
 

@@ -163,7 +163,8 @@ class ItemReader:
         if not result or not self._is_news("image", call.address.item_id or "", result):
             return
         shape = item.get("output_format")
-        media_type = f"image/{shape}" if isinstance(shape, str) and shape.isalnum() else "image/png"
+        plain = isinstance(shape, str) and shape.isascii() and shape.isalnum()
+        media_type = f"image/{shape}" if plain else "image/png"
         metadata = as_object({"item_id": reader.payload.raw(*path, "id") or "null"}) if call.address.item_id else None
         if result.startswith(("http://", "https://")):
             self._assembler.file(0, media_type, None, reader.notes.clean(result), metadata)

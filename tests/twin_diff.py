@@ -1,5 +1,6 @@
 """Finds and shrinks streams on which the two backends differ: `python -m tests.twin_diff --seed S --count N`.
 
+Chat streams, or with `--dialect D` those of another one.
 A stream is read at once, in random pieces, or without events (`parse`), by its number. The differences are grouped by
 kind (what differs first); of each kind one reproducer is shrunk and printed.
 """
@@ -16,14 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld import StreamError, parse
 
+from tests import generate_anthropic, generate_frames, generate_noise, generate_responses
 from tests.backends import using
-from tests.generate_noise import random_case, random_pieces
+from tests.generate_noise import random_pieces
 from tests.harness import difference, policy_of, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Case = tuple[bytes, dict[str, Any]]
+SOURCES = {module.SOURCE.dialect: module.SOURCE for module in (generate_anthropic, generate_responses)}
+
+
+def random_case(seed: int, dialect: str = "chat") -> Case:
+    """Stream number `seed` of a dialect: (body, options)."""
+    if dialect == "chat":
+        return generate_noise.random_case(seed)
+    return generate_frames.random_case(SOURCES[dialect], seed)
 
 
 def facts_of(backend: str, body: bytes, options: dict[str, Any], way: int = 0) -> dict[str, Any]:
@@ -96,31 +106,36 @@ def _fewest(pieces: list[bytes], still: Callable[[list[bytes]], bool], deadline:
     return pieces
 
 
-def reproducer(seed: int, kind: str) -> str:
+def reproducer(seed: int, kind: str, dialect: str) -> str:
     """The shrunk case as text that can be pasted into a shell or a vector."""
 
     def same(body: bytes, options: dict[str, Any], way: int) -> bool:
         found = twin_difference(body, options, way)
         return found is not None and kind_of(found) == kind
 
-    body, options = random_case(seed)
+    body, options = random_case(seed, dialect)
     way = 0 if same(body, options, 0) else seed
     small, fewer = shrink(body, options, lambda b, o: same(b, o, way))
     return f"  {twin_difference(small, fewer, way)}\n  options {fewer}, way {way}\n  body {small!r}"
 
 
 def scan(job: tuple[int, int]) -> list[tuple[int, str]]:
-    """(seed, difference) of `count` streams from `first`."""
-    first, count = job
-    out = []
+    """(seed, difference) of `count` chat streams from `first`."""
+    return scan_dialect((*job, "chat"))
+
+
+def scan_dialect(job: tuple[int, int, str]) -> list[tuple[int, str]]:
+    """(seed, difference) of `count` streams from `first`, of a dialect."""
+    first, count, dialect = job
+    out: list[tuple[int, str]] = []
     for seed in range(first, first + count):
-        found = twin_difference(*random_case(seed), seed)
+        found = twin_difference(*random_case(seed, dialect), seed)
         if found:
             out.append((seed, found))
     return out
 
 
-def report(rows: list[tuple[int, str]], most: int) -> str:
+def report(rows: list[tuple[int, str]], most: int, dialect: str = "chat") -> str:
     """The differences grouped by kind, the most frequent first, each with one shrunk reproducer."""
     kinds: dict[str, list[tuple[int, str]]] = {}
     for seed, found in rows:
@@ -129,7 +144,7 @@ def report(rows: list[tuple[int, str]], most: int) -> str:
     for kind, group in sorted(kinds.items(), key=lambda item: -len(item[1]))[:most]:
         seed, found = group[0]
         lines.append(f"\n{len(group)} x, first seed {seed}: {found[:300]}")
-        lines.append(reproducer(seed, kind))
+        lines.append(reproducer(seed, kind, dialect))
     return "\n".join(lines)
 
 
@@ -137,11 +152,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.twin_diff", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="number of the first stream")
     parser.add_argument("--count", type=int, default=5000, help="how many streams")
+    parser.add_argument("--dialect", default="chat", choices=["chat", *SOURCES])
     parser.add_argument("--most", type=int, default=8, help="how many kinds of difference to shrink and print")
     chosen = parser.parse_args(arguments)
     started = time.monotonic()
-    rows = scan((chosen.seed, chosen.count))
-    print(report(rows, chosen.most) if rows else f"{chosen.count} streams: no difference", file=sys.stdout)
+    rows = scan_dialect((chosen.seed, chosen.count, chosen.dialect))
+    print(
+        report(rows, chosen.most, chosen.dialect) if rows else f"{chosen.count} streams: no difference", file=sys.stdout
+    )
     print(f"{time.monotonic() - started:.1f} s")
     return 1 if rows else 0
 

@@ -89,6 +89,7 @@ RUST_CORE_LAYERS = (
 )
 RUST_BINDINGS_LAYERS = (
     "events errors",
+    "words",
     "config input delta",
     "sink",
     "parser sse",

@@ -1,0 +1,218 @@
+"""What one gateway accepts of a history: named, dated facts with their sources, from `_spec/gateways.json` or a user.
+
+    profiles.load("vercel-ai-gateway")              # the plain name means the newest date
+    profiles.load("vercel-ai-gateway@2026-01-29")
+    profiles.resolve({"name": "mine", "like": "anthropic", "constraints": {"first_role": None}}, "anthropic")
+
+A constraint that is absent does not hold. It knows no message; what a constraint means is the business of its readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld._spec import load_history
+from streamweld.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["TARGETS", "Profile", "default", "load", "names", "resolve", "target_name"]
+
+TARGETS: Final[tuple[str, ...]] = tuple(load_history("gateways")["defaults"])
+# Words of streamweld's dialects that mean one of the targets.
+_ALIASES: Final = {"chat": "openai-chat", "ai-sdk-parts": "ai-sdk-model"}
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_USER_KEYS: Final = frozenset({"name", "date", "like", "with", "targets", "constraints", "sources"})
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The facts about one gateway, for one of the targets it speaks.
+
+    Attributes:
+        name: such as `anthropic`, without the date.
+        date: ISO date of the facts; `""` where a user gave none.
+        target: the target that the constraints are for.
+        targets: every target that the gateway speaks.
+        constraints: name -> value. A name that is absent means that there is no such constraint.
+        sources: name of a constraint -> where it comes from: a document and its section, or the issue that quotes the
+            server's words.
+        options: option -> value -> the constraints that hold then; `with_options` applies them.
+    """
+
+    name: str
+    date: str
+    target: str
+    targets: tuple[str, ...]
+    constraints: Mapping[str, Any]
+    sources: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    def with_options(self, **chosen: str | bool | None) -> Profile:
+        """The profile as it is under some of its options. None means the default, and leaves it as it is.
+
+        Raises:
+            UsageError: a value that the option does not have. An option that the profile does not have says nothing
+                about this gateway, and changes nothing.
+
+        >>> load("openai-responses").with_options(store=False).constraints["reasoning"]["needs_encrypted"]
+        True
+        """
+        constraints, sources = dict(self.constraints), dict(self.sources)
+        for option, value in chosen.items():
+            values = self.options.get(option)
+            if value is None or values is None:
+                continue
+            word = str(value).lower() if isinstance(value, bool) else value
+            if word not in values:
+                raise UsageError(f"{option}={value!r}: {self.name} has {', '.join(values)}")
+            _apply(values[word], constraints, sources, merge=True)
+        return replace(self, constraints=MappingProxyType(constraints), sources=MappingProxyType(sources))
+
+
+def _apply(given: Mapping[str, Any], constraints: dict[str, Any], sources: dict[str, str], *, merge: bool) -> None:
+    """Lays `name -> [value, source]` over what is there; a mapping is merged one level deep where `merge` says so."""
+    for name, row in given.items():
+        if row is None:
+            constraints.pop(name, None)
+            sources.pop(name, None)
+            continue
+        value, source = row
+        before: Any = constraints.get(name)
+        if merge and isinstance(value, Mapping) and isinstance(before, Mapping):
+            both = {**cast("Mapping[str, Any]", before), **cast("Mapping[str, Any]", value)}
+            constraints[name] = MappingProxyType({key: held for key, held in both.items() if held is not None})
+        else:
+            constraints[name] = value
+        sources[name] = source
+
+
+@cache
+def _entries() -> tuple[Mapping[str, Any], ...]:
+    entries: tuple[Mapping[str, Any], ...] = load_history("gateways")["profiles"]
+    return entries
+
+
+def names() -> tuple[str, ...]:
+    """Every profile that comes with streamweld, as `name@date`."""
+    return tuple([f"{entry['name']}@{entry['date']}" for entry in _entries()])
+
+
+def target_name(target: str) -> str:
+    """The target that a word means: one of TARGETS, or a dialect that is one of them under another name.
+
+    Raises:
+        UsageError: it means none.
+    """
+    known = _ALIASES.get(target, target)
+    if known not in TARGETS:
+        raise UsageError(f"target={target!r}: it must be one of {', '.join(TARGETS)}")
+    return known
+
+
+def _newest(found: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    return max(found, key=lambda entry: cast("str", entry["date"]), default=None)
+
+
+@cache
+def load(name: str, target: str | None = None) -> Profile:
+    """A profile by its name, or by `name@date`.
+
+    Args:
+        name: the plain name means the newest date.
+        target: one of the targets that the gateway speaks; None for its first one.
+
+    Raises:
+        UsageError: there is no such profile, or it does not speak that target.
+
+    >>> load("vercel-ai-gateway").date
+    '2026-01-31'
+    """
+    plain, _, date = name.partition("@")
+    entry = _newest([one for one in _entries() if one["name"] == plain and (not date or one["date"] == date)])
+    if entry is None:
+        raise UsageError(f"gateway={name!r}: it must be one of {', '.join(names())}, or a mapping")
+    targets = tuple(entry["targets"])
+    chosen = targets[0] if target is None else target_name(target)
+    if chosen not in targets:
+        raise UsageError(f"gateway={name!r} does not speak {chosen}: it speaks {', '.join(targets)}")
+    told = entry["targets"][chosen]
+    constraints: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    options: Mapping[str, Any] = _NOTHING
+    if "like" in told:
+        base = load(told["like"], chosen)
+        constraints, sources, options = dict(base.constraints), dict(base.sources), base.options
+    _apply(told["constraints"], constraints, sources, merge=False)
+    options = told.get("options", options)
+    return Profile(
+        plain, entry["date"], chosen, targets, MappingProxyType(constraints), MappingProxyType(sources), options
+    )
+
+
+def default(target: str) -> Profile:
+    """The profile of a target where no gateway is named.
+
+    Raises:
+        UsageError: there is no such target.
+    """
+    known = target_name(target)
+    return load(load_history("gateways")["defaults"][known], known)
+
+
+def resolve(gateway: str | Profile | Mapping[str, Any] | None, target: str) -> Profile:
+    """The profile that is meant by what a user gave as `gateway`.
+
+    Args:
+        gateway: None for the target's default; a name; a Profile; or a mapping with any of `name`, `date`, `like` (the
+            profile to start from, the target's default without it; None for none), `with` (its options), `constraints`
+            (name -> value, None removes one) and `sources`.
+        target: what the payload is to be.
+
+    Raises:
+        UsageError: the name is unknown, the gateway does not speak the target, or the mapping has other keys.
+
+    >>> resolve({"like": "bedrock-converse", "with": {"family": "qwen"}}, "bedrock-converse").constraints["first_role"]
+    Traceback (most recent call last):
+    KeyError: 'first_role'
+    """
+    known = target_name(target)
+    if gateway is None:
+        return default(known)
+    if isinstance(gateway, str):
+        return load(gateway, known)
+    if isinstance(gateway, Profile):
+        if gateway.target == known:
+            return gateway
+        raise UsageError(f"the profile {gateway.name!r} is for {gateway.target}, not for {known}")
+    return _of_user(gateway, known)
+
+
+def _of_user(told: Mapping[str, Any], target: str) -> Profile:
+    if unknown := told.keys() - _USER_KEYS:
+        raise UsageError(f"a profile has no {', '.join(sorted(map(str, unknown)))}")
+    targets = tuple(told.get("targets", (target,)))
+    if target not in targets:
+        raise UsageError(f"gateway={told.get('name', '')!r} does not speak {target}: it speaks {', '.join(targets)}")
+    like: str | None = told.get("like", load_history("gateways")["defaults"][target])
+    base = Profile("", "", target, targets, _NOTHING) if like is None else load(like, target)
+    base = base.with_options(**told.get("with", {}))
+    constraints, sources = dict(base.constraints), dict(base.sources)
+    given = told.get("sources", {})
+    rows: dict[str, Any] = {}
+    for name, value in told.get("constraints", {}).items():
+        rows[name] = None if value is None else (value, given.get(name, "the user's own profile"))
+    _apply(rows, constraints, sources, merge=False)
+    return replace(
+        base,
+        name=told.get("name", base.name),
+        date=told.get("date", base.date),
+        targets=targets,
+        constraints=MappingProxyType(constraints),
+        sources=MappingProxyType(sources),
+    )

@@ -53,6 +53,7 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         data = next((text for text in found if isinstance(text, str) and text), None)
     elif isinstance(sent, str):
         data = sent
+    data = None if data is None else part.notes.clean(data)
     if data is not None and url is None and data.startswith(("http://", "https://", "data:")):
         data, url = None, data
     inline = None if url is None else data_url(url)

@@ -89,7 +89,10 @@ class AiSdkUiDecoder:
     @staticmethod
     def is_of_use(value: object) -> bool:
         """Whether a document behind a broken one brings what may be taken from there."""
-        return is_object(value) and (value.get("type") in _RECOVERED or _is_complaint(value))
+        if not is_object(value):
+            return False
+        kind = value.get("type")
+        return (isinstance(kind, str) and kind in _RECOVERED) or _is_complaint(value)
 
     @staticmethod
     def is_note(value: object) -> bool:

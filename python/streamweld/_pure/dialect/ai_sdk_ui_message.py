@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.assemble.shared import byte_length
 from streamweld._pure.counts import counts_of, read_counts
 from streamweld._pure.kinds import is_object
 from streamweld._pure.members import as_object
@@ -59,7 +60,7 @@ class MessageReader:
             return
         for key, raw in chunk.payload.members("messageMetadata").items():
             before = self._members.get(key)
-            self._size += len(raw) - len(before) if before is not None else len(raw) + len(key)
+            self._size += byte_length(raw) + (byte_length(key) if before is None else -byte_length(before))
             self._members[key] = raw
         if self._max_bytes is not None and self._size > self._max_bytes:
             raise self._out.limit("max_text_bytes", self._max_bytes)

@@ -97,14 +97,8 @@ impl Stage {
 
     /// `over`: the body is.
     fn end(&mut self, out: &mut Out<'_>, rest: Rest, over: bool, place: (u64, u64)) -> Step {
-        let here = if rest == Rest::Nothing {
-            out.place()
-        } else {
-            place
-        };
-        out.at(here.0, here.1);
-        self.finish_input(out).map_err(|fault| put(fault, here))?;
         out.at(place.0, place.1);
+        self.finish_input(out).map_err(|fault| put(fault, place))?;
         self.conclude(out, rest, over)
             .map_err(|fault| put(fault, place))
     }

@@ -35,8 +35,14 @@ impl<'a> Complaint<'a> {
         let mut out = Complaint::default();
         out.code = of("code").map(|raw| out.plain(raw));
         out.kind = of("type").map(|raw| out.plain(raw));
-        let detail = of("detail").filter(|raw| raw.kind == Kind::String);
-        out.message = out.plain(of("message").or(detail).unwrap_or(whole));
+        out.message = out.plain(said(members).unwrap_or(whole));
+        out
+    }
+
+    /// Of a value that is the message, whatever it has beside it.
+    pub(crate) fn of_message(raw: Raw<'a>) -> Complaint<'a> {
+        let mut out = Complaint::default();
+        out.message = out.plain(said(&members(raw)).unwrap_or(raw));
         out
     }
 
@@ -63,6 +69,13 @@ impl<'a> Complaint<'a> {
             ..Complaint::default()
         }
     }
+}
+
+/// The message among the members of an error.
+fn said<'a>(members: &[Member<'a>]) -> Option<Raw<'a>> {
+    let of = |name: &str| present(find(members, name));
+    let detail = || of("detail").filter(|raw| raw.kind == Kind::String);
+    of("message").or_else(detail)
 }
 
 /// Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.

@@ -309,11 +309,7 @@ fn keep(wire: &mut Wire<'_, '_>, chunk: &TypedPart<'_, '_>, key: Option<&str>) -
 /// `errorText` is all that an error chunk has; gateways put other shapes in its place.
 fn error_of<'a>(object: &Object<'a>) -> Complaint<'a> {
     if let Some(raw) = object.present("errorText") {
-        return Complaint {
-            code: None,
-            kind: None,
-            ..Complaint::of_value(raw)
-        };
+        return Complaint::of_message(raw);
     }
     if let Some(raw) = object.present("error") {
         return Complaint::of_value(raw);

@@ -51,6 +51,8 @@ def _body(rng: random.Random, source: Source) -> bytes:
     frames = source.frames(rng)
     if kind < 0.9:
         frames = _shaken(rng, source, frames)
+    elif source.marker:
+        frames = [*frames, (None, b"[DONE]")]
     if rng.random() < 0.08:
         frames = _merged(rng, frames, _shaken(rng, source, source.frames(rng)))
     if source.array and rng.random() < 0.12:

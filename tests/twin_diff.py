@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld import StreamError, parse
 
-from tests import generate_anthropic, generate_frames, generate_noise, generate_responses
+from tests import generate_ai_sdk, generate_anthropic, generate_frames, generate_noise, generate_responses
 from tests.backends import using
 from tests.generate_noise import random_pieces
 from tests.harness import difference, policy_of, read
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Case = tuple[bytes, dict[str, Any]]
-SOURCES = {module.SOURCE.dialect: module.SOURCE for module in (generate_anthropic, generate_responses)}
+SOURCES = {
+    source.dialect: source
+    for source in (generate_anthropic.SOURCE, generate_responses.SOURCE, generate_ai_sdk.PARTS, generate_ai_sdk.UI)
+}
 
 
 def random_case(seed: int, dialect: str = "chat") -> Case:

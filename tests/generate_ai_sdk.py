@@ -234,15 +234,16 @@ _VALUES: tuple[Any, ...] = (
     '{"a":1}', "{", {"a": 1}, {"openai": {"itemId": "i"}}, {"anthropic": {"signature": "s"}},
     {"p": {"redactedData": "d"}},
     {"p": 1, "q": {"itemId": ""}, "r": {"itemId": "j"}}, {"unified": "stop", "raw": "x"},
-    {"unified": " ", "raw": "length"}, {"unified": None}, "2025-07-01T10:00:00Z", "0001-01-01T00:00:00.123Z", "\u001c", "\u00a0", 10**20, -0.0, 1e2,
+    {"unified": " ", "raw": "length"}, {"unified": None},
+    "2025-07-01T10:00:00Z", "0001-01-01T00:00:00.123Z", "\u001c", "\u00a0", 10**20, -0.0, 1e2,
     [], {}, "https://example.org", "data:image/png;base64,AA\ud83d", {"url": "data:;base64,x"},
     {"usage": {"inputTokens": 3}},
     {"totalUsage": {"outputTokens": "4"}, "\ud83d": 1},
 )  # fmt: skip
 _MEMBERS = (
     "type", "id", "delta", "text", "providerMetadata", "toolCallId", "toolName", "input", "providerExecuted",
-    "x_unknown", "finishReason", "usage", "totalUsage", "error", "message", "code", "url", "title", "mediaType", "data", "file",
-    "isError", "invalid", "dynamic", "timestamp", "modelId", "warnings",
+    "x_unknown", "finishReason", "usage", "totalUsage", "error", "message", "code", "url", "title", "mediaType", "data",
+    "file", "isError", "invalid", "dynamic", "timestamp", "modelId", "warnings",
 )  # fmt: skip
 _RICH: tuple[Any, ...] = (
     {"type": "text-start", "id": "0"}, {"type": "text-delta", "id": "0", "delta": "again"},

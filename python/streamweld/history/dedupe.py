@@ -1,0 +1,359 @@
+"""`dedupe_reasoning`: what a resumed stream said twice is said once, so that no item id stands twice in a history.
+
+A stream that is replayed leaves whole messages behind whose reasoning is blank and carries the `rs_` ids of earlier
+ones; the Responses API refuses the next turn then ("Duplicate item found with id rs_…"). Two passes, over AI SDK
+messages and, an item being a message, over Responses items: within a message a part that repeats id and text goes; in
+a later message, what adds nothing to a known id goes. Another text under the same id is a further summary, and stays.
+It knows no target and no gateway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
+
+from streamweld.errors import UsageError
+from streamweld.history.edits import Edit
+from streamweld.history.model import json_text, pointer
+from streamweld.history.rules import edits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["dedupe_reasoning"]
+
+_T = TypeVar("_T", bound="Sequence[Any] | Mapping[str, Any]")
+_Kind = Literal["rs", "fc", "msg"]
+_KINDS: Final = ("rs", "fc", "msg")
+_CONTAINERS: Final = ("messages", "input")
+_ITEM_KINDS: Final[Mapping[str, _Kind]] = {
+    "reasoning": "rs",
+    "message": "msg",
+    "function_call": "fc",
+    "custom_tool_call": "fc",
+}
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
+# Whose metadata names an item of the Responses API.
+_PROVIDERS: Final = ("openai", "azure")
+_CIPHER: Final = "reasoningEncryptedContent"
+
+
+@dataclass(slots=True, eq=False)
+class _Said:
+    """One part (or item) that has an id. `text`: what makes it the same as another one; `drop`: the rule it goes by."""
+
+    at: int
+    part: int | None
+    kind: _Kind
+    item_id: str
+    text: str
+    raw: Mapping[str, Any]
+    cipher: str | None
+    call_id: str | None
+    owned: bool  # of the assistant: only its messages lose parts to other messages
+    drop: str | None = None
+
+    @property
+    def blank(self) -> bool:
+        return self.kind != "fc" and not self.text.strip()
+
+
+@dataclass(slots=True, eq=False)
+class _Result:
+    at: int
+    part: int | None
+    call_id: str
+
+
+def dedupe_reasoning(
+    messages: _T, *, items: Sequence[str] = ("rs",), on_edit: Callable[[Edit], object] | None = None
+) -> _T:
+    """The history without reasoning that repeats an item it already has.
+
+    A part without an item id is never touched, nor is a message whose reasoning has none. A message is dropped only
+    where nothing is left of it but step marks. The first part with the text of an id stays, and with it a non-empty
+    encrypted content, if only the repeat had one.
+
+    Args:
+        messages: AI SDK UIMessages or ModelMessages, Responses items, or the payload mapping that holds them
+            (`messages` or `input`).
+        items: which items: `rs` reasoning, `fc` calls (a repeated call loses its repeated result too), `msg` texts.
+        on_edit: called with each Edit, in the order of the history.
+
+    Returns:
+        The same object if nothing was said twice; else a new one of the same type, in which what did not change is the
+        same object as before. The input is never changed.
+
+    Raises:
+        UsageError: `items` names something else.
+
+    >>> said = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    >>> answer = {"type": "message", "role": "assistant", "content": "Yes."}
+    >>> dedupe_reasoning([said, answer, {"type": "reasoning", "id": "rs_1", "summary": []}]) == [said, answer]
+    True
+    """
+    if isinstance(items, str) or any(kind not in _KINDS for kind in items):
+        raise UsageError(f"items={items!r}: any of {', '.join(_KINDS)}")
+    if isinstance(messages, Mapping):
+        payload = cast("Mapping[str, Any]", messages)
+        for name in _CONTAINERS:
+            held = payload.get(name)
+            if isinstance(held, list | tuple):
+                done = _deduped(cast("Sequence[Any]", held), frozenset(items), (name,), on_edit)
+                return messages if done is held else cast("_T", {**payload, name: done})
+        return messages
+    if not isinstance(messages, list | tuple):
+        return messages
+    return cast("_T", _deduped(messages, frozenset(items), (), on_edit))
+
+
+def _deduped(
+    messages: Sequence[Any],
+    items: frozenset[str],
+    base: tuple[str | int, ...],
+    on_edit: Callable[[Edit], object] | None,
+) -> Sequence[Any]:
+    said, results = _read(messages, items)
+    _within(said)
+    _across(said)
+    _blank_first(said)
+    dropped: dict[int, dict[int | None, str]] = {}
+    for one in said:
+        if one.drop is not None:
+            dropped.setdefault(one.at, {})[one.part] = one.drop
+    if not dropped:
+        return messages
+    for result in _repeated_results(said, results):
+        dropped.setdefault(result.at, {})[result.part] = "item_result_repeated"
+    ciphers = _ciphers(said)
+    made: list[Any] = []
+    for at, message in enumerate(messages):
+        gone = dropped.get(at, {})
+        if on_edit is not None:
+            for part, rule in gone.items():
+                on_edit(_edit(rule, message, at, part, base))
+        if None in gone:
+            continue
+        kept = _rebuilt(message, gone, ciphers.get(at, {}))
+        if kept is not None:
+            made.append(kept)
+        elif on_edit is not None:
+            on_edit(
+                _explained("item_message_dropped", (*base, at), "dropped a message of which nothing is left", message)
+            )
+    return tuple(made) if isinstance(messages, tuple) else made
+
+
+# Reading
+
+
+def _read(messages: Sequence[Any], items: frozenset[str]) -> tuple[list[_Said], list[_Result]]:
+    said: list[_Said] = []
+    results: list[_Result] = []
+    for at, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            continue
+        told = cast("Mapping[str, Any]", message)
+        name = _parts_name(told)
+        if name is None:
+            _read_item(told, at, said, results)
+            continue
+        owned = told.get("role") == "assistant"
+        for n, raw in enumerate(cast("Sequence[Any]", told[name])):
+            if isinstance(raw, Mapping):
+                _read_part(cast("Mapping[str, Any]", raw), at, n, owned, said, results)
+    return [one for one in said if one.kind in items], results
+
+
+def _parts_name(message: Mapping[str, Any]) -> str | None:
+    """Where an AI SDK message has its parts; None for a Responses item, whose id is its own."""
+    if "role" not in message or message.get("type") == "message" or isinstance(message.get("content"), str):
+        return None
+    for name in ("parts", "content"):
+        if isinstance(message.get(name), list | tuple):
+            return name
+    return None
+
+
+def _read_item(item: Mapping[str, Any], at: int, said: list[_Said], results: list[_Result]) -> None:
+    kind = item.get("type") or ("message" if "role" in item else None)
+    if kind in _OUTPUTS:
+        results.append(_Result(at, None, str(item.get("call_id"))))
+        return
+    found, item_id = _ITEM_KINDS.get(str(kind)), item.get("id")
+    if found is None or not isinstance(item_id, str) or not item_id:
+        return
+    if found == "rs":
+        pieces = [*_list(item.get("summary")), *_list(item.get("content"))]
+        text = "\0".join([str(piece.get("text", "")) for piece in pieces if isinstance(piece, Mapping)])  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        text = text if text.strip("\0") else ""
+    elif found == "msg":
+        text = json_text([item.get("role"), item.get("content")]) if item.get("content") else ""
+    else:
+        text = json_text([item.get(name) for name in ("call_id", "name", "arguments", "input")])
+    owned = found != "msg" or item.get("role") == "assistant"
+    said.append(_Said(at, None, found, item_id, text, item, item.get("encrypted_content"), item.get("call_id"), owned))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def _read_part(raw: Mapping[str, Any], at: int, n: int, owned: bool, said: list[_Said], results: list[_Result]) -> None:
+    kind = str(raw.get("type"))
+    call_id: Any = None
+    found: _Kind
+    if kind in ("reasoning", "text"):
+        found, text = ("rs" if kind == "reasoning" else "msg"), str(raw.get("text") or "")
+    elif kind == "tool-result":
+        results.append(_Result(at, n, str(raw.get("toolCallId"))))
+        return
+    elif "toolCallId" in raw:
+        # In a UIMessage the result stands in the call's own part: another result makes it another part.
+        found, call_id = "fc", str(raw["toolCallId"])
+        text = json_text([raw.get(name) for name in ("toolCallId", "type", "toolName", "input", "output", "errorText")])
+    else:
+        return
+    item_id, cipher = _custody(raw)
+    if item_id is not None:
+        said.append(_Said(at, n, found, item_id, text, raw, cipher, call_id, owned))
+
+
+def _custody(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The item id and the encrypted content. A provider that names no item hides no other one."""
+    for _, _, told in _metadata(raw):
+        item_id = told.get("itemId")
+        if isinstance(item_id, str) and item_id:
+            return item_id, told.get(_CIPHER)
+    return None, None
+
+
+def _metadata(raw: Mapping[str, Any]) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
+    for member in ("providerMetadata", "callProviderMetadata", "providerOptions"):
+        told = raw.get(member)
+        if isinstance(told, Mapping):
+            for provider in _PROVIDERS:
+                inner: Any = cast("Mapping[str, Any]", told).get(provider)
+                if isinstance(inner, Mapping):
+                    yield member, provider, cast("Mapping[str, Any]", inner)
+
+
+# Judging
+
+
+def _within(said: list[_Said]) -> None:
+    """In one message: id and text of an earlier part."""
+    seen: set[tuple[int, str, str, str]] = set()
+    for one in said:
+        if one.part is None:
+            continue
+        key = (one.at, one.kind, one.item_id, one.text)
+        if key in seen:
+            one.drop = "item_repeated"
+        seen.add(key)
+
+
+def _across(said: list[_Said]) -> None:
+    """In a later message: a known id that comes back blank, or with a text that it already had."""
+    known: dict[tuple[str, str], set[str]] = {}
+    here: list[_Said] = []
+    for one in said:
+        if here and here[0].at != one.at:
+            for earlier in here:
+                known.setdefault((earlier.kind, earlier.item_id), set()).add(earlier.text)
+            here = []
+        here.append(one)
+        texts = known.get((one.kind, one.item_id))
+        if texts is not None and one.owned and one.drop is None and (one.blank or one.text in texts):
+            one.drop = "item_repeated"
+
+
+def _blank_first(said: list[_Said]) -> None:
+    """A blank part whose text comes only in a later message."""
+    spoken: dict[tuple[str, str], int] = {}  # the first message that has text under the id
+    for one in said:
+        if not one.blank and one.drop is None:
+            spoken.setdefault((one.kind, one.item_id), one.at)
+    for one in said:
+        if one.blank and one.owned and one.drop is None and spoken.get((one.kind, one.item_id), one.at) > one.at:
+            one.drop = "item_blank_first"
+
+
+def _repeated_results(said: list[_Said], results: list[_Result]) -> list[_Result]:
+    """The results that a dropped call leaves behind, where an earlier one answers the call that stays."""
+    waiting: Counter[str] = Counter()
+    answered: set[str] = set()
+    calls = [one for one in said if one.drop is not None and one.call_id is not None]
+    found: list[_Result] = []
+    n = 0
+    for result in results:
+        while n < len(calls) and calls[n].at <= result.at:
+            waiting[cast("str", calls[n].call_id)] += 1
+            n += 1
+        if result.call_id in answered and waiting[result.call_id]:
+            waiting[result.call_id] -= 1
+            found.append(result)
+        answered.add(result.call_id)
+    return found
+
+
+def _ciphers(said: list[_Said]) -> dict[int, dict[int | None, str]]:
+    """Encrypted content that only a dropped part had: which part that stays gets it."""
+    kept: dict[str, _Said] = {}
+    full: set[str] = set()
+    for one in said:
+        if one.kind == "rs" and one.drop is None:
+            kept.setdefault(one.item_id, one)
+            if one.cipher:
+                full.add(one.item_id)
+    found: dict[int, dict[int | None, str]] = {}
+    for one in said:
+        if one.kind == "rs" and one.drop is not None and one.cipher and one.item_id not in full:
+            full.add(one.item_id)
+            stays = kept[one.item_id]
+            found.setdefault(stays.at, {})[stays.part] = one.cipher
+    return found
+
+
+# Writing
+
+
+def _rebuilt(message: Any, gone: Mapping[int | None, str], ciphers: Mapping[int | None, str]) -> Any:
+    """The message without the parts that go; None if it says nothing any more."""
+    if not gone and not ciphers:
+        return message
+    if None in ciphers:
+        return {**message, "encrypted_content": ciphers[None]}
+    name = cast("str", _parts_name(message))
+    parts = [_sealed(raw, ciphers.get(n)) for n, raw in enumerate(message[name]) if n not in gone]
+    if gone and all(_type(raw) == "step-start" for raw in parts):
+        return None
+    return {**message, name: parts}
+
+
+def _type(raw: Any) -> Any:
+    return cast("Mapping[str, Any]", raw).get("type") if isinstance(raw, Mapping) else None
+
+
+def _sealed(raw: Any, cipher: str | None) -> Any:
+    if cipher is None:
+        return raw
+    for member, provider, told in _metadata(raw):
+        if told.get("itemId"):
+            return {**raw, member: {**raw[member], provider: {**told, _CIPHER: cipher}}}
+    return raw
+
+
+def _edit(rule: str, message: Any, at: int, part: int | None, base: tuple[str | int, ...]) -> Edit:
+    if part is None:
+        return _explained(rule, (*base, at), f"dropped the item {message.get('id') or message.get('call_id')}", message)
+    name = cast("str", _parts_name(message))
+    raw = message[name][part]
+    return _explained(rule, (*base, at, name, part), f"dropped the repeated {raw.get('type')} part", raw)
+
+
+def _explained(rule: str, path: tuple[str | int, ...], what: str, removed: Any) -> Edit:
+    known = edits()[rule]
+    return Edit(rule, pointer(path), what, f"{known.text} ({known.source})", removed)

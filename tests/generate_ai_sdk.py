@@ -254,7 +254,7 @@ _RICH: tuple[Any, ...] = (
     "x", 1, None, {"type": 5}, {"type": []}, {"error": {"message": "m"}}, {"message": "m", "code": 1},
     {"type": "reasoning-start", "id": "r", "providerMetadata": {"anthropic": {"redactedData": "d"}}},
     {"type": "reasoning-end", "id": "r", "providerMetadata": {"anthropic": {"signature": "s"}}},
-    {"type": "text-delta", "id": "0", "delta": "m", "providerMetadata": 5, "x": None, "y": [{}]},
+    {"type": "text-delta", "id": "0", "delta": "m", "providerMetadata": 5, "x": None, "y": [{"z": 1}]},
 )  # fmt: skip
 PARTS = Source(
     "ai-sdk-parts", parts, _error_body,

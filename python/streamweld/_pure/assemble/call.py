@@ -145,6 +145,17 @@ class Call:
         """The payload, appended, keeps the arguments JSON (or it has nothing to break)."""
         return self.merge is None and (not piece or self.text.accepts(piece))
 
+    def suits(self, piece: bytes, *, custom: bool) -> bool:
+        """Free-form text and JSON share no call; one without text yet can be of either type."""
+        return not piece or self.custom == custom or (self.empty and not self.joiner.held)
+
+    def settle_type(self, *, custom: bool) -> None:
+        """The first piece of its text says of which type it is."""
+        if self.custom != custom and self.empty:
+            self.custom = custom
+            self.text = ArgumentText(plain=custom)
+            self.fork = None
+
     def takes(self, piece: bytes, *, custom: bool) -> bool:
         """A piece of that type can be the call's next one. Free-form text has nothing that could break."""
         return not piece or (self.custom == custom and (custom or self.accepts(piece)))

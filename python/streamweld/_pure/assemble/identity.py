@@ -7,6 +7,7 @@ text.
 Free-form text (of a custom tool) and JSON share no call: where id or index lead to a call of the other type, the
 payload opens one; where nothing does, only those of its type are candidates. Free-form text has no end: a call of it is
 never complete and can take any text, and a second text with a header is a second call, unless its id says otherwise.
+The first text of a call says of which type it is.
 
     R1    the id was seen (of the calls with that id, the one bound to the fragment's index is meant)
     R1a   the call is not complete                                       -> that call, whatever the index says
@@ -150,7 +151,7 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
     name, payload = incoming.name, incoming.payload
     relation = None if name is None else _relation(choice, call, name)
     elsewhere = incoming.index is not None and bound is not call and bool(call.indexes)
-    if payload and call.custom != incoming.custom:
+    if not call.suits(payload, custom=incoming.custom):
         return Decision("R1b", None, Deed.NEW)
     if call.custom and payload and name is not None and not call.empty:
         # Free-form text has no end that could tell a second call from the next piece.
@@ -205,7 +206,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
             return Decision("R2a", latest)
         return Decision("R2f", None, Deed.NEW)
     bound = choice.by_index.get(incoming.index)
-    if bound is None or (payload and bound.custom != incoming.custom):
+    if bound is None or not bound.suits(payload, custom=incoming.custom):
         return Decision("R2f", None, Deed.NEW)
     relation = None if name is None else _relation(choice, bound, name)
     if bound.id is None:
@@ -238,7 +239,8 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
 def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decision:
     name, payload = incoming.name, incoming.payload
     relation = None if name is None else _relation(choice, bound, name)
-    if payload and (bound.custom != incoming.custom or (bound.custom and name is not None and not bound.empty)):
+    two_headers = bound.custom and name is not None and payload and not bound.empty
+    if two_headers or not bound.suits(payload, custom=incoming.custom):
         return Decision("R3a2", None, Deed.NEW)  # free-form text and JSON share no call, nor do two headers with text
     if not bound.complete:
         return Decision("R3a2", None, Deed.NEW) if relation == "other" else Decision("R3a1", bound)

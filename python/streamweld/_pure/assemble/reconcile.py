@@ -116,12 +116,15 @@ def _match(
         same = by_id.get(incoming.id)
         while same:
             named = same.pop()
-            if named.slot not in met:
+            if named.slot not in met and named.suits(incoming.payload, custom=incoming.custom):
                 return named
         alias = choice.by_id.get(incoming.id)
-        if alias is not None and alias.slot not in met and alias.has_id(incoming.id):
+        known = alias is not None and alias.slot not in met and alias.has_id(incoming.id)
+        if alias is not None and known and alias.suits(incoming.payload, custom=incoming.custom):
             return alias
     if at_place is None or at_place.slot in met or (at_place.name and at_place.name != incoming.name):
+        return None
+    if not at_place.suits(incoming.payload, custom=incoming.custom):
         return None
     if incoming.id is None or at_place.id is None or not at_place.complete or at_place.repeats(incoming.payload):
         return at_place
@@ -136,6 +139,8 @@ def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
     payload = incoming.payload
     call.settle_merge()
     call.whole_sent = False
+    if payload:
+        call.settle_type(custom=incoming.custom)
     text = call.text
     if not payload or bytes(text.data) == payload:
         announce.publish(choice, call)

@@ -90,6 +90,8 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     if call is None:
         call = open_call(choice, incoming, decision)
     else:
+        if incoming.payload:
+            call.settle_type(custom=incoming.custom)
         _address(choice, call, incoming)
         if decision.note is not None:
             _say_guess(choice, call, decision.note)

@@ -126,6 +126,21 @@ impl Call {
         self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
     }
 
+    /// Free-form text and JSON share no call; one without text yet can be of either type.
+    pub fn suits(&self, piece: &[u8], custom: bool) -> bool {
+        let open = self.is_empty() && !self.joiner.is_pending();
+        piece.is_empty() || self.custom == custom || open
+    }
+
+    /// The first piece of its text says of which type it is.
+    pub fn settle_type(&mut self, custom: bool) {
+        if self.custom != custom && self.is_empty() {
+            self.custom = custom;
+            self.text = ArgumentText::new(custom);
+            self.fork = None;
+        }
+    }
+
     /// A piece of that type can be the call's next one. Free-form text has nothing that could break.
     pub fn takes(&self, piece: &[u8], custom: bool) -> bool {
         piece.is_empty() || (self.custom == custom && (custom || self.accepts(piece)))

@@ -72,7 +72,7 @@ fn known_id(
     let relation = relation(desk, call, incoming.name);
     let elsewhere = incoming.index.is_some() && bound != Some(slot) && call.index.is_some();
     let fragment = relation == Some(Relation::Fragment);
-    if !payload.is_empty() && call.custom != incoming.custom {
+    if !call.suits(payload, incoming.custom) {
         return Decision::new("R1b");
     }
     if call.custom && !payload.is_empty() && incoming.name.is_some() && !call.is_empty() {
@@ -163,7 +163,7 @@ fn new_id(desk: &Desk<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> 
     else {
         return Decision::new("R2f");
     };
-    if !payload.is_empty() && bound.custom != incoming.custom {
+    if !bound.suits(payload, incoming.custom) {
         return Decision::new("R2f");
     }
     let slot = bound.slot;
@@ -227,8 +227,9 @@ fn bound(
         return Decision::new("R3b1");
     };
     let relation = relation(desk, call, incoming.name);
-    let two_headers = call.custom && incoming.name.is_some() && !call.is_empty();
-    if !payload.is_empty() && (call.custom != incoming.custom || two_headers) {
+    let texts = !call.is_empty() && !payload.is_empty();
+    let two_headers = call.custom && incoming.name.is_some() && texts;
+    if two_headers || !call.suits(payload, incoming.custom) {
         return Decision::new("R3a2"); // free-form text and JSON share no call, nor do two headers with text
     }
     if !call.is_complete() {

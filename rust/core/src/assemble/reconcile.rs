@@ -157,23 +157,26 @@ fn find(
     by_id: &mut HashMap<String, Vec<usize>>,
     met: &HashSet<usize>,
 ) -> Option<usize> {
+    let fits = |choice: &Choice, slot: usize| {
+        let call = choice.get(slot);
+        call.is_some_and(|call| call.suits(incoming.payload, incoming.custom))
+    };
     if let Some(id) = incoming.id {
         if let Some(same) = by_id.get_mut(id) {
             while let Some(slot) = same.pop() {
-                if !met.contains(&slot) {
+                if !met.contains(&slot) && fits(choice, slot) {
                     return Some(slot);
                 }
             }
         }
         let alias = choice.by_id.get(id).copied();
         let alias = alias.filter(|slot| !met.contains(slot));
-        if let Some(alias) =
-            alias.filter(|slot| choice.get(*slot).is_some_and(|call| call.has_id(id)))
-        {
+        let has_id = |slot: &usize| choice.get(*slot).is_some_and(|call| call.has_id(id));
+        if let Some(alias) = alias.filter(|slot| has_id(slot) && fits(choice, *slot)) {
             return Some(alias);
         }
     }
-    let slot = at_place.filter(|slot| !met.contains(slot))?;
+    let slot = at_place.filter(|slot| !met.contains(slot) && fits(choice, *slot))?;
     let call = choice.get_mut(slot)?;
     if !call.name.is_empty() && incoming.name != Some(call.name.as_str()) {
         return None;
@@ -203,6 +206,9 @@ fn take(
     };
     call.settle_merge();
     call.whole_sent = false;
+    if !payload.is_empty() {
+        call.settle_type(incoming.custom);
+    }
     let part = call.part;
     if payload.is_empty() || call.text.data == payload {
         announce::publish(desk.out, choice, slot);

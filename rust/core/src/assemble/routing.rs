@@ -130,6 +130,12 @@ fn route(
     let slot = match decision.call {
         None => open_call(desk, choice, incoming, &decision)?,
         Some(slot) => {
+            if let Some(call) = choice
+                .get_mut(slot)
+                .filter(|_| !incoming.payload.is_empty())
+            {
+                call.settle_type(incoming.custom);
+            }
             address(desk, choice, slot, incoming)?;
             if let Some(note) = decision.note {
                 say_guess(desk, choice, slot, note)?;

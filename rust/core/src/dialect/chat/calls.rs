@@ -8,12 +8,12 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::error::{string, text};
-use super::metadata::Leftovers;
 use super::read::{Call, Function, Member, Slot, Walk, find, present};
 use crate::delta::Fragment;
 use crate::dialect::think::is_white;
 use crate::json::members::integer;
 use crate::json::{Key, Kind, Raw, Text};
+use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer};
 use crate::spec;
 

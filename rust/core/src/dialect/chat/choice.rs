@@ -13,7 +13,6 @@ use super::cache::Lesson;
 use super::content::{self, Piece};
 use super::error::{Complaint, text};
 use super::lesson::{self, Tally};
-use super::metadata::Leftovers;
 use super::read::{Choice, Delta, Walk, present};
 use super::reasoning::{self, Progress};
 use super::say::{Carry, say};
@@ -22,6 +21,7 @@ use crate::delta::Fragment;
 use crate::dialect::think::{Think, is_white};
 use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
+use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer};
 use crate::spec::{self, Code};
 

@@ -2,12 +2,12 @@
 
 use super::choice::{ChoiceState, Reading};
 use super::error::{Complaint, is_string, string, text};
-use super::metadata::Leftovers;
 use super::read::{Chunk, Member, Slot, Walk, find, members, present};
 use super::{Chat, Payload, Step, Wire, usage};
 use crate::fault::{Class, Fault};
 use crate::json::members::integer;
 use crate::json::{Kind, Text};
+use crate::leftovers::Leftovers;
 use crate::limits::LimitName;
 use crate::notes::{Notes, Pointer};
 use crate::spec::Code;

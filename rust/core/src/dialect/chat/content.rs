@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 
 use super::error::text;
-use super::metadata::Leftovers;
 use super::read::{Member, Slot, find, items, members, present};
 use crate::json::{Kind, Raw, Surrogates, Text};
+use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer};
 
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use super::choice::ChoiceState;
 use super::content::Piece;
-use super::metadata::Leftovers;
 use super::reasoning::{Details, Thought};
 use super::{Step, Wire};
 use crate::dialect::think;
+use crate::leftovers::Leftovers;
 use crate::spec::Code;
 
 /// What the first event of a choice in a chunk carries.

@@ -1,0 +1,232 @@
+//! The function calls of one candidate: whole ones, and the one whose arguments are being streamed.
+//!
+//! Knows the members of a `functionCall`. A call is over with its part, or, where the part says that it goes on, with the
+//! first one that does not say so. Which call a part belongs to is settled by that: only one goes on at a time.
+
+use super::facts::{FACTS, a_word, an_id, is_blank, is_true, rest, said};
+use super::partial::{Partial, parse_path};
+use crate::delta::{Address, CallSaid, ItemKind};
+use crate::json::members::{Member, Object, find, items, text};
+use crate::json::{Kind, Raw, Text};
+use crate::leftovers::Leftovers;
+use crate::notes::{Notes, Pointer};
+use crate::wire::{Step, Wire};
+
+/// Steps of a path: one level below what a JSON text may have.
+const MAX_STEPS: usize = 127;
+
+/// The call that goes on.
+#[derive(Debug)]
+struct Going {
+    call_id: Option<String>,
+    place: i64,
+}
+
+impl Going {
+    fn address(&self) -> Address<'_> {
+        Address {
+            call_id: self.call_id.as_deref(),
+            index: Some(self.place),
+            ..Address::default()
+        }
+    }
+}
+
+/// What the decoder remembers of the calls of one candidate.
+#[derive(Debug)]
+pub(super) struct Calls {
+    choice: i32,
+    going: Option<Going>,
+    partial: Partial,
+}
+
+impl Calls {
+    pub(super) fn new(choice: i32) -> Calls {
+        Calls {
+            choice,
+            going: None,
+            partial: Partial::default(),
+        }
+    }
+
+    /// The functionCall of a part. `place`: the part's number in its candidate; `extra`: what else stands in the part.
+    pub(super) fn read<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        part: &Object<'a>,
+        at: Pointer<'_>,
+        place: i64,
+        extra: &Leftovers<'a>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let Some(call) = notes.an_object(&part.members, at, "functionCall") else {
+            return Ok(());
+        };
+        let (members, at) = (&call.members, at.member("functionCall"));
+        let id = an_id(members, at, notes);
+        let name = a_word(members, at, "name", notes);
+        let metadata = extra.and(&rest(members, &FACTS.call_fields)).text();
+        let metadata = metadata.as_deref();
+        let goes_on = is_true(members, "willContinue");
+        let partial = said(members, "partialArgs");
+        let same = |going: &Going| {
+            name.is_none() || (id.is_some() && id.as_deref() == going.call_id.as_deref())
+        };
+        if self.going.as_ref().is_some_and(same) {
+            self.more(wire, partial, at, metadata, notes)?;
+            return if goes_on { Ok(()) } else { self.end(wire) };
+        }
+        self.finish(wire)?;
+        let arguments = arguments(members);
+        let streams = partial.is_some_and(|raw| raw.kind == Kind::Array);
+        if name.is_none() && id.is_none() && arguments.is_none() && !streams {
+            return match metadata {
+                Some(metadata) => wire
+                    .assembler
+                    .choice_metadata(wire.out, self.choice, metadata),
+                None => Ok(()),
+            };
+        }
+        let going = Going {
+            call_id: id.map(|id| id.into_owned()),
+            place,
+        };
+        let said = CallSaid {
+            choice: self.choice,
+            address: going.address(),
+            name: name.as_deref(),
+            metadata,
+            ..CallSaid::default()
+        };
+        if !goes_on && !streams {
+            // Protobuf leaves an empty object out.
+            let said = CallSaid {
+                arguments: Some(arguments.unwrap_or_else(|| Text::plain("{}"))),
+                ..said
+            };
+            wire.assembler.call_opened(wire.out, said)?;
+            return self.close(wire, &going);
+        }
+        let said = CallSaid {
+            arguments: arguments.filter(|text| *text != Text::plain("{}")),
+            ..said
+        };
+        wire.assembler.call_opened(wire.out, said)?;
+        self.going = Some(going);
+        self.partial = Partial::default();
+        self.more(wire, partial, at, None, notes)?;
+        if goes_on { Ok(()) } else { self.end(wire) }
+    }
+
+    /// The next part, or the end, says that the call is over; one that was cut inside of a string stays so.
+    pub(super) fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        self.end(wire)
+    }
+
+    fn end(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        let Some(going) = self.going.take() else {
+            return Ok(());
+        };
+        if self.partial.is_between() {
+            let close = self.partial.close();
+            self.push(wire, &going, Text::plain(&close), None)?;
+        }
+        self.close(wire, &going)
+    }
+
+    fn close(&self, wire: &mut Wire<'_, '_>, going: &Going) -> Step {
+        let (kind, address) = (Some(ItemKind::Call), going.address());
+        wire.assembler
+            .item_closed(wire.out, self.choice, kind, address, None, None)
+    }
+
+    fn more<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        partial: Option<Raw<'a>>,
+        at: Pointer<'_>,
+        metadata: Option<&str>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let Some(going) = self.going.take() else {
+            return Ok(());
+        };
+        let step = self.pieces(wire, &going, partial, at, metadata, notes);
+        self.going = Some(going);
+        step
+    }
+
+    fn pieces<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        going: &Going,
+        partial: Option<Raw<'a>>,
+        at: Pointer<'_>,
+        metadata: Option<&str>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        if metadata.is_some() {
+            self.push(wire, going, Text::default(), metadata)?;
+        }
+        let Some(raw) = partial else { return Ok(()) };
+        let at = at.member("partialArgs");
+        if raw.kind != Kind::Array {
+            notes.shape(raw, at);
+            return Ok(());
+        }
+        for (number, item) in items(raw).into_iter().enumerate() {
+            let piece = Object::of(item).and_then(|piece| self.piece(&piece.members, notes));
+            let text = match piece {
+                Some(text) => text,
+                None => {
+                    notes.shape(item, at.item(number));
+                    self.partial.spoil()
+                }
+            };
+            self.push(wire, going, text, None)?;
+        }
+        Ok(())
+    }
+
+    /// The JSON text that one partial argument adds, or `None` where it cannot be placed.
+    fn piece<'a>(&mut self, piece: &[Member<'a>], notes: &mut Notes<'a>) -> Option<Text<'static>> {
+        let path = find(piece, "jsonPath").and_then(text)?;
+        let steps = parse_path(&notes.clean(path), MAX_STEPS)?;
+        let of = |key: &str, fits: fn(Kind) -> bool| find(piece, key).filter(|raw| fits(raw.kind));
+        if let Some(value) = find(piece, "stringValue").and_then(text) {
+            let goes_on = is_true(piece, "willContinue");
+            return self.partial.string(steps, &value, goes_on);
+        }
+        let leaf = of("numberValue", |kind| kind == Kind::Number)
+            .or_else(|| of("boolValue", |kind| matches!(kind, Kind::True | Kind::False)));
+        if let Some(leaf) = leaf {
+            return self.partial.leaf(&steps, leaf.text);
+        }
+        find(piece, "nullValue")?;
+        self.partial.leaf(&steps, "null")
+    }
+
+    fn push(
+        &self,
+        wire: &mut Wire<'_, '_>,
+        going: &Going,
+        text: Text<'_>,
+        metadata: Option<&str>,
+    ) -> Step {
+        if text.is_empty() && metadata.is_none() {
+            return Ok(());
+        }
+        let address = going.address();
+        wire.assembler
+            .call_text(wire.out, self.choice, address, text, None, metadata)
+    }
+}
+
+/// The text of the arguments as sent; anything but an object goes on as it is, to be judged.
+fn arguments<'a>(call: &[Member<'a>]) -> Option<Text<'a>> {
+    let raw = said(call, "args")?;
+    match text(raw) {
+        Some(text) => Some(text).filter(|text| !is_blank(text)),
+        None => Some(Text::plain(raw.text)),
+    }
+}

@@ -1,0 +1,379 @@
+//! One candidate of a Gemini stream: its parts, in order, as wire deltas; its sources, its metadata, its reason.
+//!
+//! Knows every kind of part. Parts have no address on the wire: the texts of neighbouring parts of one kind are one part,
+//! until something else comes between them or a thought signature ends it. Knows no chunk and no end of the stream.
+
+use super::calls::Calls;
+use super::facts::{FACTS, a_reason, is_true, rest, said};
+use super::sources::Sources;
+use super::tools::{KINDS, Place, read_tool};
+use crate::complaint::says_nothing;
+use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
+use crate::json::members::{Member, Object, find, items, present};
+use crate::json::{Key, Kind, Raw, Text, write_string};
+use crate::leftovers::Leftovers;
+use crate::notes::{Notes, Pointer};
+use crate::spec::Code;
+use crate::wire::{Step, Wire};
+
+const SIGNATURE: &str = "thoughtSignature";
+const LOGPROBS: &str = "logprobsResult";
+const CALL: &str = "functionCall";
+
+/// What the decoder remembers of one candidate.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) index: i32,
+    calls: Calls,
+    sources: Sources,
+    /// How many parts there were.
+    places: i64,
+    /// The text that goes on.
+    open: Option<(ItemKind, i64)>,
+    told: bool,
+    pub(super) reason: Option<String>,
+    /// It said something behind a reason.
+    pub(super) ran_on: bool,
+}
+
+/// A part of a chunk, and what hangs on it.
+#[derive(Debug)]
+struct Part<'p, 'a> {
+    object: &'p Object<'a>,
+    at: Pointer<'p>,
+    /// What nobody models.
+    extra: Leftovers<'a>,
+    tail: bool,
+}
+
+impl Candidate {
+    /// Also a candidate that never says anything has to end.
+    pub(super) fn new(
+        wire: &mut Wire<'_, '_>,
+        index: i32,
+    ) -> Result<Candidate, crate::fault::Fault> {
+        wire.assembler
+            .text(wire.out, index, Text::default(), None)?;
+        Ok(Candidate {
+            index,
+            calls: Calls::new(index),
+            sources: Sources::default(),
+            places: 0,
+            open: None,
+            told: false,
+            reason: None,
+            ran_on: false,
+        })
+    }
+
+    /// One entry of a chunk's `candidates`.
+    pub(super) fn read<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        value: &Object<'a>,
+        at: Pointer<'_>,
+        tail: bool,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let members = &value.members;
+        let content = notes.an_object(members, at, "content");
+        let mut extra = rest(members, &FACTS.candidate_fields);
+        let mut carry = Leftovers::default();
+        if let Some(raw) = said(members, LOGPROBS) {
+            // Of the tokens in this chunk, so it goes with their event.
+            carry.add(member(LOGPROBS, raw));
+        }
+        if let Some(content) = content {
+            self.content(
+                wire,
+                &content,
+                at.member("content"),
+                &mut carry,
+                tail,
+                notes,
+            )?;
+            extra = extra.and(&rest(&content.members, &FACTS.content_fields));
+        }
+        if !tail {
+            self.sources.read(wire, self.index, value, notes)?;
+        }
+        let mut left = carry.and(&extra);
+        let empty = |member: &Member<'_>| matches!(member.raw.text, "{}" | "[]" | "null");
+        left.members.retain(|member| !empty(member));
+        if let Some(metadata) = left.text() {
+            wire.assembler
+                .choice_metadata(wire.out, self.index, &metadata)?;
+        }
+        match a_reason(members, at, "finishReason", notes) {
+            Some(reason) => self.take(wire, &reason),
+            None => Ok(()),
+        }
+    }
+
+    /// A reason: the last one holds, unless an earlier one cut the answer off.
+    pub(super) fn take(&mut self, wire: &mut Wire<'_, '_>, reason: &str) -> Step {
+        let cut = |reason| {
+            let meaning = FACTS.reason(reason);
+            matches!(meaning, Some("length" | "content_filter" | "error"))
+        };
+        if let Some(before) = self.reason.as_deref().filter(|before| *before != reason) {
+            wire.out.diagnose(Code::FINISH_REPEATED, None, reason)?;
+            if cut(before) && !cut(reason) {
+                return Ok(());
+            }
+        }
+        self.reason = Some(reason.to_owned());
+        Ok(())
+    }
+
+    /// The stream is about to close.
+    pub(super) fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        if std::mem::replace(&mut self.told, true) {
+            return Ok(());
+        }
+        let Some(reason) = self.reason.take() else {
+            return Ok(());
+        };
+        let meaning = FACTS.reason(&reason);
+        if meaning == Some("natural") {
+            self.calls.finish(wire)?;
+        }
+        self.close(wire)?;
+        wire.assembler
+            .finish(wire.out, self.index, &reason, meaning)?;
+        self.reason = Some(reason);
+        Ok(())
+    }
+
+    fn content<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        content: &Object<'a>,
+        at: Pointer<'_>,
+        carry: &mut Leftovers<'a>,
+        tail: bool,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let Some(parts) = said(&content.members, "parts") else {
+            return Ok(());
+        };
+        let at = at.member("parts");
+        if parts.kind != Kind::Array {
+            notes.shape(parts, at);
+            return Ok(());
+        }
+        for (place, raw) in items(parts).into_iter().enumerate() {
+            let at = at.item(place);
+            let Some(object) = Object::of(raw) else {
+                notes.unless_null(raw, at);
+                continue;
+            };
+            let part = Part {
+                object: &object,
+                at,
+                extra: rest(&object.members, &FACTS.part_fields),
+                tail,
+            };
+            self.part(wire, part, carry, notes)?;
+        }
+        Ok(())
+    }
+
+    fn part<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        mut part: Part<'_, 'a>,
+        carry: &mut Leftovers<'a>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let (members, tail) = (&part.object.members, part.tail);
+        let says = |key| find(members, key).is_some_and(|raw| !says_nothing(raw));
+        let kinds = kinds(members);
+        if kinds.is_empty() && !part.extra.is_empty() && !tail && said(members, "text").is_none() {
+            return self.keep(wire, part.object);
+        }
+        if (kinds.is_empty() || says("text")) && !(tail && says("thought")) {
+            let none = Leftovers::default();
+            let extra = if kinds.is_empty() { &part.extra } else { &none };
+            self.text(wire, &part, extra, carry, notes)?;
+        }
+        if tail || kinds.is_empty() {
+            return Ok(());
+        }
+        self.ran_on |= self.reason.is_some();
+        self.close(wire)?;
+        if let Some(raw) = said(members, SIGNATURE) {
+            part.extra.add(member(SIGNATURE, raw));
+        }
+        if let Some(raw) = find(members, "thought").filter(|raw| raw.kind == Kind::True) {
+            part.extra.add(member("thought", raw));
+        }
+        for kind in kinds {
+            if kind == CALL {
+                let place = self.place();
+                self.calls
+                    .read(wire, part.object, part.at, place, &part.extra, notes)?;
+                continue;
+            }
+            self.calls.finish(wire)?;
+            let place = Place {
+                choice: self.index,
+                place: self.place(),
+                part: part.object,
+                at: part.at,
+                extra: &part.extra,
+            };
+            read_tool(wire, kind, place, notes)?;
+        }
+        Ok(())
+    }
+
+    /// A part of a kind that nobody knows: a later turn must hand it back.
+    fn keep(&mut self, wire: &mut Wire<'_, '_>, part: &Object<'_>) -> Step {
+        self.close(wire)?;
+        self.calls.finish(wire)?;
+        let raw = part.raw.text.as_bytes();
+        wire.assembler
+            .kept_unknown(wire.out, self.index, None, raw, None)
+    }
+
+    // Texts
+
+    fn text<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        part: &Part<'_, 'a>,
+        extra: &Leftovers<'a>,
+        carry: &mut Leftovers<'a>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let members = &part.object.members;
+        let text = notes.a_text(members, part.at, "text");
+        let signature = notes.a_text(members, part.at, SIGNATURE);
+        let signature = notes.clean(signature);
+        let signature = Some(signature.as_ref()).filter(|signature| !signature.is_empty());
+        if text.is_empty() && signature.is_none() && extra.is_empty() {
+            return Ok(());
+        }
+        let kind = match is_true(members, "thought") {
+            true => ItemKind::Reasoning,
+            false => ItemKind::Message,
+        };
+        if !text.is_empty() {
+            self.ran_on |= self.reason.is_some();
+        }
+        let at = match self.open.filter(|(open, _)| *open == kind) {
+            Some((_, place)) => self.at(kind, place),
+            None => {
+                self.close(wire)?;
+                self.calls.finish(wire)?;
+                let place = self.place();
+                self.open = Some((kind, place));
+                let at = self.at(kind, place);
+                if text.is_empty() {
+                    // There is a signature to hand back.
+                    wire.assembler.part_opened(wire.out, at, None, None)?;
+                }
+                at
+            }
+        };
+        if !text.is_empty() {
+            let metadata = std::mem::take(carry).text();
+            wire.assembler
+                .part_text(wire.out, at, text, metadata.as_deref())?;
+        }
+        if signature.is_none() && extra.is_empty() {
+            return Ok(());
+        }
+        let thought = kind == ItemKind::Reasoning;
+        let metadata = match signature.filter(|_| !thought) {
+            Some(signature) => Some(signed(extra, signature)),
+            None => extra.text(),
+        };
+        let attributes = PartAttributes {
+            signature: signature.filter(|_| thought),
+            metadata: metadata.as_deref(),
+            ..PartAttributes::default()
+        };
+        wire.assembler.part_attributes(wire.out, at, attributes)?;
+        match signature {
+            // It signs what came so far: a later turn may not join it with what comes.
+            Some(_) => self.close(wire),
+            None => Ok(()),
+        }
+    }
+
+    fn at(&self, kind: ItemKind, place: i64) -> PartAt<'static> {
+        PartAt {
+            choice: self.index,
+            kind,
+            address: address(place),
+            channel: match kind {
+                ItemKind::Reasoning => Channel::Reasoning,
+                _ => Channel::Text,
+            },
+            reasoning_kind: "summary",
+        }
+    }
+
+    fn close(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        let Some((kind, place)) = self.open.take() else {
+            return Ok(());
+        };
+        let (kind, address) = (Some(kind), address(place));
+        wire.assembler
+            .item_closed(wire.out, self.index, kind, address, None, None)
+    }
+
+    fn place(&mut self) -> i64 {
+        self.places += 1;
+        self.places - 1
+    }
+}
+
+fn address(place: i64) -> Address<'static> {
+    Address {
+        index: Some(place),
+        ..Address::default()
+    }
+}
+
+/// What else than a text a part is, in its own order.
+fn kinds(part: &[Member<'_>]) -> Vec<&'static str> {
+    let mut out = Vec::new();
+    for member in part {
+        let mut known = KINDS.into_iter().chain([CALL]);
+        let kind = known.find(|kind| member.key.is(kind));
+        if let Some(kind) = kind.filter(|kind| present(find(part, kind)).is_some()) {
+            if !out.contains(&kind) {
+                out.push(kind);
+            }
+        }
+    }
+    out
+}
+
+fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
+    Member {
+        key: Key {
+            raw: name,
+            escaped: false,
+        },
+        raw,
+    }
+}
+
+/// The members, with the signature of a text that is no thought among them.
+fn signed(extra: &Leftovers<'_>, signature: &str) -> String {
+    let mut out = extra.text().unwrap_or_else(|| "{".to_owned());
+    if out.pop() != Some('{') {
+        out.push(',');
+    } else {
+        out.push('{');
+    }
+    write_string(&mut out, SIGNATURE);
+    out.push(':');
+    write_string(&mut out, signature);
+    out.push('}');
+    out
+}

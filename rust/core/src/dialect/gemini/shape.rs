@@ -1,0 +1,101 @@
+//! What kind of payload a document is: a chunk, a chunk in an envelope, a whole body, an error, of use, a note.
+
+use crate::complaint::{Complaint, says_nothing};
+use crate::decode::Shapes;
+use crate::json::Kind;
+use crate::json::members::{Document, Object, text};
+
+/// What a chunk says of the answer.
+const USED: [&str; 5] = [
+    "candidates",
+    "promptFeedback",
+    "usageMetadata",
+    "modelVersion",
+    "responseId",
+];
+
+pub(crate) static SHAPES: Shapes = Shapes {
+    is_body: |document| {
+        object(document).is_some_and(|object| {
+            is_used(object) || object.present("error").is_some() || complains(object)
+        })
+    },
+    is_complaint: |document| {
+        object(document).is_some_and(|object| complains(object) || is_detail(object))
+    },
+    is_of_use: |document| {
+        object(document).is_some_and(|object| is_used(object) || object.present("error").is_some())
+    },
+    is_note: |document| {
+        let silent = |object: &Object<'_>, key| object.get(key).is_none_or(says_nothing);
+        object(document).is_some_and(|object| {
+            is_used(object)
+                && silent(object, "candidates")
+                && silent(object, "promptFeedback")
+                && object.present("error").is_none()
+        })
+    },
+};
+
+fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
+    match document {
+        Document::Object(object) => Some(object),
+        Document::Other(_) => None,
+    }
+}
+
+/// Whether it is a chunk.
+pub(super) fn is_used(object: &Object<'_>) -> bool {
+    let used = |name: &str| USED.contains(&name);
+    object.members.iter().any(|member| used(&member.key.name()))
+}
+
+/// The chunk itself, where a relay put it into an envelope (`{"response": {...}, "traceId": ...}`).
+pub(super) fn wrapped<'a>(object: &Object<'a>) -> Option<Object<'a>> {
+    if is_used(object) {
+        return None;
+    }
+    object.object("response").filter(is_used)
+}
+
+/// The error of a payload object. Google's have a `status` where others have a type.
+pub(super) fn error<'a>(
+    object: &Object<'a>,
+    event: Option<&str>,
+    used: bool,
+) -> Option<Complaint<'a>> {
+    let said = object
+        .present("error")
+        .filter(|raw| !(used && says_nothing(*raw)));
+    let (mut complaint, holder) = match said {
+        Some(raw) => (Complaint::of_value(raw), Object::of(raw)),
+        None if !used && (event == Some("error") || complains(object)) => {
+            let complaint = Complaint::of_members(&object.members, object.raw);
+            (complaint, Some(object.clone()))
+        }
+        None => return None,
+    };
+    if complaint.kind.is_none() {
+        let status = holder.and_then(|holder| holder.get("status"));
+        complaint.kind = status.and_then(text).map(|status| {
+            let (status, lone) = status.into_whole();
+            complaint.lone |= lone;
+            status
+        });
+    }
+    Some(complaint)
+}
+
+/// A message in words beside its code or status, as gateways write errors without an `error` member.
+fn complains(object: &Object<'_>) -> bool {
+    let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
+    worded
+        && !is_used(object)
+        && (object.present("code").is_some() || object.present("status").is_some())
+}
+
+/// A web framework's error.
+fn is_detail(object: &Object<'_>) -> bool {
+    let detail = object.get("detail").map(|raw| raw.kind);
+    detail == Some(Kind::String) && object.names() == ["detail"]
+}

@@ -1,0 +1,68 @@
+//! The sources of one candidate: its grounding chunks, each told once.
+//!
+//! Chunks of a stream repeat the grounding metadata, or add to it. Knows the kinds of grounding chunks; the metadata as a
+//! whole is kept elsewhere.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::json::Kind;
+use crate::json::members::{Member, Object, find, items, text};
+use crate::notes::Notes;
+use crate::wire::{Step, Wire};
+
+const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
+
+/// What the decoder remembers of the sources of one candidate.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    /// Grounding chunks as sent; the assembler counts what is told.
+    told: HashSet<String>,
+}
+
+impl Sources {
+    /// The `groundingMetadata.groundingChunks` of a candidate.
+    pub(super) fn read<'a>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        choice: i32,
+        candidate: &Object<'a>,
+        notes: &mut Notes<'a>,
+    ) -> Step {
+        let grounding = candidate.object("groundingMetadata");
+        let Some(chunks) = grounding.and_then(|grounding| grounding.get("groundingChunks")) else {
+            return Ok(());
+        };
+        for raw in items(chunks) {
+            if raw.kind != Kind::Object || !self.told.insert(raw.text.to_owned()) {
+                continue;
+            }
+            let inner = Object::of(raw).and_then(|chunk| {
+                let mut kinds = KINDS.into_iter();
+                kinds.find_map(|kind| Some((kind, chunk.object(kind)?)))
+            });
+            let (kind, members) = inner
+                .map(|(kind, inner)| (kind, inner.members))
+                .unwrap_or_default();
+            let url = word(&members, "uri", notes);
+            let title = word(&members, "title", notes);
+            // A web page is its URL and its title; of all else the rest is what it is.
+            let document = Some(raw.text).filter(|_| kind != "web" || url.is_none());
+            let Wire { assembler, out } = wire;
+            assembler.source(
+                out,
+                choice,
+                url.as_deref(),
+                title.as_deref(),
+                document,
+                None,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn word<'a>(holder: &[Member<'a>], key: &str, notes: &mut Notes<'a>) -> Option<Cow<'a, str>> {
+    let text = find(holder, key).and_then(text)?;
+    (!text.is_empty()).then(|| notes.clean(text))
+}

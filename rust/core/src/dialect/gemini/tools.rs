@@ -1,0 +1,157 @@
+//! What a candidate holds beside texts and function calls: files, code that the model ran, tools of the provider.
+//!
+//! Knows the members of these parts. A result without an id is that of the call before it.
+
+use std::borrow::Cow;
+
+use super::facts::{FACTS, a_word, an_id, rest, said};
+use crate::delta::{Address, CallSaid, ItemKind};
+use crate::json::Text;
+use crate::json::members::{Object, find};
+use crate::leftovers::Leftovers;
+use crate::notes::{Notes, Pointer};
+use crate::wire::{Step, Wire};
+
+/// The members of a part that make it one of these.
+pub(super) const KINDS: [&str; 7] = [
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
+];
+const FAILED: [&str; 2] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"];
+
+/// A part as it stands in its candidate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'p, 'a> {
+    pub(super) choice: i32,
+    /// Its number.
+    pub(super) place: i64,
+    pub(super) part: &'p Object<'a>,
+    pub(super) at: Pointer<'p>,
+    /// What else stands in it.
+    pub(super) extra: &'p Leftovers<'a>,
+}
+
+/// A part of one of the kinds above.
+pub(super) fn read_tool<'a>(
+    wire: &mut Wire<'_, '_>,
+    kind: &str,
+    place: Place<'_, 'a>,
+    notes: &mut Notes<'a>,
+) -> Step {
+    let Some(inner) = notes.an_object(&place.part.members, place.at, kind) else {
+        return Ok(());
+    };
+    let (members, at) = (&inner.members, place.at.member(kind));
+    let metadata = |modelled: &[&str]| place.extra.and(&rest(members, modelled)).text();
+    match kind {
+        "inlineData" => {
+            let data = notes.a_text(members, at, "data");
+            let media_type = a_word(members, at, "mimeType", notes);
+            let data = notes.clean(data);
+            let data = Some(data.as_ref()).filter(|data| !data.is_empty());
+            let metadata = metadata(&["mimeType", "data"]);
+            let (media_type, metadata) = (media_type.as_deref(), metadata.as_deref());
+            wire.assembler
+                .file(wire.out, place.choice, media_type, data, None, metadata)
+        }
+        "fileData" => {
+            let uri = a_word(members, at, "fileUri", notes);
+            let media_type = a_word(members, at, "mimeType", notes);
+            let metadata = metadata(&["mimeType", "fileUri"]);
+            let (media_type, metadata) = (media_type.as_deref(), metadata.as_deref());
+            let uri = uri.as_deref();
+            wire.assembler
+                .file(wire.out, place.choice, media_type, None, uri, metadata)
+        }
+        "executableCode" => {
+            let id = an_id(members, at, notes);
+            let metadata = place.extra.text();
+            let (code, arguments) = (Some(FACTS.code_tool), inner.raw.text);
+            call(wire, place, id, code, arguments, metadata.as_deref())
+        }
+        "toolCall" => {
+            let id = an_id(members, at, notes);
+            let name = a_word(members, at, "toolType", notes);
+            let metadata = metadata(&["id", "toolType", "args"]);
+            let arguments = said(members, "args").map_or("{}", |raw| raw.text);
+            call(
+                wire,
+                place,
+                id,
+                name.as_deref(),
+                arguments,
+                metadata.as_deref(),
+            )
+        }
+        "codeExecutionResult" => {
+            let outcome = a_word(members, at, "outcome", notes);
+            let failed = outcome.is_some_and(|outcome| FAILED.contains(&outcome.as_ref()));
+            let id = an_id(members, at, notes);
+            let metadata = place.extra.text();
+            result(wire, place, id, inner.raw.text, failed, metadata.as_deref())
+        }
+        // toolResponse; functionResponse: a relay ran the function itself.
+        _ => {
+            let metadata = metadata(&["id", "response"]);
+            let output = find(members, "response").map_or("null", |raw| raw.text);
+            let id = an_id(members, at, notes);
+            result(wire, place, id, output, false, metadata.as_deref())
+        }
+    }
+}
+
+/// A call that the provider runs, whole.
+fn call(
+    wire: &mut Wire<'_, '_>,
+    place: Place<'_, '_>,
+    id: Option<Cow<'_, str>>,
+    name: Option<&str>,
+    arguments: &str,
+    metadata: Option<&str>,
+) -> Step {
+    let address = Address {
+        call_id: id.as_deref(),
+        index: Some(place.place),
+        ..Address::default()
+    };
+    let said = CallSaid {
+        choice: place.choice,
+        address,
+        name,
+        arguments: Some(Text::plain(arguments)),
+        provider_executed: true,
+        custom: false,
+        metadata,
+    };
+    let Wire { assembler, out } = wire;
+    assembler.call_opened(out, said)?;
+    assembler.item_closed(out, place.choice, Some(ItemKind::Call), address, None, None)
+}
+
+/// The result of a call: without an id, of the one before it; the part is kept where there is none.
+fn result(
+    wire: &mut Wire<'_, '_>,
+    place: Place<'_, '_>,
+    id: Option<Cow<'_, str>>,
+    output: &str,
+    failed: bool,
+    metadata: Option<&str>,
+) -> Step {
+    let Wire { assembler, out } = wire;
+    let id = id.or_else(|| {
+        let last = assembler.last_told(place.choice)?;
+        Some(Cow::Owned(last.to_owned()))
+    });
+    match id {
+        Some(id) => assembler.result(out, place.choice, &id, output, failed, metadata),
+        None => {
+            let raw = place.part.raw.text.as_bytes();
+            assembler.kept_unknown(out, place.choice, None, raw, None)
+        }
+    }
+}

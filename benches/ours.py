@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from benches.rivals import Reader, Result
 
 
-def events_per_feed(backend: Backend) -> Reader:
+def events_per_feed(backend: Backend, dialect: str = "chat") -> Reader:
     """Feeds the reads and touches every event, as a consumer does."""
     make = load(backend)
     config = to_config(Policy(), Limits())
 
     def read(reads: list[bytes]) -> Result:
-        parser = make("chat", config)
+        parser = make(dialect, config)
         text: list[str] = []
         calls: list[tuple[str, str, str]] = []
         for chunk in reads:
@@ -36,13 +36,13 @@ def events_per_feed(backend: Backend) -> Reader:
     return read
 
 
-def final_values(backend: Backend) -> Reader:
+def final_values(backend: Backend, dialect: str = "chat") -> Reader:
     """What `parse(body)` does: no event objects, the authoritative values at the end."""
     make = load(backend)
     config = to_config(Policy(), Limits())
 
     def read(reads: list[bytes]) -> Result:
-        parser = make("chat", config)
+        parser = make(dialect, config)
         for chunk in reads:
             parser.feed_silent(chunk)
         parser.close_silent()

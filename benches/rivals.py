@@ -1,7 +1,8 @@
-"""What streamweld is measured against: each reader takes reads (list[bytes]) and returns (text, calls).
+"""What streamweld is measured against in chat streams: each reader takes reads (list[bytes]), returns (text, calls).
 
 The baselines are what a good engineer writes by hand; they hold for conformant streams only. The helper is the
 official client's own, fed over its real transport interface. Floors do less than any reader can.
+`rivals_responses.py` and `rivals_anthropic.py` hold those of the other dialects.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Result = tuple[str, list[tuple[str, str, str]]]
 Reader = Callable[[list[bytes]], Result]
 
 
-class _Body(httpx.SyncByteStream):
+class Body(httpx.SyncByteStream):
     def __init__(self, reads: Iterable[bytes]) -> None:
         self._reads = reads
 
@@ -27,14 +28,14 @@ class _Body(httpx.SyncByteStream):
         yield from self._reads
 
 
-def _finish(text: list[str], calls: dict[int, list[object]]) -> Result:
+def finish(text: list[str], calls: dict[int, list[object]]) -> Result:
     out = [(str(call[0]), str(call[1]), "".join(call[2])) for _, call in sorted(calls.items())]  # type: ignore[arg-type]
     return "".join(text), out
 
 
 def httpx_sse_orjson(reads: list[bytes]) -> Result:
     """The loop of the httpx-sse README with orjson, one dict of calls by index."""
-    response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=_Body(reads))
+    response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Body(reads))
     text: list[str] = []
     calls: dict[int, list[object]] = {}
     for event in httpx_sse.EventSource(response).iter_sse():
@@ -52,7 +53,7 @@ def httpx_sse_orjson(reads: list[bytes]) -> Result:
                     calls[entry["index"]] = [entry["id"], entry["function"]["name"], [entry["function"]["arguments"]]]
                 else:
                     call[2].append(entry["function"]["arguments"])  # type: ignore[attr-defined]
-    return _finish(text, calls)
+    return finish(text, calls)
 
 
 class _Function(msgspec.Struct):
@@ -106,7 +107,7 @@ def split_msgspec(reads: list[bytes]) -> Result:
                             calls[entry.index] = [entry.id, entry.function.name, [entry.function.arguments]]
                         else:
                             call[2].append(entry.function.arguments)  # type: ignore[attr-defined]
-    return _finish(text, calls)
+    return finish(text, calls)
 
 
 class _Body2(httpx2.SyncByteStream):
@@ -117,20 +118,28 @@ class _Body2(httpx2.SyncByteStream):
         yield from self._reads
 
 
-def openai_stream_helper(reads: list[bytes]) -> Result:
-    """openai-python's own `.stream()` helper over a transport of its HTTP library that hands it the reads."""
+def transport(reads: list[bytes]) -> httpx2.MockTransport:
+    """A transport of the official clients' HTTP library that answers every request with these reads."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         del request
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Body2(reads))
 
-    client = openai.OpenAI(
+    return httpx2.MockTransport(answer)
+
+
+def openai_client(reads: list[bytes]) -> openai.OpenAI:
+    return openai.OpenAI(
         api_key="none",
         base_url="http://upstream.invalid/v1",
         max_retries=0,
-        http_client=openai.DefaultHttpxClient(transport=httpx2.MockTransport(answer)),
+        http_client=openai.DefaultHttpxClient(transport=transport(reads)),
     )
-    with client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}]) as stream:
+
+
+def openai_stream_helper(reads: list[bytes]) -> Result:
+    """openai-python's own `.stream()` helper over a transport of its HTTP library that hands it the reads."""
+    with openai_client(reads).chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}]) as stream:
         for _event in stream:
             pass
         message = stream.get_final_completion().choices[0].message
@@ -142,7 +151,7 @@ def floor_orjson(reads: list[bytes]) -> int:
     """orjson.loads of every payload, nothing kept: no JSON reader in Python is faster than its parser."""
     count = 0
     for part in b"".join(reads).split(b"\n\n"):
-        payload = part[6:]
+        payload = part[part.find(b"data: ") + 6 :]
         if payload and payload != b"[DONE]":
             orjson.loads(payload)
             count += 1

@@ -1,6 +1,7 @@
-"""Named, seeded stream shapes and the truth of each. Knows nothing of streamweld.
+"""Named, seeded stream shapes of chat streams and the truth of each; what shapes of all dialects have in common.
 
-A shape is named by what it looks like on the wire: the bytes are ours, to the shape of recorded ones.
+A shape is named by what it looks like on the wire: the bytes are ours, to the shape of recorded ones. Knows nothing of
+streamweld. The other dialects stand in `shapes_responses.py` and `shapes_anthropic.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Shape:
     text: str = ""
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     deltas: int = 0
+    dialect: str = "chat"
 
     @property
     def body(self) -> bytes:
@@ -65,17 +67,22 @@ def _usage() -> bytes:
     return b"data: " + orjson.dumps(chunk) + b"\n\n"
 
 
+def text_pieces(rng: random.Random, count: int) -> list[str]:
+    """`count` words, each with a space before it: about five characters."""
+    return [" " + rng.choice(WORDS) for _ in range(count)]
+
+
 def short_text_deltas(count: int = 2000, seed: int = 1) -> Shape:
     """W1: `count` text deltas of about five characters in OpenAI's envelope, about 300 bytes a chunk."""
     rng = random.Random(seed)
-    pieces = [" " + rng.choice(WORDS) for _ in range(count)]
+    pieces = text_pieces(rng, count)
     events = [_chunk({"role": "assistant", "content": "", "refusal": None})]
     events += [_chunk({"content": piece}) for piece in pieces]
     events += [_chunk({}, "stop"), _usage(), b"data: [DONE]\n\n"]
     return Shape("short-text-deltas", events, text="".join(pieces), deltas=count)
 
 
-def _fragments(rng: random.Random, count: int) -> list[str]:
+def argument_pieces(rng: random.Random, count: int) -> list[str]:
     """`count` pieces of 4 to 12 characters that together are one JSON object."""
     body = []
     while sum(map(len, body)) < count * 8:
@@ -98,7 +105,7 @@ def parallel_tool_calls(style: str, calls: int = 4, fragments: int = 250, seed: 
     deltas = 0
     for index in range(calls):
         call_id, name = f"call_{rng.getrandbits(80):020x}", f"write_file_{index}"
-        pieces = _fragments(rng, fragments)
+        pieces = argument_pieces(rng, fragments)
         header = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
         events.append(_chunk({"tool_calls": [header]}))
         for piece in pieces:

@@ -10,27 +10,47 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benches import rivals, rivals_anthropic, rivals_responses
 from benches.ours import events_per_feed, final_values
 from benches.race import race
-from benches.rivals import floor_newlines, floor_orjson, httpx_sse_orjson, openai_stream_helper, split_msgspec
+from benches.rivals import floor_newlines, floor_orjson
 from benches.shapes import READS, Shape, all_shapes
+from benches.shapes_anthropic import anthropic_shapes
+from benches.shapes_responses import responses_shapes
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from benches.rivals import Reader
 
-SHAPES = {shape.name: shape for shape in all_shapes()}
-RIVALS: dict[str, Reader] = {
-    "httpx-sse + orjson": httpx_sse_orjson,
-    "split + msgspec": split_msgspec,
-    "openai .stream()": openai_stream_helper,
+SHAPES = {shape.name: shape for shape in [*all_shapes(), *responses_shapes(), *anthropic_shapes()]}
+RIVALS: dict[str, dict[str, Reader]] = {
+    "chat": {
+        "httpx-sse + orjson": rivals.httpx_sse_orjson,
+        "split + msgspec": rivals.split_msgspec,
+        "openai .stream()": rivals.openai_stream_helper,
+    },
+    "responses": {
+        "httpx-sse + orjson": rivals_responses.httpx_sse_orjson,
+        "split + msgspec": rivals_responses.split_msgspec,
+        "openai .stream()": rivals_responses.openai_stream_helper,
+    },
+    "anthropic": {
+        "httpx-sse + orjson": rivals_anthropic.httpx_sse_orjson,
+        "split + msgspec": rivals_anthropic.split_msgspec,
+        "anthropic .stream()": rivals_anthropic.anthropic_stream_helper,
+    },
 }
 # How many times faster than each rival the native backend has to be: a list of events a feed, 16 KiB reads.
 TARGETS = {
     "short-text-deltas": {"httpx-sse + orjson": 20, "split + msgspec": 8, "openai .stream()": 800},
     "parallel-tool-calls-openai": {"httpx-sse + orjson": 8, "split + msgspec": 4, "openai .stream()": 400},
     "parallel-tool-calls-deepseek": {"httpx-sse + orjson": 8, "split + msgspec": 4, "openai .stream()": 400},
+    "responses-text": {"httpx-sse + orjson": 10, "openai .stream()": 100},
+    "responses-tool-calls": {"httpx-sse + orjson": 10, "openai .stream()": 100},
+    "responses-interleaved-calls": {"httpx-sse + orjson": 10, "openai .stream()": 100},
+    "anthropic-text": {"httpx-sse + orjson": 12, "anthropic .stream()": 150},
+    "anthropic-tool-use": {"httpx-sse + orjson": 12, "anthropic .stream()": 150},
 }
 
 
@@ -40,10 +60,10 @@ def _right(reader: Reader, shape: Shape, reads: list[bytes]) -> bool:
 
 def _contenders(shape: Shape, reads: list[bytes]) -> tuple[dict[str, partial[object]], set[str]]:
     readers: dict[str, Reader] = {
-        "native": events_per_feed("native"),
-        "native, no events": final_values("native"),
-        "pure": events_per_feed("pure"),
-        **RIVALS,
+        "native": events_per_feed("native", shape.dialect),
+        "native, no events": final_values("native", shape.dialect),
+        "pure": events_per_feed("pure", shape.dialect),
+        **RIVALS[shape.dialect],
     }
     wrong = {name for name, reader in readers.items() if not _right(reader, shape, reads)}
     assert not wrong & {"native", "native, no events", "pure"}
@@ -80,10 +100,10 @@ def test_final_values_only(benchmark: BenchmarkFixture) -> None:
     """`parse(body)` of short text deltas, without events: 50 times the httpx-sse + orjson loop."""
     shape = SHAPES["short-text-deltas"]
     reads = shape.reads(0)
-    silent = final_values("native")
+    silent, rival = final_values("native"), rivals.httpx_sse_orjson
     assert _right(silent, shape, reads)
-    assert _right(httpx_sse_orjson, shape, reads)
-    laps = race({"native": partial(silent, reads), "rival": partial(httpx_sse_orjson, reads)})
+    assert _right(rival, shape, reads)
+    laps = race({"native": partial(silent, reads), "rival": partial(rival, reads)})
     ratio = laps["rival"].median / laps["native"].median
     benchmark.extra_info["ratio"] = ratio
     benchmark.pedantic(silent, args=(reads,), rounds=5, iterations=2)

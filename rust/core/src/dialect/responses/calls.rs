@@ -104,16 +104,16 @@ pub(super) fn delta<'a>(
     tool: Option<&'static str>,
 ) -> Step {
     let Some(text) = reader
-        .text(event, Pointer::ROOT, "delta")
+        .text_of_event(FACTS.fields.delta)
         .filter(|text| !text.is_empty())
     else {
         return Ok(());
     };
     let name = match tool {
         Some(name) => Some(Cow::Borrowed(name)),
-        None => reader.name(event, Pointer::ROOT),
+        None => reader.name_of_event(),
     };
-    let whom = reader.whom(event, None)?;
+    let whom = reader.whom(None)?;
     let metadata = reader.metadata(event);
     let Wire { assembler, out } = &mut reader.wire;
     assembler.call_text(
@@ -128,7 +128,7 @@ pub(super) fn delta<'a>(
 
 /// The whole arguments.
 pub(super) fn value<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>, member: &str) -> Step {
-    let whom = reader.whom(event, None)?;
+    let whom = reader.whom(None)?;
     let Wire { assembler, out } = &mut reader.wire;
     assembler.call_value(out, 0, whom.address(), plain(event, member))
 }

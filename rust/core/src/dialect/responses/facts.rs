@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::names::Names;
+use super::names::{Field, Names};
 use crate::counts::Counts;
 use crate::delta::{Address, Channel, ItemKind, PartAt};
 use crate::spec;
@@ -59,8 +59,25 @@ impl Sort {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextEvent {
     pub(super) sort: Sort,
-    pub(super) place: &'static str,
-    pub(super) member: &'static str,
+    pub(super) place: Field,
+    pub(super) member: Field,
+}
+
+/// Members of events that are read in many places.
+#[derive(Debug)]
+pub(super) struct Fields {
+    pub(super) kind: Field,
+    pub(super) sequence_number: Field,
+    pub(super) response: Field,
+    pub(super) error: Field,
+    pub(super) message: Field,
+    pub(super) item_id: Field,
+    pub(super) call_id: Field,
+    pub(super) name: Field,
+    pub(super) output_index: Field,
+    pub(super) content_index: Field,
+    pub(super) summary_index: Field,
+    pub(super) delta: Field,
 }
 
 /// What an event does, by its type.
@@ -125,6 +142,7 @@ pub(super) struct Facts {
     pub(super) results: HashSet<&'static str>,
     pub(super) absent_ids: Vec<&'static str>,
     pub(super) event_fields: Names,
+    pub(super) fields: Fields,
     pub(super) response_fields: Names,
     pub(super) item_fields: Names,
     pub(super) part_fields: Names,
@@ -153,8 +171,24 @@ impl Facts {
         let call_members = table("call_types").flat_map(|(_, members)| words(members));
         let others = ["status", "output", "error", "result"];
         let read_of_item = item.iter().copied().chain(call_members).chain(others);
+        let event_fields = Names::of(list("event_fields"));
+        let field = |name| event_fields.field(name);
         Facts {
-            kinds: kinds(),
+            kinds: kinds(&event_fields),
+            fields: Fields {
+                kind: field("type"),
+                sequence_number: field("sequence_number"),
+                response: field("response"),
+                error: field("error"),
+                message: field("message"),
+                item_id: field("item_id"),
+                call_id: field("call_id"),
+                name: field("name"),
+                output_index: field("output_index"),
+                content_index: field("content_index"),
+                summary_index: field("summary_index"),
+                delta: field("delta"),
+            },
             content: table("content_types")
                 .map(|(name, row)| (name, (Sort::named(nth(row, 0)), nth(row, 1))))
                 .collect(),
@@ -167,7 +201,7 @@ impl Facts {
             answers: list("answers").into_iter().collect(),
             results: list("result_types").into_iter().collect(),
             absent_ids: list("absent_ids"),
-            event_fields: Names::of(list("event_fields")),
+            event_fields,
             response_fields: Names::of([list("response_fields"), list("echoed_fields")].concat()),
             read_of_item: Names::of(read_of_item),
             item_fields: Names::of(item),
@@ -179,7 +213,7 @@ impl Facts {
     }
 }
 
-fn kinds() -> HashMap<&'static str, Kind> {
+fn kinds(fields: &Names) -> HashMap<&'static str, Kind> {
     let part = |summary, closes| Kind::Part { summary, closes };
     let mut out = HashMap::from([
         ("response.output_item.added", Kind::ItemAdded),
@@ -192,8 +226,8 @@ fn kinds() -> HashMap<&'static str, Kind> {
     ]);
     let text = |row, member| TextEvent {
         sort: Sort::named(nth(row, 0)),
-        place: nth(row, 1),
-        member,
+        place: fields.field(nth(row, 1)),
+        member: fields.field(member),
     };
     out.extend(table("text_deltas").map(|(name, row)| (name, Kind::TextDelta(text(row, "delta")))));
     out.extend(

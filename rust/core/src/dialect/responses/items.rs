@@ -146,7 +146,7 @@ impl Items {
         let item = reader.object(event, Pointer::ROOT, "item");
         let whom = Whom {
             call_id: None,
-            ..reader.whom(event, None)?
+            ..reader.whom(None)?
         };
         if let (Some(item), Some(index)) = (&item, whom.index) {
             self.types.insert(index, type_of(item));

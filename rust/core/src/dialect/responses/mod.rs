@@ -18,6 +18,7 @@ mod text;
 
 use facts::{FACTS, Kind as EventKind};
 use items::Items;
+use names::Slots;
 use read::Reader;
 use repeated::{Place, tell_repeated};
 use response::{Said, is_whole};
@@ -30,7 +31,7 @@ use crate::complaint::{Complaint, says_nothing};
 use crate::config::Config;
 use crate::decode::Decode;
 use crate::fault::Fault;
-use crate::json::members::{Document, Object, first_item};
+use crate::json::members::{Document, Object, first_item, string};
 use crate::json::{Raw, Scanner};
 use crate::notes::Notes;
 use crate::spec::Code;
@@ -83,14 +84,17 @@ impl Responses {
         event: &Object<'_>,
         payload: Payload<'_>,
     ) -> Step {
-        let sent = event.string("type").filter(|kind| !kind.is_empty());
+        let fields = &FACTS.fields;
+        let slots = Slots::of(&FACTS.event_fields, &event.members, "incomplete_details");
+        let sent = slots.get(fields.kind).and_then(string);
+        let sent = sent.filter(|kind| !kind.is_empty());
         let name = sent.as_deref().or(payload.event).unwrap_or_default();
         let kind = self.kind(name);
         if matches!(kind, Some(EventKind::KeepAlive)) {
             return Ok(());
         }
         if !payload.tail {
-            let number = event.get("sequence_number");
+            let number = slots.get(fields.sequence_number);
             if self.sequence.is_replayed(wire.out, number, payload.text)? {
                 return Ok(());
             }
@@ -102,8 +106,10 @@ impl Responses {
         if event.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        let glance = tell_repeated(wire.out, &event.members, Place::Event)?;
-        if let Some(complaint) = find_error(event, name, kind, payload) {
+        if slots.nested {
+            tell_repeated(wire.out, &event.members, Place::Event)?;
+        }
+        if let Some(complaint) = find_error(event, &slots, name, kind, payload) {
             return self.complain(wire, &complaint, payload);
         }
         let mut reader = Reader::new(
@@ -111,12 +117,12 @@ impl Responses {
                 assembler: &mut *wire.assembler,
                 out: &mut *wire.out,
             },
-            glance,
+            slots,
         );
         let known = match step {
             Some(EventKind::Terminal(status)) => return self.end(event, reader, status, payload),
             Some(EventKind::TextDelta(facts)) if payload.tail => {
-                Texts::recovered(event, &mut reader, facts)?;
+                Texts::recovered(&mut reader, facts)?;
                 true
             }
             Some(_) if payload.tail => true,

@@ -1,22 +1,66 @@
 //! Sets of member names, asked for every member of every event.
 
-use crate::json::Key;
-use crate::json::members::Member;
+use crate::json::members::{Member, Slot, present};
+use crate::json::{Key, Kind};
 
-/// Names by their length: of one length there are few.
+/// Names by their length: of one length there are few. Each with its first bytes, and its number.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    by_length: Vec<Vec<(&'static str, u32)>>,
+    by_length: Vec<Vec<(u64, &'static str, u32)>>,
 }
 
-/// What the members of one object are, at a glance.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Glance {
-    /// Which names are there, by their numbers.
-    seen: u64,
+/// One of the names, and its number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    at: usize,
+}
+
+/// How many members `Slots` has room for.
+const SLOTS: usize = 32;
+
+/// The members of one object by the numbers of their names. Of a key that stands twice it is the last.
+#[derive(Debug, Default)]
+pub(super) struct Slots<'a> {
+    slots: [Slot<'a>; SLOTS],
     /// One that is not in the set.
     pub(super) others: bool,
+    /// One that stands twice, or has members of its own that are read.
+    pub(super) nested: bool,
 }
+
+impl<'a> Slots<'a> {
+    #[inline]
+    pub(super) fn of(names: &Names, members: &[Member<'a>], deeper: &str) -> Slots<'a> {
+        let mut out = Slots::default();
+        for member in members {
+            let holds = matches!(member.raw.kind, Kind::Object | Kind::Array);
+            let place = names.place_of(member.key).map(|place| place as usize);
+            match place.and_then(|place| out.slots.get_mut(place)) {
+                Some(slot) => out.nested |= slot.replace(member.raw).is_some() | holds,
+                None => {
+                    out.others = true;
+                    out.nested |= holds && member.key.is(deeper);
+                }
+            }
+        }
+        out
+    }
+
+    #[inline]
+    pub(super) fn get(&self, field: Field) -> Slot<'a> {
+        self.slots.get(field.at).copied().flatten()
+    }
+
+    #[inline]
+    pub(super) fn present(&self, field: Field) -> Slot<'a> {
+        present(self.get(field))
+    }
+}
+
+/// Which names are there, by their numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Glance(u64);
 
 impl Names {
     /// At most 64 names, so that a word holds which of them were seen.
@@ -31,7 +75,7 @@ impl Names {
                 out.by_length.resize_with(name.len() + 1, Vec::new);
             }
             if let Some(row) = out.by_length.get_mut(name.len()) {
-                row.push((name, count));
+                row.push((head(name.as_bytes()), name, count));
                 count += 1;
             }
         }
@@ -39,10 +83,22 @@ impl Names {
         out
     }
 
+    #[inline]
     fn place(&self, name: &str) -> Option<u32> {
         let row = self.by_length.get(name.len())?;
-        let found = row.iter().find(|(known, _)| *known == name);
-        found.map(|(_, place)| *place)
+        let first = head(name.as_bytes());
+        let same = |known: &str| name.len() <= 8 || known == name;
+        let mut row = row.iter();
+        let found = row.find(|(head, known, _)| *head == first && same(known));
+        found.map(|(_, _, place)| *place)
+    }
+
+    /// The field of that name; one that is never there where the set does not have it.
+    pub(super) fn field(&self, name: &'static str) -> Field {
+        let place = self.place(name).map(|place| place as usize);
+        debug_assert!(place.is_some_and(|at| at < SLOTS), "{name} is no field");
+        let at = place.unwrap_or(SLOTS);
+        Field { name, at }
     }
 
     #[inline]
@@ -61,13 +117,11 @@ impl Names {
     /// Notes a member; true where one of that name was there before.
     #[inline]
     pub(super) fn note(&self, glance: &mut Glance, key: Key<'_>) -> bool {
-        let Some(place) = self.place_of(key) else {
-            glance.others = true;
-            return false;
-        };
-        let bit = 1_u64.checked_shl(place).unwrap_or_default();
-        let again = glance.seen & bit != 0;
-        glance.seen |= bit;
+        let place = self.place_of(key);
+        let bit = place.and_then(|place| 1_u64.checked_shl(place));
+        let bit = bit.unwrap_or_default();
+        let again = glance.0 & bit != 0;
+        glance.0 |= bit;
         again
     }
 
@@ -75,4 +129,14 @@ impl Names {
     pub(super) fn cover(&self, members: &[Member<'_>]) -> bool {
         members.iter().all(|member| self.has(member.key))
     }
+}
+
+/// The first eight bytes.
+#[inline]
+fn head(name: &[u8]) -> u64 {
+    if let Some(first) = name.first_chunk::<8>() {
+        return u64::from_le_bytes(*first);
+    }
+    let bytes = name.iter().rev();
+    bytes.fold(0, |head, byte| head << 8 | u64::from(*byte))
 }

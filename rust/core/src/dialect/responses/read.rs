@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::facts::FACTS;
-use super::names::{Glance, Names};
+use super::names::{Field, Names, Slots};
 use crate::delta::Address;
 use crate::dialect::think::is_white;
 use crate::fault::Fault;
@@ -27,8 +27,8 @@ const INDEX_CAP: u64 = u32::MAX as u64;
 pub(super) struct Reader<'w, 'o, 'a> {
     pub(super) wire: Wire<'w, 'o>,
     pub(super) notes: Notes<'a>,
-    /// Of the members of the event.
-    glance: Glance,
+    /// The members of the event; nothing of a whole response.
+    pub(super) slots: Slots<'a>,
     max_index: u64,
 }
 
@@ -55,12 +55,12 @@ impl Whom<'_> {
 }
 
 impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
-    pub(super) fn new(wire: Wire<'w, 'o>, glance: Glance) -> Reader<'w, 'o, 'a> {
+    pub(super) fn new(wire: Wire<'w, 'o>, slots: Slots<'a>) -> Reader<'w, 'o, 'a> {
         let max_index = wire.out.config.limits.max_tool_index;
         Reader {
             wire,
             notes: Notes::default(),
-            glance,
+            slots,
             max_index: max_index.unwrap_or(INDEX_CAP),
         }
     }
@@ -87,7 +87,12 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         at: Pointer<'_>,
         key: &str,
     ) -> Option<Cow<'a, str>> {
-        let raw = holder.present(key)?;
+        self.identity_in(holder.get(key), at, key)
+    }
+
+    #[inline]
+    fn identity_in(&mut self, slot: Slot<'a>, at: Pointer<'_>, key: &str) -> Option<Cow<'a, str>> {
+        let raw = present(slot)?;
         let Some(text) = text(raw) else {
             self.notes.shape(raw, at.member(key));
             return None;
@@ -103,7 +108,18 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 
     /// A tool's name as sent; blank is absent.
     pub(super) fn name(&mut self, holder: &Object<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
-        let (name, lone) = self.text(holder, at, "name")?.into_whole();
+        let name = self.text(holder, at, "name");
+        self.usable_name(name)
+    }
+
+    /// The name of a tool that an event tells.
+    pub(super) fn name_of_event(&mut self) -> Option<Cow<'a, str>> {
+        let name = self.text_of_event(FACTS.fields.name);
+        self.usable_name(name)
+    }
+
+    fn usable_name(&mut self, name: Option<Text<'a>>) -> Option<Cow<'a, str>> {
+        let (name, lone) = name?.into_whole();
         if name.trim_matches(is_white).is_empty() {
             return None;
         }
@@ -136,11 +152,22 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         at: Pointer<'_>,
         key: &str,
     ) -> Option<Text<'a>> {
-        let raw = holder.present(key)?;
+        self.text_in(holder.get(key), at, key)
+    }
+
+    #[inline]
+    fn text_in(&mut self, slot: Slot<'a>, at: Pointer<'_>, key: &str) -> Option<Text<'a>> {
+        let raw = present(slot)?;
         if raw.kind != Kind::String {
             self.notes.shape(raw, at.member(key));
         }
         text(raw)
+    }
+
+    /// A text of the event itself.
+    #[inline]
+    pub(super) fn text_of_event(&mut self, field: Field) -> Option<Text<'a>> {
+        self.text_in(self.slots.get(field), Pointer::ROOT, field.name)
     }
 
     /// The same where nothing can be joined to it.
@@ -151,22 +178,23 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 
     /// Whom an event speaks of.
-    pub(super) fn whom(
-        &mut self,
-        event: &Object<'a>,
-        place: Option<&str>,
-    ) -> Result<Whom<'a>, Fault> {
+    #[inline]
+    pub(super) fn whom(&mut self, place: Option<Field>) -> Result<Whom<'a>, Fault> {
+        let fields = &FACTS.fields;
+        let id = |reader: &mut Self, field: Field| {
+            reader.identity_in(reader.slots.get(field), Pointer::ROOT, field.name)
+        };
         Ok(Whom {
-            item_id: self.identity(event, Pointer::ROOT, "item_id"),
-            call_id: self.identity(event, Pointer::ROOT, "call_id"),
-            index: self.index(event.get("output_index"))?,
-            sub: self.index(place.and_then(|place| event.get(place)))?,
+            item_id: id(self, fields.item_id),
+            call_id: id(self, fields.call_id),
+            index: self.index(self.slots.get(fields.output_index))?,
+            sub: self.index(place.and_then(|place| self.slots.get(place)))?,
         })
     }
 
     /// What an event says beyond its content.
     pub(super) fn rest_of_event(&self, event: &Object<'a>) -> Leftovers<'a> {
-        if self.glance.others {
+        if self.slots.others {
             rest(event, &FACTS.event_fields)
         } else {
             Leftovers::default()
@@ -175,7 +203,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 
     #[inline]
     pub(super) fn metadata(&self, event: &Object<'a>) -> Option<String> {
-        if !self.glance.others {
+        if !self.slots.others {
             return None;
         }
         self.rest_of_event(event).text()

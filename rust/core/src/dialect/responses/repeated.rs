@@ -4,7 +4,6 @@
 
 use super::facts::FACTS;
 use super::names::{Glance, Names};
-use crate::fault::Fault;
 use crate::json::members::{Member, items, members};
 use crate::json::{Kind, Raw};
 use crate::out::Out;
@@ -56,11 +55,7 @@ impl Place {
 }
 
 /// Says which members stand twice. What is inside of one is said before it.
-pub(super) fn tell_repeated(
-    out: &mut Out<'_>,
-    members: &[Member<'_>],
-    place: Place,
-) -> Result<Glance, Fault> {
+pub(super) fn tell_repeated(out: &mut Out<'_>, members: &[Member<'_>], place: Place) -> Step {
     let mut glance = Glance::default();
     let names = place.names();
     for member in members {
@@ -73,12 +68,12 @@ pub(super) fn tell_repeated(
             out.diagnose(Code::DUPLICATE_KEY, None, &member.key.name())?;
         }
     }
-    Ok(glance)
+    Ok(())
 }
 
 fn descend(out: &mut Out<'_>, raw: Raw<'_>, place: Place) -> Step {
     if raw.kind == Kind::Object && place != Place::Parts {
-        return tell_repeated(out, &members(raw), place).map(drop);
+        return tell_repeated(out, &members(raw), place);
     }
     let inner = match place {
         Place::Output => Place::Item,

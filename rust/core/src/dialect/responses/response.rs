@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::Responses;
 use super::facts::FACTS;
+use super::names::Slots;
 use super::read::{Reader, member, rest};
 use super::repeated::{Place, tell_repeated};
 use crate::complaint::{Complaint, says_nothing};
@@ -64,12 +65,12 @@ impl Responses {
         if response.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        let glance = tell_repeated(wire.out, &response.members, Place::Response)?;
+        tell_repeated(wire.out, &response.members, Place::Response)?;
         let wire = Wire {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
-        let (mut reader, at) = (Reader::new(wire, glance), Pointer::ROOT);
+        let (mut reader, at) = (Reader::new(wire, Slots::default()), Pointer::ROOT);
         self.start(response, at, &mut reader)?;
         self.output(response, at, &mut reader)?;
         // A bridge may leave it out.

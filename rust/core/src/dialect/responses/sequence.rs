@@ -5,6 +5,7 @@
 //! member but that one.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 
 use super::mark::mark;
 use crate::fault::Fault;
@@ -20,7 +21,10 @@ const WINDOW: usize = 16_384;
 /// The numbers of one stream, as long as they can be trusted.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
-    /// The mark of each event by its number, and the numbers in order of arrival.
+    /// The first number, and the mark of each event from there on: mostly they are counted without a gap.
+    first: i128,
+    run: VecDeque<u64>,
+    /// Else the mark of each event by its number, and the numbers in order of arrival.
     seen: HashMap<i128, u64>,
     order: VecDeque<i128>,
     distrusted: bool,
@@ -43,21 +47,16 @@ impl Sequence {
             return Ok(false);
         };
         let mark = mark(text.as_bytes());
-        match self.seen.get(&number) {
+        match self.known(number) {
             None => {
-                if self.order.len() >= WINDOW
-                    && let Some(oldest) = self.order.pop_front()
-                {
-                    self.seen.remove(&oldest);
-                }
-                self.seen.insert(number, mark);
-                self.order.push_back(number);
+                self.keep(number, mark);
                 Ok(false)
             }
-            Some(known) if *known != mark => {
-                self.distrusted = true;
-                self.seen = HashMap::new();
-                self.order = VecDeque::new();
+            Some(known) if known != mark => {
+                *self = Sequence {
+                    distrusted: true,
+                    ..Sequence::default()
+                };
                 out.diagnose(Code::SEQUENCE_UNTRUSTED, None, &number.to_string())?;
                 Ok(false)
             }
@@ -69,6 +68,44 @@ impl Sequence {
                 Ok(true)
             }
         }
+    }
+
+    #[inline]
+    fn known(&self, number: i128) -> Option<u64> {
+        if !self.order.is_empty() {
+            return self.seen.get(&number).copied();
+        }
+        let place = usize::try_from(number - self.first).ok()?;
+        self.run.get(place).copied()
+    }
+
+    #[inline]
+    fn keep(&mut self, number: i128, mark: u64) {
+        if self.order.is_empty() {
+            if self.run.is_empty() {
+                self.first = number;
+            }
+            if number == self.first + self.run.len() as i128 {
+                if self.run.len() >= WINDOW {
+                    self.run.pop_front();
+                    self.first += 1;
+                }
+                self.run.push_back(mark);
+                return;
+            }
+            let run = (self.first..).zip(mem::take(&mut self.run));
+            for (number, mark) in run {
+                self.seen.insert(number, mark);
+                self.order.push_back(number);
+            }
+        }
+        if self.order.len() >= WINDOW
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.seen.remove(&oldest);
+        }
+        self.seen.insert(number, mark);
+        self.order.push_back(number);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What kind of payload a document is: an error, a whole body, of use, a note.
 
 use super::facts::{FACTS, Kind as EventKind};
+use super::names::Slots;
 use super::response::is_whole;
 use crate::complaint::{Complaint, says_nothing};
 use crate::decode::Shapes;
@@ -73,15 +74,17 @@ fn kind(object: &Object<'_>) -> Option<EventKind> {
 #[inline]
 pub(super) fn find_error<'a>(
     event: &Object<'a>,
+    slots: &Slots<'a>,
     name: &str,
     kind: Option<EventKind>,
     payload: Payload<'_>,
 ) -> Option<Complaint<'a>> {
-    let error = event.get("error").filter(|raw| !says_nothing(*raw));
+    let fields = &FACTS.fields;
+    let error = slots.get(fields.error).filter(|raw| !says_nothing(*raw));
     let is_error = matches!(kind, Some(EventKind::Error));
     let told = is_error || payload.event.is_some_and(|name| FACTS.is_error(name));
     let status = match kind {
-        Some(EventKind::Terminal(status)) if !event.has("response") => Some(status),
+        Some(EventKind::Terminal(status)) if slots.get(fields.response).is_none() => Some(status),
         _ => None,
     };
     if let Some(error) = error {
@@ -91,7 +94,7 @@ pub(super) fn find_error<'a>(
         }
     }
     let whole = || Complaint::of_members(&event.members, event.raw);
-    if told || (status == Some("failed") && event.present("message").is_some()) {
+    if told || (status == Some("failed") && slots.present(fields.message).is_some()) {
         let mut found = whole();
         // The name of the event is no kind of error.
         if is_error || matches!(kind, Some(EventKind::Terminal(_))) {
@@ -99,5 +102,6 @@ pub(super) fn find_error<'a>(
         }
         return Some(found);
     }
-    complains(event).then(whole)
+    let may = slots.others || slots.present(fields.message).is_some();
+    (may && complains(event)).then(whole)
 }

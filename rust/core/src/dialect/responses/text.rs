@@ -68,13 +68,10 @@ impl Texts {
             place,
             member,
         } = facts;
-        let Some(text) = reader
-            .text(event, Pointer::ROOT, member)
-            .filter(|text| !text.is_empty())
-        else {
+        let Some(text) = reader.text_of_event(member).filter(|text| !text.is_empty()) else {
             return Ok(());
         };
-        let whom = reader.whom(event, Some(place))?;
+        let whom = reader.whom(Some(place))?;
         if self.waiting && sort.item == ItemKind::Message && self.members_of == Key::of(&whom) {
             // No event opened the part, and the deltas of a message say nothing of it.
             self.waiting = false;
@@ -88,12 +85,8 @@ impl Texts {
     }
 
     /// A delta behind a broken document: its text, and no id of it.
-    pub(super) fn recovered<'a>(
-        event: &Object<'a>,
-        reader: &mut Reader<'_, '_, 'a>,
-        facts: TextEvent,
-    ) -> Step {
-        let text = reader.text(event, Pointer::ROOT, facts.member);
+    pub(super) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> Step {
+        let text = reader.text_of_event(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return Ok(());
         };
@@ -110,9 +103,9 @@ impl Texts {
         reader: &mut Reader<'_, '_, 'a>,
         facts: TextEvent,
     ) -> Step {
-        let whom = reader.whom(event, Some(facts.place))?;
+        let whom = reader.whom(Some(facts.place))?;
         let at = facts.sort.at(whom.address());
-        let text = reader.text(event, Pointer::ROOT, facts.member);
+        let text = reader.text_of_event(facts.member);
         let metadata = reader.metadata(event);
         let Wire { assembler, out } = &mut reader.wire;
         assembler.part_value(out, at, text)?;
@@ -141,11 +134,11 @@ impl Texts {
             return Ok(false);
         };
         let place = if summary {
-            "summary_index"
+            FACTS.fields.summary_index
         } else {
-            "content_index"
+            FACTS.fields.content_index
         };
-        let whom = reader.whom(event, Some(place))?;
+        let whom = reader.whom(Some(place))?;
         let here = Pointer::ROOT.member("part");
         let text = reader.text(&part, here, member);
         let members = rest(&part, &FACTS.part_fields);
@@ -179,7 +172,7 @@ impl Texts {
         let Some(raw) = event.present("annotation") else {
             return Ok(());
         };
-        let whom = reader.whom(event, Some("content_index"))?;
+        let whom = reader.whom(Some(FACTS.fields.content_index))?;
         annotate(reader, &whom, Sort::TEXT, &format!("[{}]", raw.text))?;
         self.count(&whom, 1);
         Ok(())

@@ -17,10 +17,12 @@ impl Stage {
             assembler: &mut self.assembler,
             out,
         };
-        match &mut self.other {
-            Some(decoder) => decoder.text(&mut wire, payload),
-            None => self.chat.text(&mut wire, payload),
-        }
+        let Some(decoder) = &mut self.other else {
+            return self.chat.text(&mut wire, payload);
+        };
+        decoder.text(&mut wire, payload)?;
+        self.done |= decoder.ended();
+        Ok(())
     }
 
     /// A `[DONE]`. What it means is the dialect's business.

@@ -1,0 +1,17 @@
+"""Request histories: one neutral model, a reader and a writer for each API, gateways as data.
+
+    conversion = streamweld.history.convert(messages, target="anthropic")
+    client.messages.create(model=…, max_tokens=…, **conversion.payload)
+    for edit in conversion.edits:
+        print(edit.path, edit.what, edit.why)
+
+`convert` gives a history that the target accepts, mended where it was broken, with every change, every loss and the map
+of tool call ids. `HistoryPolicy` says how to mend.
+"""
+
+from streamweld.history.conversion import convert
+from streamweld.history.edits import Conversion, Edit, IdMap, Loss
+from streamweld.history.profiles import Profile
+from streamweld.history.work import HistoryPolicy
+
+__all__ = ["Conversion", "Edit", "HistoryPolicy", "IdMap", "Loss", "Profile", "convert"]

@@ -1,0 +1,53 @@
+"""What AI SDK messages of both kinds share: who a part's provider metadata speaks for, and what a tool's output is.
+
+It knows no message shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
+
+__all__ = ["Custody", "custody", "metadata"]
+
+# The members of provider metadata that are custody, not mere options, by provider.
+_SIGNATURES: Final = ("signature", "thoughtSignature")
+
+
+class Custody(NamedTuple):
+    """Whose reasoning it is, and what proves it."""
+
+    issuer: str | None
+    item_id: str | None
+    signature: str | None
+    encrypted: str | None
+
+
+def custody(told: Any) -> Custody:
+    """`{"openai": {"itemId": …, "reasoningEncryptedContent": …}}`, `{"anthropic": {"signature": …}}` and the like.
+
+    The first provider that says something counts; one that says nothing hides no other.
+    """
+    if isinstance(told, Mapping):
+        for issuer, raw in cast("Mapping[str, Any]", told).items():
+            if not isinstance(raw, Mapping):
+                continue
+            said = cast("Mapping[str, Any]", raw)
+            item_id = said.get("itemId") or None
+            signature = said.get("signature") or said.get("thoughtSignature") or None
+            encrypted = said.get("reasoningEncryptedContent") or said.get("redactedData") or None
+            if item_id or signature or encrypted:
+                return Custody(str(issuer), item_id, signature, encrypted)
+    return Custody(None, None, None, None)
+
+
+def metadata(issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None) -> dict[str, Any]:
+    """The same, to be written. Empty where there is nothing to say."""
+    said: dict[str, Any] = {}
+    if item_id:
+        said["itemId"] = item_id
+    if signature:
+        said["thoughtSignature" if issuer in ("google", "vertex") else "signature"] = signature
+    if encrypted:
+        said["redactedData" if issuer in ("anthropic", "bedrock") else "reasoningEncryptedContent"] = encrypted
+    return {issuer or "unknown": said} if said else {}

@@ -1,0 +1,153 @@
+"""`convert`: reads, plans, writes. It knows where a history stands in what it is given, and nothing of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from streamweld.errors import UsageError
+from streamweld.history import plan, profiles
+from streamweld.history.detect import detect
+from streamweld.history.edits import Conversion
+from streamweld.history.readers import CONTAINERS, FAMILIES, read
+from streamweld.history.work import HistoryPolicy, Work
+from streamweld.history.writers import SHAPES, write
+from streamweld.response import Response
+
+if TYPE_CHECKING:
+    from streamweld.history.profiles import Profile
+
+__all__ = ["convert", "tool_names"]
+
+
+def convert(
+    messages: Sequence[Any] | Mapping[str, Any] | Response,
+    *,
+    source: str = "auto",
+    target: str,
+    gateway: str | Profile | Mapping[str, Any] | None = None,
+    provider: str | None = None,
+    policy: HistoryPolicy | None = None,
+    tools: Iterable[Any] | Mapping[str, Any] | None = None,
+    store: bool | None = None,
+) -> Conversion:
+    """A request history in the words of another API, valid there, with a list of everything that was changed.
+
+    Args:
+        messages: the messages or items; or the request that holds them, whose other members are kept; or a `Response`,
+            which is the assistant's next turn. A list may hold messages and Responses side by side. It is not changed.
+        source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
+            `ai-sdk-model`, or `auto`.
+        target: one of the same; `chat` and `ai-sdk-parts` are other words for `openai-chat` and `ai-sdk-model`.
+        gateway: the profile whose rules hold: a name, `name@date`, a `Profile`, or a mapping; None for the target's own.
+        provider: who made the assistant's turns, where they do not say so: whose signatures they carry.
+        policy: how a broken history is mended.
+        tools: the tools of the request: their names, a mapping by name, or their definitions in any dialect.
+        store: whether the target keeps items between requests (Responses).
+
+    Returns:
+        The payload, the edits, the map of ids and the losses. Where nothing had to change, the payload holds the very
+        objects that were given.
+
+    Raises:
+        UsageError: a source, target or gateway that does not exist.
+        HistoryError: a message that no message of its dialect can be.
+    """
+    try:
+        family = FAMILIES[target]
+    except KeyError:
+        raise UsageError(f"target={target!r}: it must be one of {', '.join(FAMILIES)}") from None
+    given = messages if isinstance(messages, Mapping) else None
+    items = _items(messages)
+    if source == "auto":
+        source_family = detect(items if not isinstance(items, str) else (), given, family)
+    elif source in FAMILIES:
+        source_family = FAMILIES[source]
+    else:
+        raise UsageError(f"source={source!r}: it must be auto or one of {', '.join(FAMILIES)}")
+    container = CONTAINERS[source_family]
+    system = None if given is None or container.system is None else given.get(container.system)
+    if store is None and given is not None and isinstance(given.get("store"), bool):
+        store = given["store"]
+    profile = profiles.resolve(gateway, target).with_options(store=store)
+    work = Work(
+        target=target,
+        family=family,
+        facts=_facts(family, profile.constraints),
+        policy=policy or HistoryPolicy(),
+        provider=provider,
+        model=given.get("model") if given is not None else None,
+        tools=tool_names(tools if tools is not None else (given or {}).get("tools")),
+        pending=isinstance(messages, Response),
+    )
+    base = (container.messages,)
+    turns = plan.run(read(source_family, items, system, base, provider), work)
+    written = write(family, turns, work)
+    payload = _payload(messages, given, items, source_family, family, written)
+    return Conversion(payload, tuple(work.edits), work.ids, tuple(work.losses))
+
+
+def _items(messages: Any) -> Sequence[Any] | str:
+    if isinstance(messages, Response):
+        return [messages]
+    if isinstance(messages, Mapping):
+        told = cast("Mapping[str, Any]", messages)
+        for name in ("messages", "input", "contents"):
+            if name in told:
+                return told[name]
+        raise UsageError("the mapping holds no messages, input or contents")
+    if isinstance(messages, str) or not isinstance(messages, Sequence):
+        raise UsageError("messages must be a list, a mapping that holds one, or a Response")
+    return cast("Sequence[Any]", messages)
+
+
+def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
+    facts = dict(constraints)
+    for name, value in SHAPES[family].items():
+        told = facts.get(name)
+        facts[name] = {**told, **value} if isinstance(told, Mapping) else value  # pyright: ignore[reportUnknownVariableType]
+    return facts
+
+
+def _same(old: Any, new: Sequence[Any]) -> bool:
+    """Whether it is the same list, item for item: then the old one is handed back."""
+    return isinstance(old, list | tuple) and len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _payload(
+    messages: Any, given: Mapping[str, Any] | None, items: Any, source: str, family: str, written: dict[str, Any]
+) -> Mapping[str, Any]:
+    before, after = CONTAINERS[source], CONTAINERS[family]
+    new = written[after.messages]
+    if source == family and isinstance(items, str) and len(new) == 1 and new[0] is items:
+        written[after.messages] = items
+    elif source == family and _same(items, new):
+        written[after.messages] = items
+    if given is None:
+        return written
+    own = {before.messages, before.system} if before.system else {before.messages}
+    if source == family and all(given.get(name) is value for name, value in written.items()):
+        if all(name in written for name in own if name in given):
+            return given
+    rest = {name: value for name, value in given.items() if name not in own}
+    if source == family:  # in the order in which it was given
+        return {name: written.get(name, given[name]) for name in given if name in rest or name in written} | written
+    return {**rest, **written}
+
+
+def tool_names(tools: Any) -> dict[str, Any]:
+    """The tools by name, from names, a mapping, or definitions in any dialect."""
+    if tools is None:
+        return {}
+    if isinstance(tools, Mapping):
+        return dict(cast("Mapping[str, Any]", tools))
+    found: dict[str, Any] = {}
+    for tool in cast("Iterable[Any]", tools):
+        if isinstance(tool, str):
+            found[tool] = None
+        elif isinstance(tool, Mapping):
+            told = cast("Mapping[str, Any]", tool)
+            for raw in (told, told.get("function"), told.get("toolSpec"), *(told.get("functionDeclarations") or ())):
+                if isinstance(raw, Mapping) and isinstance(raw.get("name"), str):
+                    found[raw["name"]] = raw
+    return found

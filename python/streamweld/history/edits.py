@@ -1,0 +1,119 @@
+"""What a conversion hands back: the payload, every change it made and why, what it could not carry, the map of ids.
+
+It knows no dialect and no rule of one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Conversion", "Edit", "IdMap", "Loss"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change beyond saying the same thing in the target's words.
+
+    Attributes:
+        rule: the code of the rule that asked for it; `streamweld/_spec/history_rules.json` has them all.
+        path: JSON pointer into the source; what was put in points to the place it belongs to.
+        what: what was done, in one short sentence.
+        why: the rule's text and where it stands.
+        removed: what the target does not get to see: the source's own object or text; None where nothing went.
+    """
+
+    rule: str
+    path: str
+    what: str
+    why: str
+    removed: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The edit as data that `json.dumps` takes, if the source was such data."""
+        return {name: getattr(self, name) for name in ("rule", "path", "what", "why", "removed")}
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that the target has no word for. `feature`: the member or kind; `removed`: its value."""
+
+    feature: str
+    path: str
+    why: str
+    removed: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The loss as data that `json.dumps` takes, if the source was such data."""
+        return {name: getattr(self, name) for name in ("feature", "path", "why", "removed")}
+
+
+class IdMap:
+    """Tool call ids, both ways. An id that was kept is not in it: it stands for itself.
+
+    `to_target(id, n)` is what the n-th call with that source id is called in the payload, `to_source(id)` the source's
+    id of what the payload calls so. `pairs` holds every renamed call as (source id, target id), in order.
+    """
+
+    __slots__ = ("_back", "_forth", "_pairs")
+
+    def __init__(self) -> None:
+        self._forth: dict[str, list[str]] = {}
+        self._back: dict[str, str] = {}
+        self._pairs: list[tuple[str, str]] = []
+
+    def _add(self, source: str, target: str) -> None:
+        """One call, in order of the history. Every call is told, so that `to_target` can count."""
+        self._forth.setdefault(source, []).append(target)
+        if source != target:
+            self._back[target] = source
+            self._pairs.append((source, target))
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Every call that was renamed: (source id, target id)."""
+        return tuple(self._pairs)
+
+    def to_target(self, source_id: str, occurrence: int = 0) -> str:
+        """The payload's id of the call with that source id; of the n-th such call, where an id recurs."""
+        found = self._forth.get(source_id)
+        return source_id if not found else found[min(occurrence, len(found) - 1)]
+
+    def to_source(self, target_id: str) -> str:
+        """The source's id of a call in the payload."""
+        return self._back.get(target_id, target_id)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._pairs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IdMap) and self._pairs == other._pairs
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value
+
+    def __repr__(self) -> str:
+        return f"IdMap({self._pairs!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A history in a target's words.
+
+    Attributes:
+        payload: the request fields of the target, such as `{"system": …, "messages": […]}`. What needed no change is the
+            same object as in the source.
+        edits: every change, in the order in which it was made.
+        ids: the map of tool call ids.
+        losses: what the target has no word for.
+    """
+
+    payload: Mapping[str, Any]
+    edits: tuple[Edit, ...] = ()
+    ids: IdMap = field(default_factory=IdMap)
+    losses: tuple[Loss, ...] = ()

@@ -1,0 +1,117 @@
+"""Makes tool call ids that a target takes: deterministic, injective, and the same again when they are read back.
+
+It knows the form of an id and which are taken, no message and no target by name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["IdForm", "Minter", "form_of"]
+
+_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_TAIL: Final = 10  # characters of the hash at the end of a changed id: 59 bits
+
+
+@dataclass(frozen=True, slots=True)
+class IdForm:
+    """What an id must look like. `chars`: the inside of a regular expression's class; None for any character."""
+
+    chars: str | None = None
+    low: int = 1
+    high: int | None = None
+    carriers: tuple[str, ...] = ()
+    banned: tuple[str, ...] = ()
+
+    def fits(self, text: str) -> bool:
+        """Whether an id may stay as it is. An id that carries something else inside of it always may."""
+        if text in self.banned:
+            return False
+        if not self.low <= len(text) <= (self.high or len(text)):
+            return self.carries(text)
+        return self.chars is None or _only(self.chars).fullmatch(text) is not None or self.carries(text)
+
+    def carries(self, text: str) -> bool:
+        """Whether the id is a vessel, whose content its maker wants back byte for byte."""
+        return any(mark in text for mark in self.carriers)
+
+    def made(self, text: str, salt: int = 0) -> str:
+        """An id of this form for that text: what can stay of it, and a hash of the whole."""
+        digest = int.from_bytes(sha256(f"{text}\0{salt}".encode("utf-8", "surrogatepass")).digest(), "big")
+        high = self.high or max(len(text) + 1 + _TAIL, self.low)
+        size = min(max(_TAIL, self.low), high)
+        tail = ""
+        while len(tail) < size:
+            digest, digit = divmod(digest, 62)
+            tail += _DIGITS[digit]
+        room = high - size - 1
+        if room < 1 or (self.chars is not None and not _only(self.chars).fullmatch("_")):
+            return tail
+        stem = text if self.chars is None else _others(self.chars).sub("_", text)
+        stem = stem[:room].rstrip("_")
+        return f"{stem}_{tail}" if stem else tail
+
+
+@cache
+def _only(chars: str) -> re.Pattern[str]:
+    return re.compile(f"[{chars}]*")
+
+
+@cache
+def _others(chars: str) -> re.Pattern[str]:
+    return re.compile(f"[^{chars}]")
+
+
+def form_of(fact: Mapping[str, Any]) -> IdForm:
+    """The form that a profile's `tool_id` or `tool_name` states."""
+    return IdForm(
+        fact.get("chars"),
+        fact.get("min", 1),
+        fact.get("max"),
+        tuple(fact.get("carriers", ())),
+        tuple(fact.get("not", ())),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Minter:
+    """Names every call of one history. `reserved`: ids of the source that fit; nothing else may be called so."""
+
+    form: IdForm
+    reserved: frozenset[str]
+    used: set[str] = field(default_factory=set[str])
+
+    def first(self, call_id: str) -> str:
+        """The id of the first call with this id."""
+        if self.form.fits(call_id) and call_id not in self.used:
+            self.used.add(call_id)
+            return call_id
+        return self._made(call_id)
+
+    def again(self, call_id: str, nth: int) -> str:
+        """The id of the nth call with this id, where ids must not recur."""
+        plain = f"{call_id}__{nth}"
+        if self.form.fits(plain) and plain not in self.used and plain not in self.reserved:
+            self.used.add(plain)
+            return plain
+        return self._made(plain)
+
+    def nameless(self, said: str) -> str:
+        """An id for a call that came without one: by what it says, not by where it stands."""
+        return self._made(f"call_{sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}")
+
+    def _made(self, text: str) -> str:
+        salt = 0
+        while True:
+            made = self.form.made(text, salt)
+            if made not in self.used and made not in self.reserved:
+                self.used.add(made)
+                return made
+            salt += 1

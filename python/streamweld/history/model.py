@@ -1,0 +1,245 @@
+"""The neutral history: turns of parts, each of which knows where it came from.
+
+Readers make it, passes change it, writers say it in a target's words. Whatever no pass touched is written back as the
+very object that was read, so a part keeps its source object (`raw`) and its message (`origin`). It knows no dialect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+
+import orjson
+
+from streamweld._json import JsonFault, loads_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "MISSING",
+    "Call",
+    "Media",
+    "Opaque",
+    "Origin",
+    "Part",
+    "Path",
+    "Reasoning",
+    "Result",
+    "Role",
+    "Text",
+    "Turn",
+    "arguments_object",
+    "arguments_text",
+    "changed",
+    "json_text",
+    "pointer",
+    "result_text",
+    "retold",
+]
+
+Path: TypeAlias = tuple[str | int, ...]
+Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+class _Missing:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final[Any] = _Missing()
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+@dataclass(slots=True, eq=False)
+class Origin:
+    """One message (or item) of the source. `count`: how many parts were read from it. `extra`: its other members."""
+
+    dialect: str
+    path: Path
+    raw: Any
+    count: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    bared: bool = False
+    _bare: dict[frozenset[str], Origin] | None = None
+
+    def without(self, names: frozenset[str]) -> Origin:
+        """The same message without these members. All its parts get one and the same."""
+        if self._bare is None:
+            self._bare = {}
+        found = self._bare.get(names)
+        if found is None:
+            extra = {key: value for key, value in self.extra.items() if key not in names}
+            found = self._bare[names] = Origin(self.dialect, self.path, self.raw, self.count, extra, bared=True)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Part:
+    """`at`: which part of its origin. `raw`: the source's own object. `touched`: a pass changed it, `raw` is stale.
+
+    `extra`: members of `raw` that the model has no word for. They go back to the same dialect, and are lost elsewhere.
+    """
+
+    origin: Origin | None = None
+    at: int = 0
+    path: Path = ()
+    raw: Any = None
+    touched: bool = False
+    extra: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Text(_Part):
+    """Text, or a refusal."""
+
+    text: str
+    refusal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Media(_Part):
+    """An image, audio, video or file: by its base64 data, its address, or the id a provider gave it."""
+
+    kind: Literal["image", "audio", "video", "file"]
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reasoning(_Part):
+    """What a model thought. `segments`: its text, one for each summary. `issuer`: who can read signature and cipher."""
+
+    segments: tuple[str, ...]
+    kind: Literal["summary", "raw", "thinking", "redacted"] = "thinking"
+    item_id: str | None = None
+    signature: str | None = None
+    encrypted: str | None = None
+    issuer: str | None = None
+    model: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(self.segments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Call(_Part):
+    """A tool call. Its arguments are JSON text or the object, whichever the source had."""
+
+    call_id: str
+    name: str
+    arguments: str | None = None
+    input: Any = MISSING
+    item_id: str | None = None
+    signature: str | None = None
+    provider_executed: bool = False
+    custom: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result(_Part):
+    """The result of a call: content (`parts`), or a JSON value."""
+
+    call_id: str
+    parts: tuple[Text | Media | Opaque, ...] = ()
+    value: Any = MISSING
+    name: str | None = None
+    is_error: bool = False
+    item_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opaque(_Part):
+    """What only the dialect it came from can say: a server tool's block, a reference to an item, a cache point."""
+
+    kind: str
+    dialect: str
+
+
+Part: TypeAlias = Text | Media | Reasoning | Call | Result | Opaque
+_P = TypeVar("_P", Text, Media, Reasoning, Call, Result, Opaque)
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """What one side said. `top`: it stands outside of the messages (a system prompt). `origin`: for one without parts.
+
+    `marks`: members that the message must have in the target whatever its source had (`prefix`).
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+    origin: Origin | None = None
+    top: bool = False
+    marks: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def path(self) -> Path:
+        if self.origin is not None:
+            return self.origin.path
+        for part in self.parts:
+            if part.path:
+                return part.path
+        return ()
+
+
+def retold(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
+    """The turn with other parts. The turn itself stays as it is."""
+    return replace(turn, parts=tuple(parts), **fields)
+
+
+def changed(part: _P, **fields: Any) -> _P:
+    """The part with other fields; what was read is then no longer what is meant."""
+    return replace(part, touched=True, **fields)
+
+
+def pointer(path: Path) -> str:
+    """A JSON pointer (RFC 6901)."""
+    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
+
+
+def json_text(value: Any) -> str:
+    """A JSON value as compact text; integers beyond 64 bits stay exact."""
+    try:
+        return orjson.dumps(value).decode()
+    except (TypeError, ValueError):
+        import json
+
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def arguments_text(call: Call) -> str:
+    """The arguments as JSON text."""
+    if call.arguments is not None:
+        return call.arguments
+    return "{}" if call.input is MISSING or call.input is None else json_text(call.input)
+
+
+def arguments_object(call: Call) -> dict[str, Any] | None:
+    """The arguments as an object; None where they are none."""
+    value = call.input
+    if value is MISSING:
+        text = call.arguments or ""
+        if not text.strip():
+            return {}
+        try:
+            value = loads_arguments(text)
+        except JsonFault:
+            return None
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def result_text(result: Result) -> str:
+    """The result as text; media and what is opaque leave none."""
+    if result.value is not MISSING:
+        return result.value if isinstance(result.value, str) else json_text(result.value)
+    return "".join([part.text for part in result.parts if isinstance(part, Text)])

@@ -1,0 +1,56 @@
+"""Arguments that are no JSON object: cut texts, lists, bare words. It knows calls and the constraint `arguments`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld.history.model import Call, Result, arguments_object, changed, result_text, retold
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Part, Turn
+    from streamweld.history.work import Work
+
+__all__ = ["run"]
+
+
+def run(turns: list[Turn], work: Work) -> list[Turn]:
+    """The turns with arguments that are objects, by the policy `truncated_arguments`."""
+    if work.fact("arguments") != "object":
+        return turns
+    out: list[Turn] = []
+    gone: dict[str, int] = {}  # ids of dropped calls whose result is still to come
+    for turn in turns:
+        parts: list[Part] = []
+        touched = False
+        for part in turn.parts:
+            if isinstance(part, Result) and gone.get(part.call_id):
+                gone[part.call_id] -= 1
+                removed = part.raw if part.raw is not None else result_text(part)
+                work.edit("arguments_broken", part.path, "dropped the result of a dropped call", removed)
+                touched = True
+                continue
+            if not isinstance(part, Call) or part.custom:
+                parts.append(part)
+                continue
+            if arguments_object(part) is not None:
+                if part.arguments is not None and not part.arguments.strip():
+                    if part.origin is not None and part.origin.dialect == work.family:
+                        work.edit("arguments_empty", part.path, f"empty arguments of {part.name!r} -> {{}}")
+                    part = changed(part, arguments=None, input={})  # no text stands for no arguments
+                    touched = True
+                parts.append(part)
+                continue
+            touched = True
+            said: Any = part.arguments if part.arguments is not None else part.input
+            if work.policy.truncated_arguments == "drop":
+                gone[part.call_id] = gone.get(part.call_id, 0) + 1
+                work.edit("arguments_broken", part.path, f"dropped the call of {part.name!r}", part.raw)
+            elif work.policy.truncated_arguments == "empty":
+                work.edit("arguments_broken", part.path, f"emptied the arguments of {part.name!r}", said)
+                parts.append(changed(part, arguments=None, input={}))
+            else:
+                work.edit("arguments_broken", part.path, f"wrapped the arguments of {part.name!r}")
+                parts.append(changed(part, arguments=None, input={"_raw": said}))
+        if parts or not touched:
+            out.append(retold(turn, parts) if touched else turn)
+    return out

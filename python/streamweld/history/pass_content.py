@@ -1,0 +1,127 @@
+"""What may stand in whose message: kinds of content, empty and blank text, what a document needs.
+
+It knows content and the constraints about it; calls, results and reasoning only as far as they hold content.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.model import MISSING, Media, Opaque, Result, Text, Turn, changed, retold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamweld.history.model import Part
+    from streamweld.history.work import Work
+
+__all__ = ["run"]
+
+_DOCUMENT: Final = "See the attached document."
+
+
+def run(turns: list[Turn], work: Work) -> list[Turn]:
+    """The turns with content that the target takes."""
+    out: list[Turn] = []
+    for turn in turns:
+        told = _of_turn(turn, work)
+        if told is not None:
+            out.append(told)
+    return _without_last_space(out, work) if work.fact("trailing_space") == "strip" else out
+
+
+def _of_turn(turn: Turn, work: Work) -> Turn | None:
+    kinds = (work.fact("content") or {}).get("system" if turn.role == "developer" else turn.role)
+    drop_empty, drop_blank = work.fact("empty_text") == "drop", work.fact("blank_text") == "drop"
+    parts: list[Part] = []
+    altered = False
+    for part in turn.parts:
+        told: Part | None = part
+        if isinstance(part, Result):
+            told = _of_result(part, work)
+        elif isinstance(part, Text | Media | Opaque):
+            told = _content(part, kinds, drop_empty, drop_blank, work)
+        altered = altered or told is not part
+        if told is not None:
+            parts.append(told)
+    if work.fact("document_needs_text") and turn.role == "user" and _is_bare_document(parts):
+        work.edit("document_text", turn.path, "put a text beside the document")
+        parts.append(Text(text=_DOCUMENT, path=turn.path))
+        altered = True
+    if not parts and (turn.parts or work.fact("empty_message") == "drop"):
+        if not turn.parts:
+            work.edit("message_empty", turn.path, "dropped a message without content", _raw(turn))
+        return None
+    return retold(turn, parts) if altered else turn
+
+
+def _raw(turn: Turn) -> Any:
+    return None if turn.origin is None else turn.origin.raw
+
+
+def _is_bare_document(parts: list[Part]) -> bool:
+    files = any(isinstance(part, Media) and part.kind == "file" for part in parts)
+    return files and not any(isinstance(part, Text) for part in parts)
+
+
+def _content(
+    part: Text | Media | Opaque, kinds: Collection[str] | None, drop_empty: bool, drop_blank: bool, work: Work
+) -> Part | None:
+    if isinstance(part, Opaque):
+        if part.dialect == work.family:
+            return part
+        gone = part.raw
+        work.lose(part.kind, part.path, "only the dialect it came from can say it", gone)
+        return None
+    if isinstance(part, Text):
+        if drop_empty and not part.text:
+            work.edit("text_empty", part.path, "dropped an empty text", part.text)
+            return None
+        if drop_blank and not part.text.strip():
+            work.edit("text_blank", part.path, "dropped a text of white space", part.text)
+            return None
+        if part.refusal and kinds is not None and "refusal" not in kinds:
+            return changed(part, refusal=False)
+        return part
+    foreign = part.origin is None or part.origin.dialect != work.family
+    sayable = part.data is not None if part.kind in (work.fact("inline") or ()) else bool(part.data or part.url)
+    if (kinds is None or part.kind in kinds) and (sayable or not foreign):
+        return part
+    gone = part.raw if part.raw is not None else part.data or part.url or part.file_id
+    work.edit("content_kind", part.path, f"put a note in the place of a part of kind {part.kind}", gone)
+    note = f"[{part.kind} omitted{': ' + part.filename if part.filename else ''}]"
+    return Text(text=note, path=part.path, origin=part.origin, at=part.at, touched=True)
+
+
+def _of_result(result: Result, work: Work) -> Result:
+    kinds = (work.fact("content") or {}).get("tool")
+    drop_empty, drop_blank = work.fact("empty_text") == "drop", work.fact("blank_text") == "drop"
+    inner: list[Text | Media | Opaque] = []
+    altered = False
+    for part in result.parts:
+        if isinstance(part, Text) and not part.text and drop_empty:
+            altered = altered or len(result.parts) > 1 or work.fact("result_empty") is not None
+            continue  # the result is still there, and says as much
+        told = _content(part, kinds, drop_empty, drop_blank, work)
+        altered = altered or told is not part
+        if isinstance(told, Text | Media | Opaque):
+            inner.append(told)
+    fill = work.fact("result_empty", "text")
+    if fill and not inner and (result.value is MISSING or result.value == ""):
+        work.edit("result_empty", result.path, "gave an empty result a text")
+        return changed(result, parts=(Text(text=fill),), value=MISSING)
+    return changed(result, parts=tuple(inner)) if altered else result
+
+
+def _without_last_space(turns: list[Turn], work: Work) -> list[Turn]:
+    """The last text of an assistant that speaks last does not end in white space."""
+    last = turns[-1] if turns else None
+    if last is None or last.role != "assistant" or not last.parts:
+        return turns
+    part = last.parts[-1]
+    if not isinstance(part, Text) or part.text == part.text.rstrip():
+        return turns
+    text = part.text.rstrip()
+    work.edit("trailing_space", part.path, "took the white space off the end", part.text[len(text) :])
+    kept = (*last.parts[:-1], *((changed(part, text=text),) if text else ()))
+    return [*turns[:-1], retold(last, kept)] if kept else turns[:-1]

@@ -1,0 +1,118 @@
+"""Members of items that a target refuses when they come back: ids of a wrong form or twice, states, annotations.
+
+It knows items and the constraints `item_id`, `strip_fields`, `text_types` and `assistant_content`, no dialect's shapes
+beyond the type of an item and of a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld.history.ids import form_of
+from streamweld.history.model import Call, Origin, Reasoning, Result, Text, changed, retold
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Part, Turn
+    from streamweld.history.work import Work
+
+__all__ = ["run"]
+
+_ID: Final = frozenset({"id"})
+
+
+def run(turns: list[Turn], work: Work) -> list[Turn]:
+    """The turns without the members that the target refuses."""
+    names = ("item_id", "strip_fields", "text_types", "assistant_content")
+    if not any(work.fact(name) for name in names):
+        return turns
+    cleaner = _Cleaner(work)
+    out: list[Turn] = []
+    for turn in turns:
+        parts = [cleaner.part(part, turn) for part in turn.parts]
+        same = all(a is b for a, b in zip(parts, turn.parts, strict=True))
+        out.append(turn if same else retold(turn, parts))
+    return out
+
+
+class _Cleaner:
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.item_id: Mapping[str, Any] = work.fact("item_id") or {}
+        self.form = form_of(self.item_id)
+        self.strip: Mapping[str, Any] = work.fact("strip_fields") or {}
+        self.text_types: Mapping[str, str] = work.fact("text_types") or {}
+        self.strings = work.fact("assistant_content") == "string"
+        self.seen: dict[str, Origin | None] = {}  # item id -> who has it
+        self.origins: dict[int, Origin] = {}  # id() of an origin -> what it became
+
+    def part(self, part: Part, turn: Turn) -> Part:
+        if isinstance(part, Reasoning | Call | Result):
+            kind = {Reasoning: "reasoning", Call: "function_call", Result: "function_call_output"}[type(part)]
+            if part.item_id is not None and self._refused(part.item_id, kind, part.origin):
+                self.work.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}")
+                part = changed(part, item_id=None)
+            return self._stripped(part, kind)
+        origin = part.origin
+        if origin is None or origin.dialect != self.work.family:
+            return part
+        part = self._message(part, origin)
+        if isinstance(part, Text):
+            part = self._stripped(part, "text")
+            part = self._typed(part, turn)
+        return part
+
+    def _refused(self, item_id: str, kind: str, owner: Origin | None) -> bool:
+        if not self.item_id:
+            return False
+        if self.item_id.get("send") is False and not (kind == "reasoning" and self._reasoning_ids()):
+            return True
+        prefix = (self.item_id.get("prefixes") or {}).get(kind)
+        if not self.form.fits(item_id) or (prefix is not None and not item_id.startswith(prefix)):
+            return True
+        if item_id in self.seen and self.seen[item_id] is not owner:
+            return bool(self.item_id.get("unique", True))
+        self.seen[item_id] = owner
+        return False
+
+    def _reasoning_ids(self) -> bool:
+        return bool((self.work.fact("reasoning") or {}).get("item_ids"))
+
+    def _message(self, part: Part, origin: Origin) -> Part:
+        """A part whose message has members that are refused belongs to one without them."""
+        if id(origin) not in self.origins:
+            refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
+            item_id = origin.extra.get("id")
+            if isinstance(item_id, str) and self._refused(item_id, "message", origin):
+                refused.add("id")
+            if refused:
+                self.work.edit("member_refused", origin.path, f"left out {', '.join(sorted(refused))}")
+            self.origins[id(origin)] = origin.without(frozenset(refused)) if refused else origin
+        bare = self.origins[id(origin)]
+        return part if bare is origin else changed(part, origin=bare)
+
+    def _stripped(self, part: Any, kind: str) -> Any:
+        refused = [name for name in self.strip.get(kind, ()) if name in part.extra]
+        if not refused or part.origin is None or part.origin.dialect != self.work.family:
+            return part
+        worth = {name: part.extra[name] for name in refused if part.extra[name] not in ([], "completed")}
+        self.work.edit("member_refused", part.path, f"left out {', '.join(refused)}", worth or None)
+        return changed(part, extra={name: value for name, value in part.extra.items() if name not in refused})
+
+    def _typed(self, part: Text, turn: Turn) -> Text:
+        """Text of the type that its role has; for an assistant whose content must be a string, that string."""
+        raw: Any = part.raw
+        if self.strings and turn.role == "assistant":
+            content = part.origin.raw.get("content") if part.origin and isinstance(part.origin.raw, Mapping) else ""
+            if not isinstance(content, str) and not part.touched:
+                self.work.edit("assistant_string", part.path, "made the content of the message a string")
+                return changed(part)
+            return part
+        wanted = self.text_types.get("system" if turn.role == "developer" else turn.role)
+        if wanted is None or not isinstance(raw, Mapping) or part.refusal:
+            return part
+        told = cast("Mapping[str, Any]", raw).get("type")
+        if told != wanted and not part.touched:
+            self.work.edit("text_type", part.path, f"type of the text {told} -> {wanted}")
+            return changed(part)
+        return part

@@ -1,0 +1,39 @@
+"""Results of tools that the provider ran itself: each needs its call before it. It knows the dialect's own blocks only
+by the member that pairs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from streamweld.history.model import Opaque, retold
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Turn
+    from streamweld.history.work import Work
+
+__all__ = ["run"]
+
+
+def run(turns: list[Turn], work: Work) -> list[Turn]:
+    """The turns without results of server tools whose call is not there."""
+    if not (work.fact("results") or {}).get("matched"):
+        return turns
+    seen: set[str] = set()
+    out: list[Turn] = []
+    for turn in turns:
+        gone: set[int] = set()
+        for part in turn.parts:
+            if not isinstance(part, Opaque) or not isinstance(part.raw, Mapping):
+                continue
+            raw = cast("Mapping[str, Any]", part.raw)
+            if part.kind == "server_tool_use" and isinstance(raw.get("id"), str):
+                seen.add(raw["id"])
+            elif part.kind.endswith("_tool_result") and raw.get("tool_use_id") not in seen:
+                gone.add(id(part))
+                work.edit("server_result_unasked", part.path, f"dropped a {part.kind} without its call", part.raw)
+        if not gone:
+            out.append(turn)
+        elif len(gone) < len(turn.parts):
+            out.append(retold(turn, [part for part in turn.parts if id(part) not in gone]))
+    return out

@@ -1,0 +1,148 @@
+"""Reads OpenAI Chat Completions messages, and those of servers that follow it: DeepSeek, Kimi, Mistral, OpenRouter.
+
+It knows no other dialect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.errors import HistoryError
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.reading import as_list, as_mapping, as_text, began, file_of, placed, split_data
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.reading import Json
+
+__all__ = ["DIALECT", "read"]
+
+DIALECT: Final = "openai-chat"
+_ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
+_MESSAGE: Final = frozenset(
+    {"role", "content", "refusal", "tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning"}
+)
+_RESULT: Final = _MESSAGE | {"name"}
+_CALL: Final = frozenset({"id", "type", "function", "custom", "index"})
+_TEXT: Final = frozenset({"type", "text"})
+_REFUSAL: Final = frozenset({"type", "refusal"})
+_MEDIA: Final = frozenset({"type", "image_url", "input_audio", "file", "video_url"})
+_THINKING: Final = frozenset({"type", "thinking", "closed"})
+
+
+def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
+    """The turns of one message.
+
+    Raises:
+        HistoryError: the message is no object, or has a role that the dialect does not have.
+    """
+    message = as_mapping(raw, path)
+    role = message.get("role")
+    if role in ("tool", "function"):
+        return [_result(message, path)]
+    if role not in _ROLES:
+        raise HistoryError("unknown_role", pointer((*path, "role")))
+    origin = began(DIALECT, path, message, _MESSAGE)
+    parts: list[Part] = []
+    for name in ("reasoning_content", "reasoning"):
+        thought = message.get(name)
+        if isinstance(thought, str):
+            parts.append(Reasoning(**placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
+            break
+    parts += _content(message.get("content"), origin, (*path, "content"), bool(message.get("tool_calls")))
+    if refusal := as_text(message.get("refusal")):
+        parts.append(Text(**placed(origin, (*path, "refusal")), text=refusal, refusal=True))
+    for n, entry in enumerate(message.get("tool_calls") or ()):
+        parts.append(_call(as_mapping(entry, (*path, "tool_calls", n)), origin, (*path, "tool_calls", n)))
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
+        place = placed(origin, (*path, "function_call"))
+        function = as_mapping(legacy, path)
+        parts.append(Call(**place, call_id="", name=as_text(function.get("name")), arguments=_arguments(function)))
+    return [Turn(role, tuple(parts), origin)]
+
+
+def _arguments(function: Json) -> str:
+    from streamweld.history.model import json_text
+
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else json_text(arguments)
+
+
+def _call(entry: Json, origin: Origin, path: Path) -> Call:
+    place = placed(origin, path, entry, _CALL)
+    call_id = as_text(entry.get("id"))
+    if entry.get("type") == "custom" or "custom" in entry:
+        custom = as_mapping(entry.get("custom"), (*path, "custom"))
+        value = {"input": as_text(custom.get("input"))}
+        return Call(**place, call_id=call_id, name=as_text(custom.get("name")), input=value, custom=True)
+    function = as_mapping(entry.get("function"), (*path, "function"))
+    return Call(**place, call_id=call_id, name=as_text(function.get("name")), arguments=_arguments(function))
+
+
+def _result(message: Json, path: Path) -> Turn:
+    origin = began(DIALECT, path, message, _RESULT)
+    inner: list[Text | Media | Opaque] = []
+    content = message.get("content")
+    if isinstance(content, str):
+        inner.append(Text(text=content, path=(*path, "content")))
+    elif content is not None:
+        for part in _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"), calls=False):
+            if isinstance(part, Text | Media | Opaque):
+                inner.append(part)
+    place = placed(origin, path, message)
+    call_id = as_text(message.get("tool_call_id"))
+    name = as_text(message.get("name")) or None
+    return Turn("tool", (Result(**place, call_id=call_id, parts=tuple(inner), name=name),))
+
+
+def _content(content: Any, origin: Origin, path: Path, calls: bool) -> list[Part]:
+    if content is None or (content == "" and calls):
+        return []
+    if isinstance(content, str):
+        return [Text(**placed(origin, path), text=content)]
+    return [_block(as_mapping(raw, (*path, n)), origin, (*path, n)) for n, raw in enumerate(as_list(content, path))]
+
+
+def _block(raw: Json, origin: Origin, path: Path) -> Part:
+    kind = raw.get("type")
+    if kind == "text" and isinstance(raw.get("text"), str):
+        return Text(**placed(origin, path, raw, _TEXT), text=raw["text"])
+    if kind == "refusal":
+        return Text(**placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal")), refusal=True)
+    if kind == "image_url":
+        image = raw.get("image_url")
+        if isinstance(image, str):
+            return file_of(placed(origin, path, raw, _MEDIA), image, None, kind="image")
+        image = as_mapping(image, path)
+        place = placed(origin, path, raw, _MEDIA)
+        return file_of(place, as_text(image.get("url")), None, kind="image", detail=image.get("detail"))
+    if kind == "video_url":
+        video = raw.get("video_url")
+        url = video if isinstance(video, str) else as_text(as_mapping(video, path).get("url"))
+        return file_of(placed(origin, path, raw, _MEDIA), url, None, kind="video")
+    if kind == "input_audio":
+        audio = as_mapping(raw.get("input_audio"), path)
+        place = placed(origin, path, raw, _MEDIA)
+        return Media(**place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data")))
+    if kind == "file":
+        file = as_mapping(raw.get("file"), path)
+        media_type, data, url = split_data(as_text(file.get("file_data")))
+        place = placed(origin, path, raw, _MEDIA)
+        return Media(
+            **place,
+            kind="file",
+            media_type=media_type,
+            data=data or url or None,
+            file_id=file.get("file_id"),
+            filename=file.get("filename"),
+        )
+    if kind == "thinking":
+        thought = raw.get("thinking")
+        if isinstance(thought, list):
+            pieces = [as_text(as_mapping(piece, path).get("text")) for piece in as_list(thought, path)]
+            thought = "".join(pieces)
+        return Reasoning(**placed(origin, path, raw, _THINKING), segments=(as_text(thought),), kind="thinking")
+    return Opaque(**placed(origin, path, raw), kind=str(kind), dialect=DIALECT)

@@ -1,0 +1,109 @@
+"""Which reader reads what, and how messages become turns. It knows the names of the dialects and their containers.
+
+A list may hold messages and Responses side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history import (
+    read_ai_sdk_model,
+    read_ai_sdk_ui,
+    read_anthropic,
+    read_bedrock,
+    read_gemini,
+    read_openai_chat,
+    read_response,
+    read_responses,
+)
+from streamweld.history.model import retold
+from streamweld.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from streamweld.history.model import Part, Path, Turn
+
+__all__ = ["CONTAINERS", "FAMILIES", "Container", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Where a dialect's request keeps its history: the member with the messages, and that with the system prompt."""
+
+    messages: str
+    system: str | None = None
+
+
+# Every name of a source or target -> the dialect in whose words it speaks.
+FAMILIES: Final[Mapping[str, str]] = {
+    "openai-chat": "openai-chat",
+    "chat": "openai-chat",
+    "mistral": "openai-chat",
+    "responses": "responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "bedrock-converse": "bedrock-converse",
+    "ai-sdk-ui": "ai-sdk-ui",
+    "ai-sdk-model": "ai-sdk-model",
+    "ai-sdk-parts": "ai-sdk-model",
+}
+CONTAINERS: Final[Mapping[str, Container]] = {
+    "openai-chat": Container("messages"),
+    "responses": Container("input", "instructions"),
+    "anthropic": Container("messages", "system"),
+    "gemini": Container("contents", "systemInstruction"),
+    "bedrock-converse": Container("messages", "system"),
+    "ai-sdk-ui": Container("messages"),
+    "ai-sdk-model": Container("messages"),
+}
+_READERS: Final[Mapping[str, Callable[[Any, Path, str | None], list[Turn]]]] = {
+    "openai-chat": read_openai_chat.read,
+    "responses": read_responses.read,
+    "anthropic": read_anthropic.read,
+    "gemini": read_gemini.read,
+    "bedrock-converse": read_bedrock.read,
+    "ai-sdk-ui": read_ai_sdk_ui.read,
+    "ai-sdk-model": read_ai_sdk_model.read,
+}
+_SYSTEM: Final[Mapping[str, Callable[[Any], list[Turn]]]] = {
+    "responses": read_responses.read_instructions,
+    "anthropic": read_anthropic.read_system,
+    "gemini": read_gemini.read_system,
+    "bedrock-converse": read_bedrock.read_system,
+}
+
+
+def read(family: str, items: Sequence[Any] | str, system: Any, base: Path, issuer: str | None) -> list[Turn]:
+    """The turns of a history: the system prompt that stands outside of it, then what each message holds.
+
+    Results in a row are one turn. Where a message is one item of many (Responses), what the assistant said in a row
+    is one turn too.
+
+    Raises:
+        HistoryError: a message that no message of the dialect can be (`unreadable`, `unknown_role`).
+    """
+    turns: list[Turn] = []
+    if system is not None and family in _SYSTEM:
+        turns += _SYSTEM[family](system)
+    reader = _READERS[family]
+    if isinstance(items, str):
+        return turns + reader(items, base, issuer)
+    joinable = ("tool", "assistant") if family == "responses" else ("tool",)
+    run: list[Part] = []  # the parts of the last turn, while more may join it
+    for n, item in enumerate(items):
+        path = (*base, n)
+        found = read_response.read(item, path, issuer) if isinstance(item, Response) else reader(item, path, issuer)
+        for turn in found:
+            if run and turn.parts and turn.role == turns[-1].role:
+                run += turn.parts
+                continue
+            if run:
+                turns[-1] = retold(turns[-1], run)
+            run = list(turn.parts) if turn.role in joinable else []
+            turns.append(turn)
+    if run:
+        turns[-1] = retold(turns[-1], run)
+    return turns

@@ -1,0 +1,95 @@
+"""What all passes and writers share while one history is converted: the target's facts, the policy, the ledgers.
+
+It knows no dialect; what a gateway accepts comes from its profile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from streamweld.errors import UsageError
+from streamweld.history.edits import Edit, IdMap, Loss
+from streamweld.history.model import pointer
+from streamweld.history.rules import edits as edit_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld.history.model import Path
+
+__all__ = ["HistoryPolicy", "Work"]
+
+_WORDS = {
+    "orphan_call": ("error_result", "drop"),
+    "orphan_result": ("synthesise", "text", "drop"),
+    "duplicate_result": ("first", "last"),
+    "reasoning": ("auto", "keep", "drop", "text"),
+    "truncated_arguments": ("wrap", "drop", "empty"),
+    "on_unfixable": ("raise", "keep"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPolicy:
+    """How a broken history is mended.
+
+    Attributes:
+        orphan_call: a call without a result gets a result that says so (an error), or is dropped.
+        orphan_result: a result without a call gets a call (name from `tools`, or `unknown`; arguments `{}`), becomes
+            text of the user, or is dropped.
+        duplicate_result: which of several results for one call holds. It stands where the first one stood.
+        reasoning: `auto` keeps what the target can take by its profile and drops the rest; `keep` keeps whatever can be
+            said at all; `drop` drops all; `text` turns what is not kept into text of the assistant.
+        truncated_arguments: arguments that are no JSON object are wrapped (`{"_raw": "…"}`), dropped with their call and
+            its result, or replaced by `{}`.
+        on_unfixable: what cannot be mended raises HistoryError, or is left as it is.
+
+    Raises:
+        UsageError: a word that is none of these.
+    """
+
+    orphan_call: Literal["error_result", "drop"] = "error_result"
+    orphan_result: Literal["synthesise", "text", "drop"] = "synthesise"
+    duplicate_result: Literal["first", "last"] = "first"
+    reasoning: Literal["auto", "keep", "drop", "text"] = "auto"
+    truncated_arguments: Literal["wrap", "drop", "empty"] = "wrap"
+    on_unfixable: Literal["raise", "keep"] = "raise"
+
+    def __post_init__(self) -> None:
+        for name, words in _WORDS.items():
+            if getattr(self, name) not in words:
+                raise UsageError(f"{name}={getattr(self, name)!r}: it must be one of {', '.join(words)}")
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """One conversion under way. `pending`: calls at the end may stay unanswered, the input was an answer, no request."""
+
+    target: str
+    family: str
+    facts: Mapping[str, Any]
+    policy: HistoryPolicy
+    provider: str | None = None
+    model: str | None = None
+    tools: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pending: bool = False
+    edits: list[Edit] = field(default_factory=list[Edit])
+    losses: list[Loss] = field(default_factory=list[Loss])
+    ids: IdMap = field(default_factory=IdMap)
+
+    def edit(self, rule: str, path: Path, what: str, removed: Any = None) -> None:
+        """Books a change under a rule of the table."""
+        known = edit_rules()[rule]
+        self.edits.append(Edit(rule, pointer(path), what, f"{known.text} ({known.source})", removed))
+
+    def lose(self, feature: str, path: Path, why: str, removed: Any = None) -> None:
+        """Books something that cannot be said in the target."""
+        self.losses.append(Loss(feature, pointer(path), why, removed))
+
+    def fact(self, name: str, member: str | None = None) -> Any:
+        """A constraint of the target, or a member of it; None where there is none."""
+        found = self.facts.get(name)
+        if member is None or found is None:
+            return found
+        return found.get(member)

@@ -1,0 +1,117 @@
+"""Writes Anthropic messages: two sides, results first in what the user says. It knows no other dialect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_object
+from streamweld.history.writing import Pen, said
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.history.model import Part, Turn
+    from streamweld.history.work import Work
+
+__all__ = ["write"]
+
+
+def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+    """The request members `{"system": …, "messages": […]}`; without system where there is none."""
+    pen = Pen(work)
+    payload: dict[str, Any] = {}
+    messages: list[Any] = []
+    at = 0
+    while at < len(turns):
+        turn = turns[at]
+        at += 1
+        if turn.top:
+            payload["system"] = _content(turn, turn.parts, pen, whole=pen.whole(turn.parts))
+            pen.members(turn, turn.parts)
+            continue
+        parts = list(turn.parts)
+        while turn.role == "tool" and at < len(turns) and _joins(parts, turns[at], work):
+            parts += turns[at].parts
+            at += 1
+        message = pen.whole(parts, turn.origin)
+        if message is None:
+            role = "user" if turn.role == "tool" else turn.role
+            message = {"role": role, "content": _content(turn, parts, pen)} | pen.members(turn, parts)
+        messages.append(message)
+    return payload | {"messages": messages}
+
+
+def _joins(parts: Sequence[Part], after: Turn, work: Work) -> bool:
+    """Whether what the user says goes into the message with the results before it."""
+    if after.role not in ("user", "tool"):
+        return False
+    shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
+    return shared or work.fact("alternation") == "merge"
+
+
+def _content(turn: Turn, parts: Sequence[Part], pen: Pen, whole: Any = None) -> Any:
+    if whole is not None:
+        return whole["content"] if isinstance(whole, dict) and "content" in whole else whole
+    only = parts[0] if len(parts) == 1 else None
+    if isinstance(only, Text) and not pen.extra(only) and (only.raw is None or not pen.own(only)):
+        return only.text
+    if not parts:
+        return ""
+    return [_block(part, pen) for part in parts]
+
+
+def _block(part: Part, pen: Pen) -> Any:
+    own = pen.block(part)
+    if own is not None:
+        return own
+    extra = pen.extra(part)
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text, **extra}
+    if isinstance(part, Call):
+        if part.signature and not pen.own(part):
+            pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
+        value = arguments_object(part)
+        return {
+            "type": "tool_use",
+            "id": part.call_id,
+            "name": part.name,
+            "input": {} if value is None else value,
+            **extra,
+        }
+    if isinstance(part, Result):
+        return _result(part, pen) | extra
+    if isinstance(part, Reasoning):
+        if part.kind == "redacted" or (part.encrypted and not part.text):
+            return {"type": "redacted_thinking", "data": part.encrypted or "", **extra}
+        return {"type": "thinking", "thinking": part.text, "signature": part.signature or "", **extra}
+    if isinstance(part, Media):
+        return _media(part) | extra
+    return part.raw
+
+
+def _result(part: Result, pen: Pen) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": part.call_id}
+    told = said(part)
+    if not isinstance(told, str):
+        block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, pen) for inner in told]
+    elif told:
+        block["content"] = told
+    if part.is_error:
+        block["is_error"] = True
+    return block
+
+
+def _media(part: Media) -> dict[str, Any]:
+    kind = "image" if part.kind == "image" else "document"
+    source: dict[str, Any]
+    if part.file_id:
+        source = {"type": "file", "file_id": part.file_id}
+    elif part.url:
+        source = {"type": "url", "url": part.url}
+    else:
+        default = "image/png" if kind == "image" else "application/pdf"
+        source = {"type": "base64", "media_type": part.media_type or default, "data": part.data or ""}
+    block: dict[str, Any] = {"type": kind, "source": source}
+    if part.filename and kind == "document":
+        block["title"] = part.filename
+    return block

@@ -1,0 +1,110 @@
+"""Writes Bedrock Converse messages. It knows no other dialect."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from streamweld.history.model import MISSING, Call, Media, Opaque, Reasoning, Result, Text, arguments_object
+from streamweld.history.writing import Pen, said
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.history.model import Part, Turn
+    from streamweld.history.work import Work
+
+__all__ = ["write"]
+
+_FORMATS = {"jpg": "jpeg", "plain": "txt", "markdown": "md", "msword": "doc", "quicktime": "mov", "x-matroska": "mkv"}
+
+
+def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+    """The request members `{"system": […], "messages": […]}`; without system where there is none."""
+    pen = Pen(work)
+    payload: dict[str, Any] = {}
+    messages: list[Any] = []
+    at = 0
+    while at < len(turns):
+        turn = turns[at]
+        at += 1
+        if turn.top:
+            whole = pen.whole(turn.parts)
+            payload["system"] = [_block(part, pen) for part in turn.parts] if whole is None else whole
+            pen.members(turn, turn.parts)
+            continue
+        parts = list(turn.parts)
+        while turn.role == "tool" and at < len(turns) and _joins(parts, turns[at], work):
+            parts += turns[at].parts
+            at += 1
+        message = pen.whole(parts, turn.origin)
+        if message is None:
+            role = "user" if turn.role == "tool" else turn.role
+            message = {"role": role, "content": [_block(part, pen) for part in parts]} | pen.members(turn, parts)
+        messages.append(message)
+    return payload | {"messages": messages}
+
+
+def _joins(parts: Sequence[Part], after: Turn, work: Work) -> bool:
+    if after.role not in ("user", "tool"):
+        return False
+    shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
+    return shared or work.fact("alternation") == "merge"
+
+
+def _block(part: Part, pen: Pen) -> Any:
+    own = pen.block(part)
+    if own is not None:
+        return own
+    extra = pen.extra(part)
+    if isinstance(part, Text):
+        return {"text": part.text, **extra}
+    if isinstance(part, Call):
+        if part.signature and not pen.own(part):
+            pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
+        return {
+            "toolUse": {"toolUseId": part.call_id, "name": part.name, "input": arguments_object(part) or {}},
+            **extra,
+        }
+    if isinstance(part, Result):
+        return {"toolResult": _result(part, pen), **extra}
+    if isinstance(part, Reasoning):
+        if part.kind == "redacted":
+            return {"reasoningContent": {"redactedContent": part.encrypted or ""}, **extra}
+        signed = {"signature": part.signature} if part.signature else {}
+        return {"reasoningContent": {"reasoningText": {"text": part.text, **signed}}, **extra}
+    if isinstance(part, Media):
+        return _media(part, pen) | extra
+    return part.raw
+
+
+def _result(part: Result, pen: Pen) -> dict[str, Any]:
+    block: dict[str, Any] = {"toolUseId": part.call_id}
+    if part.value is not MISSING and isinstance(part.value, dict):
+        block["content"] = [{"json": part.value}]
+    else:
+        told = said(part)
+        if isinstance(told, str):
+            block["content"] = [{"text": told}] if told.strip() else []
+        else:
+            block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, pen) for inner in told]
+    if part.is_error:
+        block["status"] = "error"
+    return block
+
+
+def _media(part: Media, pen: Pen) -> dict[str, Any]:
+    form = (part.media_type or "").partition("/")[2].rpartition(".")[2] or {"image": "png", "video": "mp4"}.get(
+        part.kind, "pdf"
+    )
+    told: dict[str, Any] = {"format": _FORMATS.get(form, form), "source": {"bytes": part.data or ""}}
+    if part.kind in ("image", "video"):
+        return {part.kind: told}
+    fact = pen.work.fact("document_name") or {}
+    name = part.filename or "document"
+    if fact.get("chars"):
+        name = re.sub(f"[^{fact['chars']}]", "-", name)
+    name = re.sub(r"\s+", " ", name).strip()[: fact.get("max")] or "document"
+    if part.filename and name != part.filename:
+        pen.work.edit("document_name", part.path, f"document name {part.filename!r} -> {name!r}")
+    return {"document": {"format": told["format"], "name": name, "source": told["source"]}}

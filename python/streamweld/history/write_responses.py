@@ -1,0 +1,171 @@
+"""Writes input items of the Responses API and of OpenResponses. It knows no other dialect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_text
+from streamweld.history.writing import Pen, said
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld.history.model import Part, Turn
+    from streamweld.history.work import Work
+
+__all__ = ["write"]
+
+
+def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+    """The request members `{"instructions": …, "input": […]}`; without instructions where there are none."""
+    pen = Pen(work)
+    payload: dict[str, Any] = {}
+    items: list[Any] = []
+    custom: set[str] = set()  # ids of calls of free-form tools
+    for turn in turns:
+        if turn.top:
+            told = pen.whole(turn.parts)
+            texts = [part.text for part in turn.parts if isinstance(part, Text)]
+            payload["instructions"] = "\n\n".join(texts) if told is None else told
+            for part in turn.parts:
+                pen.extra(part)
+            pen.members(turn, turn.parts)
+            continue
+        run: list[Part] = []
+        for part in turn.parts:
+            if run and (
+                not _is_content(part) or part.origin is not run[-1].origin and _own_message(part, run[-1], pen)
+            ):
+                items.append(_message(turn, run, pen))
+                run = []
+            if _is_content(part):
+                run.append(part)
+            else:
+                items.append(_item(part, turn, pen, custom))
+        if run:
+            items.append(_message(turn, run, pen))
+        elif not turn.parts:
+            whole = pen.whole((), turn.origin)
+            items.append({"type": "message", "role": turn.role, "content": ""} if whole is None else whole)
+    return payload | {"input": items}
+
+
+def _is_content(part: Part) -> bool:
+    """Whether the part stands inside of a message; an opaque one that is an item of its own does not."""
+    if isinstance(part, Opaque):
+        return part.origin is None or part.raw is not part.origin.raw
+    return isinstance(part, Text | Media)
+
+
+def _own_message(part: Part, before: Part, pen: Pen) -> bool:
+    return pen.own(part) or pen.own(before)
+
+
+def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
+    whole = pen.whole(parts)
+    if whole is not None:
+        return whole
+    role = "user" if turn.role == "tool" else turn.role
+    only = parts[0]
+    content: Any
+    if role == "assistant" and pen.work.fact("assistant_content") == "string":
+        content = "\n\n".join([part.text for part in parts if isinstance(part, Text)])
+    elif len(parts) == 1 and isinstance(only, Text) and not only.refusal and (only.raw is None or not pen.own(only)):
+        pen.extra(only)
+        content = only.text
+    else:
+        content = [_block(part, role, pen) for part in parts]
+    return {"type": "message", "role": role, "content": content} | pen.members(turn, parts)
+
+
+def _block(part: Part, role: str, pen: Pen) -> Any:
+    own = pen.block(part)
+    if own is not None:
+        return own
+    if isinstance(part, Text):
+        if part.refusal:
+            return {"type": "refusal", "refusal": part.text, **pen.extra(part)}
+        types: Mapping[str, str] = pen.work.fact("text_types") or {}
+        kind = types.get("system" if role == "developer" else role)
+        kind = kind or ("output_text" if role == "assistant" else "input_text")
+        return {"type": kind, "text": part.text, **pen.extra(part)}
+    if isinstance(part, Media):
+        return _media(part) | pen.extra(part)
+    return part.raw
+
+
+def _media(part: Media) -> dict[str, Any]:
+    url = part.url or f"data:{part.media_type or 'application/octet-stream'};base64,{part.data or ''}"
+    if part.kind == "image":
+        where = {"file_id": part.file_id} if part.file_id else {"image_url": url}
+        return {"type": "input_image", **where, **({"detail": part.detail} if part.detail else {})}
+    if part.kind == "video":
+        return {"type": "input_video", "video_url": url}
+    if part.kind == "audio":
+        form = (part.media_type or "audio/wav").partition("/")[2]
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": part.data or "", "format": {"mpeg": "mp3"}.get(form, form)},
+        }
+    block: dict[str, Any] = {"type": "input_file"}
+    if part.file_id:
+        block["file_id"] = part.file_id
+    elif part.url:
+        block["file_url"] = part.url
+    else:
+        block["file_data"] = url
+    if part.filename:
+        block["filename"] = part.filename
+    return block
+
+
+def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
+    if isinstance(part, Call) and part.custom:
+        custom.add(part.call_id)
+    whole = pen.whole((part,))
+    if whole is not None:
+        return whole
+    if isinstance(part, Call):
+        item = _call(part, pen)
+    elif isinstance(part, Result):
+        item = _output(part, pen, custom)
+    elif isinstance(part, Reasoning):
+        item = _reasoning(part, pen)
+    else:
+        return part.raw
+    return item | dict(pen.extra(part)) | pen.members(turn, (part,))
+
+
+def _named(item: dict[str, Any], item_id: str | None) -> dict[str, Any]:
+    return {"type": item["type"], "id": item_id, **item} if item_id else item
+
+
+def _call(part: Call, pen: Pen) -> dict[str, Any]:
+    if part.signature and not pen.own(part):
+        pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
+    head = {"call_id": part.call_id, "name": part.name}
+    if part.custom and isinstance(part.input, dict):
+        given: Any = part.input.get("input", "")
+        return _named({"type": "custom_tool_call", **head, "input": given}, part.item_id)
+    return _named({"type": "function_call", **head, "arguments": arguments_text(part) or "{}"}, part.item_id)
+
+
+def _output(part: Result, pen: Pen, custom: set[str]) -> dict[str, Any]:
+    pen.failed(part)
+    told = said(part)
+    output = told if isinstance(told, str) else [_block(inner, "user", pen) for inner in told]
+    kind = "custom_tool_call_output" if part.call_id in custom else "function_call_output"
+    return _named({"type": kind, "call_id": part.call_id, "output": output}, part.item_id)
+
+
+def _reasoning(part: Reasoning, pen: Pen) -> dict[str, Any]:
+    raw = part.kind == "raw" and not (pen.work.fact("reasoning") or {}).get("summary_only")
+    item: dict[str, Any] = {
+        "type": "reasoning",
+        "summary": [] if raw else [{"type": "summary_text", "text": text} for text in part.segments],
+    }
+    if raw:
+        item["content"] = [{"type": "reasoning_text", "text": text} for text in part.segments]
+    if part.encrypted:
+        item["encrypted_content"] = part.encrypted
+    return _named(item, part.item_id)

@@ -1,0 +1,50 @@
+"""Which writer writes what. It knows the names of the dialects, and what each of them cannot say by its very shape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history import (
+    write_ai_sdk_model,
+    write_ai_sdk_ui,
+    write_anthropic,
+    write_bedrock,
+    write_gemini,
+    write_openai_chat,
+    write_responses,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld.history.model import Turn
+    from streamweld.history.work import Work
+
+__all__ = ["SHAPES", "write"]
+
+_WRITERS: Final[Mapping[str, Callable[[list[Turn], Work], dict[str, Any]]]] = {
+    "openai-chat": write_openai_chat.write,
+    "responses": write_responses.write,
+    "anthropic": write_anthropic.write,
+    "gemini": write_gemini.write,
+    "bedrock-converse": write_bedrock.write,
+    "ai-sdk-ui": write_ai_sdk_ui.write,
+    "ai-sdk-model": write_ai_sdk_model.write,
+}
+_EVERY: Final = ("image", "audio", "video", "file")
+# Constraints that hold by the shape of the dialect, whatever the gateway: merged into those of the profile.
+# `inline`: kinds of media that must come as data, there is no place for an address.
+SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "openai-chat": {"inline": ("audio", "file")},
+    "responses": {"inline": ("audio",)},
+    "anthropic": {"arguments": "object"},
+    "gemini": {"arguments": "object"},
+    "bedrock-converse": {"arguments": "object", "inline": _EVERY},
+    "ai-sdk-ui": {"results": {"required": True, "matched": True, "single": True, "adjacent": True}},
+    "ai-sdk-model": {},
+}
+
+
+def write(family: str, turns: list[Turn], work: Work) -> dict[str, Any]:
+    """The request members of the target that hold the history."""
+    return _WRITERS[family](turns, work)

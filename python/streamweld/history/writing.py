@@ -1,0 +1,103 @@
+"""What every writer does: hands back what nobody touched, keeps what only its own dialect says, books what is lost.
+
+It knows no dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from streamweld.history.model import MISSING, Media, Opaque, Text, json_text
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Origin, Part, Result, Turn
+    from streamweld.history.work import Work
+
+__all__ = ["Pen", "said"]
+
+
+class Pen:
+    """One history being written in one dialect."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.dialect = work.family
+        self._told: set[int] = set()  # id() of origins whose members were kept or lost already
+        self._lost: set[int] = set()
+
+    def whole(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
+        """The message that these parts were read from, if they are all of it and as they were; else None."""
+        if not parts:
+            empty = origin is not None and origin.dialect == self.dialect and origin.count == 0
+            return origin.raw if empty and origin is not None else None
+        first = parts[0].origin
+        if first is None or first.dialect != self.dialect or len(parts) != first.count or first.bared:
+            return None
+        for at, part in enumerate(parts):
+            if part.touched or part.origin is not first or part.at != at:
+                return None
+        return first.raw
+
+    def block(self, part: Part) -> Any:
+        """The block that this part was, if nobody touched it; else None."""
+        own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
+        return part.raw if own else None
+
+    def own(self, part: Part) -> bool:
+        """Whether the part was read from this dialect."""
+        return part.origin is not None and part.origin.dialect == self.dialect
+
+    def extra(self, part: Part) -> Mapping[str, Any]:
+        """The members of a block beyond the model: kept in their own dialect, lost in another one."""
+        if part.extra and not self.own(part):
+            if id(part) not in self._lost:
+                self._lost.add(id(part))
+                for name, value in part.extra.items():
+                    self.work.lose(name, (*part.path, name), "the target has no such member", value)
+            return {}
+        return part.extra
+
+    def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+        """The members of the message beyond the model, once for each message; those of several lie over each other."""
+        out: dict[str, Any] = {}
+        for origin in _origins(turn, parts):
+            if id(origin) in self._told:
+                continue
+            self._told.add(id(origin))
+            if origin.dialect == self.dialect:
+                out = {**origin.extra, **out}
+                continue
+            for name, value in origin.extra.items():
+                self.work.lose(name, (*origin.path, name), "the target has no such member", value)
+        return out | turn.marks
+
+    def failed(self, result: Result) -> None:
+        """Books that the dialect cannot say of a result that it is an error."""
+        if result.is_error and result.origin is not None:
+            self.work.lose("is_error", result.path, "the target has no word for a failed call", True)
+
+    def unsaid(self, part: Part) -> None:
+        """Books a part that cannot stand where it is."""
+        self.work.lose(type(part).__name__.lower(), part.path, "it cannot stand in this message", part.raw)
+
+
+def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
+    found: dict[int, Origin] = {}
+    for part in parts:
+        if part.origin is not None:
+            found[id(part.origin)] = part.origin
+    if turn.origin is not None and not found:
+        found[id(turn.origin)] = turn.origin
+    return list(found.values())
+
+
+def said(result: Result) -> str | list[Text | Media | Opaque]:
+    """The content of a result for dialects without JSON values: a text, or parts of which more than one is needed."""
+    if result.value is not MISSING:
+        return cast("str", result.value) if isinstance(result.value, str) else json_text(result.value)
+    if not result.parts:
+        return ""
+    if len(result.parts) == 1 and isinstance(result.parts[0], Text) and not result.parts[0].extra:
+        return result.parts[0].text
+    return list(result.parts)

@@ -314,7 +314,9 @@ class Stage:
 
     def _complain(self, text: bytes) -> None:
         """An error in plain words; before any dialect was seen it tells none."""
-        self._decoder().text(text.decode("utf-8", "replace"))
+        decoder = self._decoder()
+        decoder.text(text.decode("utf-8", "replace"))
+        self.done = self.done or decoder.ended
 
     def _after_done(self, text: bytes, event: str) -> None:
         """What comes behind the end is not processed. A note that says nothing of the answer is no anomaly."""

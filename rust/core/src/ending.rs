@@ -65,8 +65,8 @@ impl Stage {
         if array.spilled {
             self.after_end(out).map_err(|fault| put(fault, place))?;
         }
-        let pending = array.pending();
-        let rest = rest(!pending.is_empty(), ends_inside_a_sequence(pending));
+        // An array without its end was cut, between two elements too.
+        let rest = rest(!array.closed, ends_inside_a_sequence(array.pending()));
         self.end(out, rest, array.closed, place)
     }
 

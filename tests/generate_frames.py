@@ -57,8 +57,9 @@ def _body(rng: random.Random, source: Source) -> bytes:
         frames = _merged(rng, frames, _shaken(rng, source, source.frames(rng)))
     if source.array and rng.random() < 0.12:
         texts = [_text(rng, payload) for _, payload in frames]
-        return b"[" + rng.choice((b",", b",\n", b"\r\n,")).join(texts) + b"]\n"[: rng.choice((1, 2, 2, 2))]
-    body = b"".join(_frame(rng, *frame) for frame in frames)
+        body = b"[" + rng.choice((b",", b",\n", b"\r\n,")).join(texts) + rng.choice((b"]", b"]\n", b"]\n", b"", b",]"))
+    else:
+        body = b"".join(_frame(rng, *frame) for frame in frames)
     if 0.6 < kind < 0.75:
         body = corrupt(rng, body)
     if rng.random() < 0.08:
@@ -69,7 +70,7 @@ def _body(rng: random.Random, source: Source) -> bytes:
 
 
 def _frame(rng: random.Random, event: str | None, payload: Any) -> bytes:
-    text = payload if isinstance(payload, bytes) else _text(rng, payload)
+    text = _text(rng, payload)
     roll = rng.random()
     if roll < 0.01:
         return text + b"\n"
@@ -81,7 +82,9 @@ def _frame(rng: random.Random, event: str | None, payload: Any) -> bytes:
 
 
 def _text(rng: random.Random, payload: Any) -> bytes:
-    """JSON of the payload, sometimes with a member that stands twice."""
+    """JSON of the payload, sometimes with a member that stands twice; what is no document as it is."""
+    if isinstance(payload, bytes):
+        return payload
     loose = rng.random() < 0.1
     text = json.dumps(payload, separators=(", ", ": ") if loose else (",", ":"))
     if rng.random() < 0.2 and "\\ud" not in text:

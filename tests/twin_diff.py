@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld import StreamError, parse
 
-from tests import generate_ai_sdk, generate_anthropic, generate_frames, generate_noise, generate_responses
+from tests import (
+    generate_ai_sdk,
+    generate_anthropic,
+    generate_frames,
+    generate_gemini,
+    generate_noise,
+    generate_responses,
+)
 from tests.backends import using
 from tests.generate_noise import random_pieces
 from tests.harness import difference, policy_of, read
@@ -28,7 +35,13 @@ if TYPE_CHECKING:
 Case = tuple[bytes, dict[str, Any]]
 SOURCES = {
     source.dialect: source
-    for source in (generate_anthropic.SOURCE, generate_responses.SOURCE, generate_ai_sdk.PARTS, generate_ai_sdk.UI)
+    for source in (
+        generate_anthropic.SOURCE,
+        generate_gemini.SOURCE,
+        generate_responses.SOURCE,
+        generate_ai_sdk.PARTS,
+        generate_ai_sdk.UI,
+    )
 }
 
 

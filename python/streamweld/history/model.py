@@ -36,6 +36,7 @@ __all__ = [
     "pointer",
     "result_text",
     "retold",
+    "what_was",
 ]
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -114,7 +115,10 @@ class Media(_Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reasoning(_Part):
-    """What a model thought. `segments`: its text, one for each summary. `issuer`: who can read signature and cipher."""
+    """What a model thought. `segments`: its text, one for each summary. `issuer`: who can read signature and cipher.
+
+    `assumed`: the issuer is the one whose dialect it is, nobody said so.
+    """
 
     segments: tuple[str, ...]
     kind: Literal["summary", "raw", "thinking", "redacted"] = "thinking"
@@ -122,6 +126,7 @@ class Reasoning(_Part):
     signature: str | None = None
     encrypted: str | None = None
     issuer: str | None = None
+    assumed: bool = False
     model: str | None = None
 
     @property
@@ -236,6 +241,15 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
     if value is None:
         return {}
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def what_was(part: Part) -> Any:
+    """What an edit says of a part that went: the source's own object, or its text where it was a text there."""
+    if part.raw is not None:
+        return part.raw
+    if isinstance(part, Text | Reasoning):
+        return part.text
+    return result_text(part) if isinstance(part, Result) else None
 
 
 def result_text(result: Result) -> str:

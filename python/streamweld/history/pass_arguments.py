@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Result, arguments_object, changed, result_text, retold
+from streamweld.history.model import Call, Result, arguments_object, changed, retold, what_was
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
@@ -25,7 +25,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         for part in turn.parts:
             if isinstance(part, Result) and gone.get(part.call_id):
                 gone[part.call_id] -= 1
-                removed = part.raw if part.raw is not None else result_text(part)
+                removed = what_was(part)
                 work.edit("arguments_broken", part.path, "dropped the result of a dropped call", removed)
                 touched = True
                 continue

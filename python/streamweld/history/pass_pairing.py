@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamweld.history.matching import OpenCalls
-from streamweld.history.model import Call, Reasoning, Result, Text, Turn, arguments_text, changed, result_text, retold
+from streamweld.history.model import (
+    Call,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    arguments_text,
+    changed,
+    result_text,
+    retold,
+    what_was,
+)
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part
@@ -115,7 +126,7 @@ def _chosen(one: _Asked, work: Work) -> Result | None:
     chosen = everything[-1] if work.policy.duplicate_result == "last" else everything[0]
     for result in everything:
         if result is not chosen:
-            gone = result.raw if result.raw is not None else result_text(result)
+            gone = what_was(result)
             work.edit("result_repeated", result.path, f"dropped another result of call {result.call_id!r}", gone)
     return chosen
 
@@ -180,7 +191,7 @@ def _without(turn: Turn, dropped: set[int], work: Work) -> list[Part]:
     if not any(isinstance(part, Call) for part in kept) and (work.fact("reasoning") or {}).get("accept") == "blocks":
         for part in kept:
             if isinstance(part, Reasoning):
-                gone = part.raw if part.raw is not None else part.text
+                gone = what_was(part)
                 work.edit("reasoning_of_dropped_call", part.path, "dropped the reasoning of a dropped call", gone)
         kept = [part for part in kept if not isinstance(part, Reasoning)]
     return kept
@@ -219,7 +230,7 @@ def _same_or(turn: Turn, rest: list[Part]) -> Turn:
 
 def _orphan(result: Result, work: Work) -> list[Turn]:
     """A result without a call, by the policy."""
-    gone = result.raw if result.raw is not None else result_text(result)
+    gone = what_was(result)
     if work.policy.orphan_result == "drop":
         work.edit("result_unasked", result.path, f"dropped the result of {result.call_id!r}", gone)
         return []

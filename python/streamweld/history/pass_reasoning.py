@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Reasoning, Text, changed, retold
+from streamweld.history.model import Call, Reasoning, Text, changed, retold, what_was
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,6 +144,8 @@ class _Keeper:
         proof = bool(part.signature or part.encrypted or (part.item_id and self.accept == "items"))
         if not proof or not issuers:
             return part
+        if part.assumed and part.origin is not None and part.origin.dialect == self.work.family:
+            return part
         foreign = part.issuer not in issuers if part.issuer is not None else not self.fact.get("unknown_issuer")
         other = (
             bool(self.fact.get("same_model"))
@@ -175,5 +177,5 @@ class _Keeper:
         return Text(text=part.text, path=part.path, touched=True)
 
     def _dropped(self, part: Reasoning, why: str) -> None:
-        removed = part.raw if part.raw is not None else part.text
+        removed = what_was(part)
         self.work.edit("reasoning_dropped", part.path, f"dropped reasoning: {why}", removed)

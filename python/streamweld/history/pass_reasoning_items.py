@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Opaque, Reasoning, Text, changed, retold
+from streamweld.history.model import Call, Opaque, Reasoning, Text, changed, retold, what_was
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
@@ -62,7 +62,7 @@ def _once(turns: list[Turn], work: Work) -> list[Turn]:
                 new[id(part)] = None
                 said = [text for text in part.segments if text.strip()]
                 what = f"merged item {item_id!r} into its first" if said else f"dropped item {item_id!r}, said before"
-                work.edit("reasoning_repeated", part.path, what, part.raw)
+                work.edit("reasoning_repeated", part.path, what, what_was(part))
         if tuple(segments) != home[2].segments or cipher != home[2].encrypted:
             new[id(home[2])] = changed(home[2], segments=tuple(segments), encrypted=cipher)
     return _replaced(turns, touched, new) if touched else turns
@@ -96,7 +96,7 @@ def _followed(turns: list[Turn], work: Work) -> list[Turn]:
                 break
             new[id(part)] = None
             touched.add(n)
-            removed = part.raw if part.raw is not None else part.text
+            removed = what_was(part)
             work.edit("reasoning_alone", part.path, "dropped reasoning without the item that it led to", removed)
     return _replaced(turns, touched, new) if touched else turns
 
@@ -120,7 +120,10 @@ def _latest(turns: list[Turn], most: int, work: Work) -> list[Turn]:
             if id(part) in gone:
                 broken = True
                 work.edit(
-                    "reasoning_dropped", part.path, "dropped reasoning: the target replays the last only", part.raw
+                    "reasoning_dropped",
+                    part.path,
+                    "dropped reasoning: the target replays the last only",
+                    what_was(part),
                 )
                 continue
             broken = broken and not isinstance(part, Reasoning)

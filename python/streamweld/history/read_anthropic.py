@@ -43,7 +43,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if role not in ("user", "assistant", "system"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
     origin = began(DIALECT, path, message, _MESSAGE)
-    parts = _content(message.get("content"), origin, (*path, "content"), issuer or "anthropic")
+    parts = _content(message.get("content"), origin, (*path, "content"), issuer)
     if role != "user":
         return [Turn(role, tuple(parts), origin)]
     return split_results(parts, origin)
@@ -73,10 +73,23 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if kind == "thinking":
         place = placed(origin, path, raw, _THINKING)
         signature = as_text(raw.get("signature")) or None
-        return Reasoning(**place, segments=(as_text(raw.get("thinking")),), signature=signature, issuer=issuer)
+        return Reasoning(
+            **place,
+            segments=(as_text(raw.get("thinking")),),
+            signature=signature,
+            issuer=issuer or "anthropic",
+            assumed=not issuer,
+        )
     if kind == "redacted_thinking":
         place = placed(origin, path, raw, _THINKING)
-        return Reasoning(**place, segments=(), kind="redacted", encrypted=as_text(raw.get("data")), issuer=issuer)
+        return Reasoning(
+            **place,
+            segments=(),
+            kind="redacted",
+            encrypted=as_text(raw.get("data")),
+            issuer=issuer or "anthropic",
+            assumed=not issuer,
+        )
     if kind in ("image", "document") and isinstance(raw.get("source"), dict):
         medium = _medium(raw, as_mapping(raw["source"], path), origin, path)
         if medium is not None:

@@ -41,7 +41,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     origin = began(DIALECT, path, message, _MESSAGE)
     blocks = as_list(message.get("content") or (), (*path, "content"))
     places = [(*path, "content", n) for n in range(len(blocks))]
-    parts = [_block(as_mapping(b, at), origin, at, issuer or "bedrock") for at, b in zip(places, blocks, strict=True)]
+    parts = [_block(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
     if role == "assistant":
         return [Turn("assistant", tuple(parts), origin)]
     return split_results(parts, origin)
@@ -78,9 +78,17 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         if isinstance(said, dict):
             told = as_mapping(said, path)
             signature = as_text(told.get("signature")) or None
-            return Reasoning(**place, segments=(as_text(told.get("text")),), signature=signature, issuer=issuer)
+            return Reasoning(
+                **place,
+                segments=(as_text(told.get("text")),),
+                signature=signature,
+                issuer=issuer or "bedrock",
+                assumed=not issuer,
+            )
         cipher = thought.get("redactedContent")
-        return Reasoning(**place, segments=(), kind="redacted", encrypted=cipher, issuer=issuer)
+        return Reasoning(
+            **place, segments=(), kind="redacted", encrypted=cipher, issuer=issuer or "bedrock", assumed=not issuer
+        )
     for member, media in _KINDS:
         if isinstance(raw.get(member), dict):
             medium = _medium(as_mapping(raw[member], path), raw, origin, path, media)

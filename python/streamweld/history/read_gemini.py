@@ -56,7 +56,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     origin = began(DIALECT, path, content, _CONTENT)
     raws = as_list(content.get("parts") or (), (*path, "parts"))
     places = [(*path, "parts", n) for n in range(len(raws))]
-    parts = [_part(as_mapping(p, at), origin, at, issuer or "google") for at, p in zip(places, raws, strict=True)]
+    parts = [_part(as_mapping(p, at), origin, at, issuer) for at, p in zip(places, raws, strict=True)]
     if role == "model":
         return [Turn("assistant", tuple(parts), origin)]
     return split_results(parts, origin)
@@ -68,7 +68,14 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if isinstance(text, str):
         if raw.get("thought"):
             place = placed(origin, path, raw, _THOUGHT)
-            return Reasoning(**place, segments=(text,), kind="summary", signature=signature, issuer=issuer)
+            return Reasoning(
+                **place,
+                segments=(text,),
+                kind="summary",
+                signature=signature,
+                issuer=issuer or "google",
+                assumed=not issuer,
+            )
         return Text(**placed(origin, path, raw, _TEXT), text=text)
     call = _either(raw, "functionCall", "function_call")
     if isinstance(call, dict):

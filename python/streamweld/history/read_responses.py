@@ -54,7 +54,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         return [Turn("tool", (_output(item, path),))]
     if kind == "reasoning":
         return [Turn("assistant", (_reasoning(item, path, issuer),))]
-    origin = began(DIALECT, path, item, frozenset())
+    origin = began(DIALECT, path, item, frozenset(item))
     return [Turn("assistant", (Opaque(**placed(origin, path, item), kind=str(kind), dialect=DIALECT),))]
 
 
@@ -113,7 +113,7 @@ def _block(raw: Json, origin: Origin, path: Path) -> Text | Media | Opaque:
 
 
 def _call(item: Json, path: Path, *, custom: bool) -> Call:
-    origin = began(DIALECT, path, item, frozenset())
+    origin = began(DIALECT, path, item, frozenset(item))
     place = placed(origin, path, item, _CUSTOM if custom else _CALL)
     call_id, name, item_id = as_text(item.get("call_id")), as_text(item.get("name")), item.get("id")
     if custom:
@@ -126,7 +126,7 @@ def _call(item: Json, path: Path, *, custom: bool) -> Call:
 
 
 def _output(item: Json, path: Path) -> Result:
-    origin = began(DIALECT, path, item, frozenset())
+    origin = began(DIALECT, path, item, frozenset(item))
     place = placed(origin, path, item, _OUTPUT)
     output, inner = item.get("output"), ()
     call_id, item_id = as_text(item.get("call_id")), item.get("id")
@@ -142,7 +142,7 @@ def _output(item: Json, path: Path) -> Result:
 
 
 def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
-    origin = began(DIALECT, path, item, frozenset())
+    origin = began(DIALECT, path, item, frozenset(item))
     summary = [as_text(as_mapping(piece, path).get("text")) for piece in item.get("summary") or ()]
     content = [as_text(as_mapping(piece, path).get("text")) for piece in item.get("content") or ()]
     return Reasoning(
@@ -152,4 +152,5 @@ def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
         item_id=item.get("id"),
         encrypted=item.get("encrypted_content"),
         issuer=issuer or "openai",
+        assumed=not issuer,
     )

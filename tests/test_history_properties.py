@@ -1,0 +1,126 @@
+"""What holds for every history, sound or broken, from every dialect into every target and gateway."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from typing import Any
+
+import pytest
+from streamweld.errors import HistoryError
+from streamweld.history import convert, profiles
+
+from tests.generate_history import DIALECTS, Maker, told
+
+SEEDS = range(400 if os.environ.get("STREAMWELD_FULL") else 40)
+CONTAINERS = {"responses": "input", "gemini": "contents"}
+
+
+def all_routes() -> list[tuple[str, str, dict[str, Any]]]:
+    """Every gateway with every target that it speaks: target, gateway, options."""
+    routes: list[tuple[str, str, dict[str, Any]]] = []
+    for name in profiles.names():
+        for target in profiles.load(name).targets:
+            routes.append((target, name, {}))
+    routes.append(("responses", "openai-responses", {"store": False}))
+    routes.append(("responses", "github-copilot", {"store": False}))
+    return routes
+
+
+ROUTES = pytest.mark.parametrize(
+    ("target", "gateway", "options"),
+    [pytest.param(*r, id=f"{r[1]}-{r[0]}-{r[2].get('store', '')}") for r in all_routes()],
+)
+
+
+def histories(*, broken: bool) -> list[tuple[str, list[str], Any, list[Any]]]:
+    out = []
+    for seed in SEEDS:
+        maker = Maker(seed, broken=broken)
+        script = maker.script(1 + seed % 6)
+        if not script:
+            continue
+        dialect = DIALECTS[seed % len(DIALECTS)]
+        out.append((dialect, maker.tokens, told(script, dialect), script))
+    return out
+
+
+HISTORIES = {broken: histories(broken=broken) for broken in (False, True)}
+
+
+def converted(payload: Any, source: str, target: str, gateway: str, **options: Any) -> Any:
+    return convert(payload, source=source, target=target, gateway=gateway, **options)
+
+
+@ROUTES
+@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
+def test_every_history(target: str, gateway: str, options: dict[str, Any], broken: bool) -> None:
+    for dialect, tokens, payload, _ in HISTORIES[broken]:
+        before = copy.deepcopy(payload)
+        once = converted(payload, dialect, target, gateway, **options)
+        assert payload == before, "the input was changed"
+        held = json.dumps(
+            [once.payload, [e.to_dict() for e in once.edits], [x.to_dict() for x in once.losses]], ensure_ascii=False
+        )
+        given = json.dumps(payload, ensure_ascii=False)
+        lost = [token for token in tokens if token in given and token not in held]
+        assert not lost, f"{lost} of {given}"
+        for source in (target, "auto"):
+            twice = converted(once.payload, source, target, gateway, **options)
+            assert not twice.edits, (source, twice.edits, payload, once.payload)
+            assert twice.payload is once.payload, (source, payload, once.payload, twice.payload)
+            assert not twice.losses
+        for old, new in once.ids:
+            assert once.ids.to_source(new) == old
+        assert len({new for _, new in once.ids}) == len(once.ids) or profiles_keep(gateway, target)
+
+
+def profiles_keep(gateway: str, target: str) -> bool:
+    return not (profiles.load(gateway, target).constraints.get("tool_id") or {}).get("unique")
+
+
+@ROUTES
+def test_a_longer_history_begins_as_the_shorter_one(target: str, gateway: str, options: dict[str, Any]) -> None:
+    member = CONTAINERS.get(target, "messages")
+    reasoning = profiles.load(gateway, target).constraints.get("reasoning") or {}
+    if reasoning.get("max_replayed") is not None or reasoning.get("fill") is not None:
+        pytest.skip("what the target takes of earlier reasoning depends on later turns")
+    for dialect, _, payload, script in HISTORIES[False]:
+        full = converted(payload, dialect, target, gateway, **options).payload[member]
+        for cut in range(1, len(script)):
+            if script[cut].kind != "user" or script[cut - 1].kind == "user":
+                continue
+            if target == "mistral" and script[cut - 1].kind == "assistant":
+                continue  # its last message is marked as a prefix of the answer
+            part = converted(told(script[:cut], dialect), dialect, target, gateway, **options).payload[member]
+            short = part[:-1] if script[cut - 1].kind == "results" else part
+            if target in ("anthropic", "bedrock-converse") and short and short[-1]["role"] == "assistant":
+                short = short[:-1]  # the last text of all has no white space at its end
+            assert json.dumps(short) == json.dumps(full[: len(short)])
+
+
+def test_the_same_objects_come_back() -> None:
+    for dialect, _, payload, _ in HISTORIES[False]:
+        family = {"image"}
+        again = convert(payload, source=dialect, target=dialect)
+        if not again.edits:
+            assert again.payload is payload
+        assert family
+
+
+def test_linear() -> None:
+    def steps(n: int) -> int:
+        maker = Maker(7, broken=True)
+        payload = told(maker.script(n), "openai-chat")
+        made = convert(payload, source="openai-chat", target="anthropic")
+        return len(made.payload["messages"])
+
+    assert steps(2000) > steps(1000) > 500
+
+
+def test_unreadable_messages_are_named() -> None:
+    with pytest.raises(HistoryError, match="/messages/1: unreadable"):
+        convert([{"role": "user", "content": "x"}, 5], target="anthropic")
+    with pytest.raises(HistoryError, match="/messages/0/role: unknown_role"):
+        convert([{"role": "narrator", "content": "x"}], target="anthropic")

@@ -81,7 +81,7 @@ RUST_CORE_LAYERS = (
     "assemble",
     "wire",
     "notes decode",
-    "ai_sdk_part",
+    "ai_sdk_part ai_sdk_piece",
     "ai_sdk_block",
     "dialect.think",
     "dialect.*",

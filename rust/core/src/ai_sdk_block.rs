@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::ai_sdk_part::{Provider, TypedPart};
+use crate::ai_sdk_piece::Piece;
 use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
 use crate::wire::{Step, Wire};
 
@@ -114,6 +115,19 @@ impl BlockReader {
             assembler.part_text(out, block.at(), text, block.metadata())?;
         }
         block.attributes(wire, block.metadata())
+    }
+
+    /// A delta that has nothing but its id and its text.
+    pub(crate) fn piece(&self, wire: &mut Wire<'_, '_>, piece: Piece<'_>, holds: Holds) -> Step {
+        let redacted = !self.redacted.is_empty() && self.redacted.contains(piece.id);
+        let block = Block {
+            holds,
+            redacted: holds == Holds::Reasoning && redacted,
+            identity: Some(Cow::Borrowed(piece.id)),
+            provider: Provider::default(),
+        };
+        let Wire { assembler, out } = wire;
+        assembler.part_text(out, block.at(), piece.text, None)
     }
 
     pub(crate) fn end(

@@ -6,6 +6,7 @@
 
 mod ai_sdk_block;
 mod ai_sdk_part;
+mod ai_sdk_piece;
 mod array_body;
 mod arrival;
 pub mod assemble;

@@ -13,9 +13,11 @@ use std::sync::LazyLock;
 
 use crate::ai_sdk_block::{BlockReader, Holds};
 use crate::ai_sdk_part::{Schema, TypedPart, is_complaint, is_of_use, is_typed, tell_document};
+use crate::ai_sdk_piece::Piece;
 use crate::complaint::Complaint;
 use crate::config::Config;
 use crate::decode::{Decode, Shapes};
+use crate::delta::Address;
 use crate::json::Kind;
 use crate::json::members::{Document, find, is_string, members};
 use crate::notes::Notes;
@@ -119,6 +121,21 @@ impl AiSdkParts {
         AiSdkParts::default()
     }
 
+    /// What most payloads are: a delta with nothing but its id and its text.
+    fn piece(&mut self, wire: &mut Wire<'_, '_>, piece: Piece<'_>, of: Action) -> Step {
+        self.start.tell(wire)?;
+        self.reason = None;
+        if let Action::Delta(holds) = of {
+            return self.blocks.piece(wire, piece, holds);
+        }
+        let address = Address {
+            call_id: Some(piece.id),
+            ..Address::default()
+        };
+        let Wire { assembler, out } = wire;
+        assembler.call_text(out, 0, address, piece.text, None, None)
+    }
+
     fn act(
         &mut self,
         wire: &mut Wire<'_, '_>,
@@ -214,6 +231,12 @@ impl Decode for AiSdkParts {
         let Document::Object(object) = document else {
             return unknown(wire, payload);
         };
+        if !payload.tail
+            && let Some(piece) = Piece::of(object)
+            && let Some(of) = channel(&piece)
+        {
+            return self.piece(wire, piece, of);
+        }
         let schema: &'static Schema = &SCHEMA;
         tell_document(wire, object, schema)?;
         let Some(kind) = object.string("type") else {
@@ -275,6 +298,19 @@ impl Decode for AiSdkParts {
 
     fn ended(&self) -> bool {
         self.ended
+    }
+}
+
+/// Whose delta it is, if its members have the names that they have there.
+fn channel(piece: &Piece<'_>) -> Option<Action> {
+    if !TEXT.contains(&piece.text_key) {
+        return None;
+    }
+    match (piece.kind, piece.id_key) {
+        ("text-delta", "id") => Some(Action::Delta(Holds::Text)),
+        ("reasoning-delta", "id") => Some(Action::Delta(Holds::Reasoning)),
+        ("tool-input-delta", _) => Some(Action::InputDelta),
+        _ => None,
     }
 }
 

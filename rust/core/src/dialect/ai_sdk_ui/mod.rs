@@ -13,9 +13,11 @@ use crate::ai_sdk_block::{BlockReader, Holds};
 use crate::ai_sdk_part::{
     Schema, TypedPart, is_complaint, is_of_use, is_typed, tell_document, whole_error,
 };
+use crate::ai_sdk_piece::Piece;
 use crate::complaint::Complaint;
 use crate::config::Config;
 use crate::decode::{Decode, Shapes};
+use crate::delta::Address;
 use crate::json::Kind;
 use crate::json::members::{Document, Object, is_string};
 use crate::notes::Notes;
@@ -131,6 +133,20 @@ impl AiSdkUi {
         AiSdkUi::default()
     }
 
+    /// What most payloads are: a delta with nothing but its id and its text.
+    fn piece(&mut self, wire: &mut Wire<'_, '_>, piece: Piece<'_>, of: Action) -> Step {
+        self.message.tell(wire)?;
+        if let Action::Delta(holds) = of {
+            return self.blocks.piece(wire, piece, holds);
+        }
+        let address = Address {
+            call_id: Some(piece.id),
+            ..Address::default()
+        };
+        let Wire { assembler, out } = wire;
+        assembler.call_text(out, 0, address, piece.text, None, None)
+    }
+
     fn act(
         &mut self,
         wire: &mut Wire<'_, '_>,
@@ -223,6 +239,12 @@ impl Decode for AiSdkUi {
         let Document::Object(object) = document else {
             return unknown(wire, payload);
         };
+        if !payload.tail
+            && let Some(piece) = Piece::of(object)
+            && let Some(of) = channel(&piece)
+        {
+            return self.piece(wire, piece, of);
+        }
         let schema: &'static Schema = &SCHEMA;
         tell_document(wire, object, schema)?;
         let Some(kind) = object.string("type") else {
@@ -277,6 +299,16 @@ impl Decode for AiSdkUi {
 
     fn ended(&self) -> bool {
         self.ended
+    }
+}
+
+/// Whose delta it is, if its members have the names that they have there.
+fn channel(piece: &Piece<'_>) -> Option<Action> {
+    match (piece.kind, piece.id_key, piece.text_key) {
+        ("text-delta", "id", "delta") => Some(Action::Delta(Holds::Text)),
+        ("reasoning-delta", "id", "delta") => Some(Action::Delta(Holds::Reasoning)),
+        ("tool-input-delta", "toolCallId", "inputTextDelta") => Some(Action::InputDelta),
+        _ => None,
     }
 }
 

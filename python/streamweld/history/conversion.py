@@ -9,6 +9,7 @@ from streamweld.errors import UsageError
 from streamweld.history import plan, profiles
 from streamweld.history.detect import detect
 from streamweld.history.edits import Conversion
+from streamweld.history.model import members_of
 from streamweld.history.readers import CONTAINERS, FAMILIES, read
 from streamweld.history.work import HistoryPolicy, Work
 from streamweld.history.writers import SHAPES, write
@@ -35,11 +36,13 @@ def convert(
 
     Args:
         messages: the messages or items; or the request that holds them, whose other members are kept; or a `Response`,
-            which is the assistant's next turn. A list may hold messages and Responses side by side. It is not changed.
+            which is the assistant's next turn. A list may hold messages and Responses side
+            by side. It is not changed.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
         target: one of the same; `chat` and `ai-sdk-parts` are other words for `openai-chat` and `ai-sdk-model`.
-        gateway: the profile whose rules hold: a name, `name@date`, a `Profile`, or a mapping; None for the target's own.
+        gateway: the profile whose rules hold: a name, `name@date`, a `Profile`, or a mapping; None for the
+            target's own.
         provider: who made the assistant's turns, where they do not say so: whose signatures they carry.
         policy: how a broken history is mended.
         tools: the tools of the request: their names, a mapping by name, or their definitions in any dialect.
@@ -83,7 +86,7 @@ def convert(
     base = (container.messages,)
     turns = plan.run(read(source_family, items, system, base, provider), work)
     written = write(family, turns, work)
-    payload = _payload(messages, given, items, source_family, family, written)
+    payload = _payload(given, items, source_family, family, written)
     return Conversion(payload, tuple(work.edits), work.ids, tuple(work.losses))
 
 
@@ -94,11 +97,12 @@ def _items(messages: Any) -> Sequence[Any] | str:
         told = cast("Mapping[str, Any]", messages)
         for name in ("messages", "input", "contents"):
             if name in told:
-                return told[name]
+                found: Sequence[Any] | str = told[name]
+                return found
         raise UsageError("the mapping holds no messages, input or contents")
     if isinstance(messages, str) or not isinstance(messages, Sequence):
         raise UsageError("messages must be a list, a mapping that holds one, or a Response")
-    return cast("Sequence[Any]", messages)
+    return cast("Sequence[Any]", messages)  # type: ignore[redundant-cast]
 
 
 def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -115,20 +119,18 @@ def _same(old: Any, new: Sequence[Any]) -> bool:
 
 
 def _payload(
-    messages: Any, given: Mapping[str, Any] | None, items: Any, source: str, family: str, written: dict[str, Any]
+    given: Mapping[str, Any] | None, items: Any, source: str, family: str, written: dict[str, Any]
 ) -> Mapping[str, Any]:
     before, after = CONTAINERS[source], CONTAINERS[family]
     new = written[after.messages]
-    if source == family and isinstance(items, str) and len(new) == 1 and new[0] is items:
-        written[after.messages] = items
-    elif source == family and _same(items, new):
+    if source == family and (_same(items, new) or (isinstance(items, str) and len(new) == 1 and new[0] is items)):
         written[after.messages] = items
     if given is None:
         return written
     own = {before.messages, before.system} if before.system else {before.messages}
-    if source == family and all(given.get(name) is value for name, value in written.items()):
-        if all(name in written for name in own if name in given):
-            return given
+    same = source == family and all(given.get(name) is value for name, value in written.items())
+    if same and all(name in written for name in own if name in given):
+        return given
     rest = {name: value for name, value in given.items() if name not in own}
     if source == family:  # in the order in which it was given
         return {name: written.get(name, given[name]) for name in given if name in rest or name in written} | written
@@ -148,6 +150,7 @@ def tool_names(tools: Any) -> dict[str, Any]:
         elif isinstance(tool, Mapping):
             told = cast("Mapping[str, Any]", tool)
             for raw in (told, told.get("function"), told.get("toolSpec"), *(told.get("functionDeclarations") or ())):
-                if isinstance(raw, Mapping) and isinstance(raw.get("name"), str):
-                    found[raw["name"]] = raw
+                name = members_of(raw).get("name")
+                if isinstance(name, str):
+                    found[name] = raw
     return found

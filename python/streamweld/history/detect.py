@@ -79,8 +79,8 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
             return found
         roles.add(message.get("role"))
     if payload is not None and "system" in payload:
-        blocks = payload["system"]
-        told = isinstance(blocks, list) and bool(blocks) and "type" not in blocks[0]
+        blocks: Any = payload["system"]
+        told = isinstance(blocks, list) and any("type" not in block for block in cast("Iterable[Any]", blocks))
         return "bedrock-converse" if told else "anthropic"
     plain = _PLAIN.get(family)
     return family if plain is not None and roles <= plain else "openai-chat"
@@ -93,14 +93,14 @@ def _of_message(message: Mapping[str, Any]) -> str | None:
     for name, dialect in _MEMBERS.items():
         if name in message and (name != "refusal" or message[name]):
             return dialect
-    parts = message.get("parts")
+    parts: Any = message.get("parts")
     if isinstance(parts, list):
-        typed = any(isinstance(part, Mapping) and "type" in part for part in cast("list[Any]", parts))
+        typed = any(isinstance(part, Mapping) and "type" in part for part in cast("Sequence[Any]", parts))
         return "ai-sdk-ui" if typed or "id" in message else "gemini"
     if "role" not in message:
         return "responses" if isinstance(kind, str) else None
     content = message.get("content")
-    return _of_blocks(cast("list[Any]", content)) if isinstance(content, list) else None
+    return _of_blocks(cast("Iterable[Any]", content)) if isinstance(content, list) else None
 
 
 def _of_blocks(blocks: Iterable[Any]) -> str | None:

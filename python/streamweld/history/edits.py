@@ -106,8 +106,8 @@ class Conversion:
     """A history in a target's words.
 
     Attributes:
-        payload: the request fields of the target, such as `{"system": …, "messages": […]}`. What needed no change is the
-            same object as in the source.
+        payload: the request fields of the target, such as `{"system": …, "messages": […]}`. What needed no change is
+            the same object as in the source.
         edits: every change, in the order in which it was made.
         ids: the map of tool call ids.
         losses: what the target has no word for.

@@ -6,15 +6,16 @@ very object that was read, so a part keeps its source object (`raw`) and its mes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import orjson
 
 from streamweld._json import JsonFault, loads_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 __all__ = [
     "MISSING",
@@ -32,10 +33,13 @@ __all__ = [
     "arguments_object",
     "arguments_text",
     "changed",
+    "custom_input",
     "json_text",
+    "members_of",
     "pointer",
     "result_text",
     "retold",
+    "value_object",
     "what_was",
 ]
 
@@ -169,7 +173,7 @@ class Opaque(_Part):
 
 
 Part: TypeAlias = Text | Media | Reasoning | Call | Result | Opaque
-_P = TypeVar("_P", Text, Media, Reasoning, Call, Result, Opaque)
+_P = TypeVar("_P", bound=_Part)
 
 
 @dataclass(slots=True, eq=False)
@@ -240,7 +244,25 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
             return None
     if value is None:
         return {}
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def custom_input(call: Call) -> str:
+    """What a free-form tool was given: text of its own, no JSON."""
+    given = arguments_object(call) or {}
+    text = given.get("input", "")
+    return text if isinstance(text, str) else json_text(text)
+
+
+def value_object(result: Result) -> dict[str, Any] | None:
+    """The JSON object that a result is; None where it is something else."""
+    value: Any = result.value
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def members_of(value: Any) -> Mapping[str, Any]:
+    """The members of a JSON object; none of what is no object."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else _NOTHING
 
 
 def what_was(part: Part) -> Any:

@@ -31,7 +31,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
 
 
 def _of_turn(turn: Turn, work: Work) -> Turn | None:
-    kinds = (work.fact("content") or {}).get("system" if turn.role == "developer" else turn.role)
+    kinds = work.about("content").get("system" if turn.role == "developer" else turn.role)
     drop_empty, drop_blank = work.fact("empty_text") == "drop", work.fact("blank_text") == "drop"
     parts: list[Part] = []
     altered = False
@@ -94,7 +94,7 @@ def _content(
 
 
 def _of_result(result: Result, work: Work) -> Result:
-    kinds = (work.fact("content") or {}).get("tool")
+    kinds = work.about("content").get("tool")
     drop_empty, drop_blank = work.fact("empty_text") == "drop", work.fact("blank_text") == "drop"
     inner: list[Text | Media | Opaque] = []
     altered = False

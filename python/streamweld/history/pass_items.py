@@ -7,10 +7,10 @@ beyond the type of an item and of a text.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from streamweld.history.ids import form_of
-from streamweld.history.model import Call, Origin, Reasoning, Result, Text, changed, retold
+from streamweld.history.model import Call, Origin, Reasoning, Result, Text, changed, members_of, retold
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_ID: Final = frozenset({"id"})
+_P = TypeVar("_P", bound="Part")
 
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
@@ -38,10 +38,10 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
 class _Cleaner:
     def __init__(self, work: Work) -> None:
         self.work = work
-        self.item_id: Mapping[str, Any] = work.fact("item_id") or {}
+        self.item_id: Mapping[str, Any] = work.about("item_id")
         self.form = form_of(self.item_id)
-        self.strip: Mapping[str, Any] = work.fact("strip_fields") or {}
-        self.text_types: Mapping[str, str] = work.fact("text_types") or {}
+        self.strip: Mapping[str, Any] = work.about("strip_fields")
+        self.text_types: Mapping[str, str] = work.about("text_types")
         self.strings = work.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> who has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> what it became
@@ -57,17 +57,14 @@ class _Cleaner:
         if origin is None or origin.dialect != self.work.family:
             return part
         part = self._message(part, origin)
-        if isinstance(part, Text):
-            part = self._stripped(part, "text")
-            part = self._typed(part, turn)
-        return part
+        return self._typed(self._stripped(part, "text"), turn) if isinstance(part, Text) else part
 
     def _refused(self, item_id: str, kind: str, owner: Origin | None) -> bool:
         if not self.item_id:
             return False
         if self.item_id.get("send") is False and not (kind == "reasoning" and self._reasoning_ids()):
             return True
-        prefix = (self.item_id.get("prefixes") or {}).get(kind)
+        prefix: str | None = members_of(self.item_id.get("prefixes")).get(kind)
         if not self.form.fits(item_id) or (prefix is not None and not item_id.startswith(prefix)):
             return True
         if item_id in self.seen and self.seen[item_id] is not owner:
@@ -76,9 +73,9 @@ class _Cleaner:
         return False
 
     def _reasoning_ids(self) -> bool:
-        return bool((self.work.fact("reasoning") or {}).get("item_ids"))
+        return bool(self.work.about("reasoning").get("item_ids"))
 
-    def _message(self, part: Part, origin: Origin) -> Part:
+    def _message(self, part: _P, origin: Origin) -> _P:
         """A part whose message has members that are refused belongs to one without them."""
         if id(origin) not in self.origins:
             refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
@@ -91,7 +88,7 @@ class _Cleaner:
         bare = self.origins[id(origin)]
         return part if bare is origin else changed(part, origin=bare)
 
-    def _stripped(self, part: Any, kind: str) -> Any:
+    def _stripped(self, part: _P, kind: str) -> _P:
         refused = [name for name in self.strip.get(kind, ()) if name in part.extra]
         if not refused or part.origin is None or part.origin.dialect != self.work.family:
             return part
@@ -103,7 +100,7 @@ class _Cleaner:
         """Text of the type that its role has; for an assistant whose content must be a string, that string."""
         raw: Any = part.raw
         if self.strings and turn.role == "assistant":
-            content = part.origin.raw.get("content") if part.origin and isinstance(part.origin.raw, Mapping) else ""
+            content = members_of(part.origin.raw if part.origin is not None else None).get("content", "")
             if not isinstance(content, str) and not part.touched:
                 self.work.edit("assistant_string", part.path, "made the content of the message a string")
                 return changed(part)

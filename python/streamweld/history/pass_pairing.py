@@ -44,7 +44,7 @@ class _Asked:
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with calls and results paired, as far as the target asks for it."""
-    facts = work.fact("results") or {}
+    facts = work.about("results")
     if not facts:
         return turns
     turns = _without_repeats(turns, work)
@@ -133,7 +133,7 @@ def _chosen(one: _Asked, work: Work) -> Result | None:
 
 def _of_calls(turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: list[_Asked], work: Work) -> list[Turn]:
     """The turn with calls, and the turn with their results behind it."""
-    facts = work.fact("results") or {}
+    facts = work.about("results")
     adjacent = bool(facts.get("adjacent"))
     behind = after.parts if after is not None and after.role == "tool" else ()
     there = {id(part): at for at, part in enumerate(behind)}
@@ -179,16 +179,16 @@ def _of_calls(turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: 
 
 
 def _as_it_was(after: Turn | None, results: list[Result]) -> Turn:
-    if after is not None and len(after.parts) == len(results):
-        if all(a is b for a, b in zip(after.parts, results, strict=True)):
-            return after
+    same = after is not None and len(after.parts) == len(results)
+    if after is not None and same and all(a is b for a, b in zip(after.parts, results, strict=True)):
+        return after
     return Turn("tool", tuple(results), after.origin if after is not None and after.role == "tool" else None)
 
 
 def _without(turn: Turn, dropped: set[int], work: Work) -> list[Part]:
     """The parts without those calls; reasoning that led to nothing else goes with its call."""
     kept: list[Part] = [part for part in turn.parts if id(part) not in dropped]
-    if not any(isinstance(part, Call) for part in kept) and (work.fact("reasoning") or {}).get("accept") == "blocks":
+    if not any(isinstance(part, Call) for part in kept) and work.about("reasoning").get("accept") == "blocks":
         for part in kept:
             if isinstance(part, Reasoning):
                 gone = what_was(part)
@@ -199,7 +199,7 @@ def _without(turn: Turn, dropped: set[int], work: Work) -> list[Part]:
 
 def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], work: Work) -> list[Turn]:
     """What is left of a turn of results: those without a call, and what is no result."""
-    facts = work.fact("results") or {}
+    facts = work.about("results")
     adjacent = bool(facts.get("adjacent"))
     out: list[Turn] = []
     rest: list[Part] = []

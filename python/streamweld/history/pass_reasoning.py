@@ -96,7 +96,7 @@ class _Keeper:
     def _kept(self, part: Reasoning, asks: bool) -> Part | None:
         mode = self.work.policy.reasoning
         if mode == "drop":
-            return self._dropped(part, "the policy says so")
+            return self._lost(part, "the policy says so")
         if not self.accept:
             return self._gone(part, "the target takes no reasoning")
         if mode == "keep":
@@ -168,14 +168,15 @@ class _Keeper:
     def _gone(self, part: Reasoning, why: str) -> Text | None:
         if self.work.policy.reasoning == "text" and part.text:
             return self._as_text(part, "reasoning_as_text")
-        return self._dropped(part, why)
+        return self._lost(part, why)
 
     def _as_text(self, part: Reasoning, rule: str) -> Text | None:
         if not part.text.strip():
-            return self._dropped(part, "it has no text")
+            return self._lost(part, "it has no text")
         self.work.edit(rule, part.path, "made reasoning a text of the assistant")
         return Text(text=part.text, path=part.path, touched=True)
 
-    def _dropped(self, part: Reasoning, why: str) -> None:
+    def _lost(self, part: Reasoning, why: str) -> Text | None:
         removed = what_was(part)
         self.work.edit("reasoning_dropped", part.path, f"dropped reasoning: {why}", removed)
+        return None

@@ -1,6 +1,7 @@
 """Reasoning as items with ids: once each, never alone, no more than the target replays.
 
-It runs behind `pass_reasoning`, only for targets whose reasoning is items. It knows reasoning and what stands beside it.
+It runs behind `pass_reasoning`, only for targets whose reasoning is items. It knows reasoning and what stands
+beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["run"]
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with every reasoning item once, followed by what it led to."""
-    fact = work.fact("reasoning") or {}
+    fact = work.about("reasoning")
     if fact.get("accept") != "items":
         return turns
     turns = _once(turns, work)

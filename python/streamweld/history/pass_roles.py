@@ -23,8 +23,8 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     turns = _first(turns, work)
     if work.fact("alternation") == "merge":
         turns = _merged(turns, work)
-    answer = (work.fact("after_tool") or {}).get("user")
-    results = work.fact("results") or {}
+    answer = work.about("after_tool").get("user")
+    results = work.about("results")
     if answer is not None or results.get("alone"):
         turns = _between(turns, answer or "assistant", None, work)
     elif results.get("beside_not"):

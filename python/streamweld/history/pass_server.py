@@ -3,10 +3,9 @@ by the member that pairs them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from streamweld.history.model import Opaque, retold
+from streamweld.history.model import Opaque, members_of, retold
 
 if TYPE_CHECKING:
     from streamweld.history.model import Turn
@@ -17,16 +16,16 @@ __all__ = ["run"]
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns without results of server tools whose call is not there."""
-    if not (work.fact("results") or {}).get("matched"):
+    if not work.about("results").get("matched"):
         return turns
     seen: set[str] = set()
     out: list[Turn] = []
     for turn in turns:
         gone: set[int] = set()
         for part in turn.parts:
-            if not isinstance(part, Opaque) or not isinstance(part.raw, Mapping):
+            if not isinstance(part, Opaque):
                 continue
-            raw = cast("Mapping[str, Any]", part.raw)
+            raw = members_of(part.raw)
             if part.kind == "server_tool_use" and isinstance(raw.get("id"), str):
                 seen.add(raw["id"])
             elif part.kind.endswith("_tool_result") and raw.get("tool_use_id") not in seen:

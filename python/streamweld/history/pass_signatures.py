@@ -21,7 +21,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
 
     Every step gets one, not those of the current turn alone: else a later turn would change what was sent before.
     """
-    dummy = (work.fact("reasoning") or {}).get("dummy_signature")
+    dummy = work.about("reasoning").get("dummy_signature")
     if dummy is None:
         return turns
     out: list[Turn] = []

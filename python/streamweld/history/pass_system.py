@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from streamweld.history.model import Text, Turn, changed, retold
 
@@ -25,7 +25,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with their instructions where the target looks for them."""
     if not any(turn.role in _SYSTEM for turn in turns):
         return turns
-    fact = work.fact("system") or {}
+    fact = work.about("system")
     place = fact.get("place") or ("top" if work.family in _OUTSIDE else None)
     lead = next((n for n, turn in enumerate(turns) if turn.role not in _SYSTEM), len(turns))
     head = [_role(turn, work) for turn in turns[:lead]]
@@ -49,11 +49,11 @@ def _own(turn: Turn, work: Work) -> bool:
 
 
 def _role(turn: Turn, work: Work) -> Turn:
-    fact = work.fact("system") or {}
+    fact = work.about("system")
     role: Role = turn.role
     if role == "developer":
         way = fact.get("developer") or ("system" if work.family in _NO_DEVELOPER else "keep")
-        role = way if way != "keep" else role
+        role = cast("Role", way) if way != "keep" else role
     if role in _SYSTEM and fact.get("place") == "message" and not turn.top:
         role = fact.get("lead") or role
     if role == turn.role:
@@ -69,7 +69,7 @@ def _renamed(turn: Turn, role: Role) -> Turn:
 
 def _to_top(head: list[Turn], work: Work) -> list[Turn]:
     """All leading instructions as one turn outside of the messages, unless a developer's must stay inside."""
-    keep = bool((work.fact("system") or {}).get("keep_developer_message"))
+    keep = bool(work.about("system").get("keep_developer_message"))
     moving = [turn for turn in head if turn.role == "system" or (turn.role == "developer" and not keep)]
     staying = [turn for turn in head if turn.role == "developer" and keep]
     if len(moving) == 1 and moving[0].top:
@@ -88,7 +88,7 @@ def _to_messages(head: list[Turn], work: Work) -> list[Turn]:
         if not turn.top:
             out.append(turn)
             continue
-        role: Role = (work.fact("system") or {}).get("lead") or "system"
+        role: Role = work.about("system").get("lead") or "system"
         if _own(turn, work):
             work.edit("system_place", turn.path, "put the instructions into the first message")
         parts = [replace(part, origin=None, touched=True) for part in turn.parts]
@@ -102,9 +102,10 @@ def _one(head: list[Turn], work: Work) -> list[Turn]:
     for turn in head[1:]:
         work.edit("system_single", turn.path, "joined to the first system message")
     texts = [part for turn in head for part in turn.parts if isinstance(part, Text)]
-    others = [part for turn in head for part in turn.parts if not isinstance(part, Text)]
-    joined = changed(texts[0], text=_JOINT.join([part.text for part in texts])) if texts else None
-    return [retold(head[0], ([joined] if joined else []) + others)]
+    parts: list[Part] = [part for turn in head for part in turn.parts if not isinstance(part, Text)]
+    if texts:
+        parts.insert(0, changed(texts[0], text=_JOINT.join([part.text for part in texts])))
+    return [retold(head[0], parts)]
 
 
 def _to_user(turn: Turn, work: Work) -> Turn:

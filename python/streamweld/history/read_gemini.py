@@ -37,7 +37,7 @@ def read_system(raw: Any) -> list[Turn]:
     origin = began(DIALECT, path, raw, _CONTENT)
     if isinstance(raw, str):
         return [Turn("system", (Text(**placed(origin, path), text=raw),), origin, top=True)]
-    content = {"parts": raw} if isinstance(raw, list) else as_mapping(raw, path)
+    content: Json = {"parts": raw} if isinstance(raw, list) else as_mapping(raw, path)
     parts = as_list(content.get("parts") or (), path)
     read_parts = [_part(as_mapping(p, path), origin, (*path, "parts", n), None) for n, p in enumerate(parts)]
     return [Turn("system", tuple(read_parts), origin, top=True)]

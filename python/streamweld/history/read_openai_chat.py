@@ -89,9 +89,8 @@ def _result(message: Json, path: Path) -> Turn:
     if isinstance(content, str):
         inner.append(Text(text=content, path=(*path, "content")))
     elif content is not None:
-        for part in _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"), calls=False):
-            if isinstance(part, Text | Media | Opaque):
-                inner.append(part)
+        told = _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"), calls=False)
+        inner += [part for part in told if isinstance(part, Text | Media | Opaque)]
     place = placed(origin, path, message)
     call_id = as_text(message.get("tool_call_id"))
     name = as_text(message.get("name")) or None
@@ -129,13 +128,13 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
         return Media(**place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data")))
     if kind == "file":
         file = as_mapping(raw.get("file"), path)
-        media_type, data, url = split_data(as_text(file.get("file_data")))
+        media_type, data, rest = split_data(as_text(file.get("file_data")))
         place = placed(origin, path, raw, _MEDIA)
         return Media(
             **place,
             kind="file",
             media_type=media_type,
-            data=data or url or None,
+            data=data or rest or None,
             file_id=file.get("file_id"),
             filename=file.get("filename"),
         )

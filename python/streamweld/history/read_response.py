@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_raw
 from streamweld.events import File, ReasoningDone, RefusalDone, Source, TextDone, ToolCall, ToolResult, Unknown
-from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, Turn
+from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, Turn, members_of
 from streamweld.history.reading import file_of, placed
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn
         part = _part(item, origin, (*path, "items", n), issuer, response.model)
         if isinstance(part, Result):
             answered.append(part)
-        elif part is not None:
+        else:
             said.append(part)
     turns = [Turn("assistant", tuple(said), origin)]
     if answered:
@@ -38,7 +38,7 @@ def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn
     return turns
 
 
-def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part | None:
+def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
     match item:
         case TextDone():
             return Text(**placed(origin, path, item), text=item.text)
@@ -48,7 +48,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
             return Reasoning(
                 **placed(origin, path, item),
                 segments=(item.text,) if item.text else (),
-                kind=item.kind if item.kind in ("summary", "raw", "redacted") else "thinking",  # type: ignore[arg-type]
+                kind=item.kind if item.kind in ("summary", "raw", "redacted") else "thinking",
                 item_id=item.item_id,
                 signature=item.signature,
                 encrypted=item.encrypted_content,
@@ -66,8 +66,8 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
             )
         case ToolResult():
             if isinstance(item.output, str):
-                text = Text(text=item.output)
-                return Result(**placed(origin, path, item), call_id=item.call_id, parts=(text,), is_error=item.is_error)
+                told = Text(text=item.output)
+                return Result(**placed(origin, path, item), call_id=item.call_id, parts=(told,), is_error=item.is_error)
             return Result(**placed(origin, path, item), call_id=item.call_id, value=item.output, is_error=item.is_error)
         case File():
             place = placed(origin, path, item)
@@ -78,7 +78,6 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
             return _unknown(item, origin, path)
         case Source():
             return Opaque(**placed(origin, path, item), kind="source", dialect=DIALECT)
-    return None
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
@@ -87,12 +86,13 @@ def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):
         raw = None
-    kind = raw.get("type") if isinstance(raw, dict) else None
+    kind = members_of(raw).get("type")
     return Opaque(**placed(origin, path, raw), kind=str(kind or "unknown"), dialect="responses")
 
 
 def _google_signature(metadata: dict[str, Any] | None) -> str | None:
-    for holder in (metadata or {}, ((metadata or {}).get("extra_content") or {}).get("google") or {}):
+    told = members_of(metadata)
+    for holder in (told, members_of(members_of(told.get("extra_content")).get("google"))):
         for name in ("thoughtSignature", "thought_signature"):
             found = holder.get(name)
             if isinstance(found, str) and found:

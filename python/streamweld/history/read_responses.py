@@ -128,7 +128,8 @@ def _call(item: Json, path: Path, *, custom: bool) -> Call:
 def _output(item: Json, path: Path) -> Result:
     origin = began(DIALECT, path, item, frozenset(item))
     place = placed(origin, path, item, _OUTPUT)
-    output, inner = item.get("output"), ()
+    output = item.get("output")
+    inner: tuple[Text | Media | Opaque, ...] = ()
     call_id, item_id = as_text(item.get("call_id")), item.get("id")
     if isinstance(output, str):
         inner = (Text(text=output, path=(*path, "output")),)

@@ -54,7 +54,7 @@ def leftover(raw: Json, known: frozenset[str]) -> Json:
 
 def began(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Origin:
     """The message that the next parts are read from."""
-    return Origin(dialect, path, raw, 0, leftover(raw, known) if isinstance(raw, Mapping) else _NOTHING)
+    return Origin(dialect, path, raw, 0, leftover(cast("Json", raw), known) if isinstance(raw, Mapping) else _NOTHING)
 
 
 def placed(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | None = None) -> Place:

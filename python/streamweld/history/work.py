@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HistoryPolicy", "Work"]
 
+_NOTHING: Mapping[str, Any] = {}
 _WORDS = {
     "orphan_call": ("error_result", "drop"),
     "orphan_result": ("synthesise", "text", "drop"),
@@ -39,10 +40,10 @@ class HistoryPolicy:
         orphan_result: a result without a call gets a call (name from `tools`, or `unknown`; arguments `{}`), becomes
             text of the user, or is dropped.
         duplicate_result: which of several results for one call holds. It stands where the first one stood.
-        reasoning: `auto` keeps what the target can take by its profile and drops the rest; `keep` keeps whatever can be
-            said at all; `drop` drops all; `text` turns what is not kept into text of the assistant.
-        truncated_arguments: arguments that are no JSON object are wrapped (`{"_raw": "…"}`), dropped with their call and
-            its result, or replaced by `{}`.
+        reasoning: `auto` keeps what the target can take by its profile and drops the rest; `keep` keeps whatever
+            can be said at all; `drop` drops all; `text` turns what is not kept into text of the assistant.
+        truncated_arguments: arguments that are no JSON object are wrapped (`{"_raw": "…"}`), dropped with their call
+            and its result, or replaced by `{}`.
         on_unfixable: what cannot be mended raises HistoryError, or is left as it is.
 
     Raises:
@@ -64,7 +65,10 @@ class HistoryPolicy:
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """One conversion under way. `pending`: calls at the end may stay unanswered, the input was an answer, no request."""
+    """One conversion under way.
+
+    `pending`: the input was an answer, no request; its calls may stay unanswered.
+    """
 
     target: str
     family: str
@@ -93,3 +97,8 @@ class Work:
         if member is None or found is None:
             return found
         return found.get(member)
+
+    def about(self, name: str) -> Mapping[str, Any]:
+        """A constraint of the target that has members; without any where there is none."""
+        found: Any = self.facts.get(name)
+        return _NOTHING if found is None else found

@@ -40,10 +40,10 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
 def _content(turn: Turn, pen: Pen, names: OpenCalls[str]) -> Any:
     if turn.role == "system":
         for part in turn.parts:
-            pen.extra(part)
+            pen.beyond(part)
         return "\n\n".join([part.text for part in turn.parts if isinstance(part, Text)])
     only = turn.parts[0] if len(turn.parts) == 1 else None
-    if isinstance(only, Text) and not pen.extra(only) and (only.raw is None or not pen.own(only)):
+    if isinstance(only, Text) and not pen.beyond(only) and (only.raw is None or not pen.own(only)):
         return only.text
     out: list[Any] = []
     for part in turn.parts:
@@ -53,7 +53,7 @@ def _content(turn: Turn, pen: Pen, names: OpenCalls[str]) -> Any:
             out.append(own)
         elif isinstance(part, Reasoning) and not pen.own(part):
             out += [_reasoning(part, text) for text in part.segments or ("",)]
-            pen.extra(part)
+            pen.beyond(part)
         else:
             out.append(_block(part, named, pen))
     return out
@@ -76,22 +76,22 @@ def _reasoning(part: Reasoning, text: str) -> dict[str, Any]:
 
 
 def _block(part: Part, named: str | None, pen: Pen) -> Any:
-    extra = pen.extra(part)
+    beyond = pen.beyond(part)
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **extra}
+        return {"type": "text", "text": part.text, **beyond}
     if isinstance(part, Reasoning):
-        return _reasoning(part, part.text) | extra
+        return _reasoning(part, part.text) | beyond
     if isinstance(part, Call):
         value: Any = arguments_object(part)
         value = part.arguments if value is None else value
         issuer = "google" if part.signature else "openai" if part.item_id else None
         head = {"type": "tool-call", "toolCallId": part.call_id, "toolName": part.name, "input": value}
-        return {**head, **_options(part, None, issuer), **extra}
+        return {**head, **_options(part, None, issuer), **beyond}
     if isinstance(part, Result):
         head = {"type": "tool-result", "toolCallId": part.call_id, "toolName": named or part.name or "unknown"}
-        return {**head, "output": _output(part, pen), **extra}
+        return {**head, "output": _output(part, pen), **beyond}
     if isinstance(part, Media):
-        return _file(part) | extra
+        return _file(part) | beyond
     return part.raw
 
 
@@ -111,7 +111,7 @@ def _inner(part: Text | Media | Opaque, pen: Pen) -> Any:
     if own is not None or isinstance(part, Opaque):
         return part.raw
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **pen.extra(part)}
+        return {"type": "text", "text": part.text, **pen.beyond(part)}
     if part.url:
         return {"type": "image-url" if part.kind == "image" else "file-url", "url": part.url}
     return {"type": "media", "data": part.data or "", "mediaType": _type(part)}

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.history.ai_sdk import custody, metadata
 from streamweld.history.matching import OpenCalls
-from streamweld.history.model import MISSING, Call, Media, Reasoning, Result, Text, arguments_object, result_text
+from streamweld.history.model import (
+    MISSING,
+    Call,
+    Media,
+    Reasoning,
+    Result,
+    Text,
+    arguments_object,
+    members_of,
+    result_text,
+)
 from streamweld.history.writing import Pen
 
 if TYPE_CHECKING:
@@ -54,8 +64,7 @@ def _origin(turn: Turn, pen: Pen) -> Origin | None:
 
 def _message(group: list[Turn], parts: list[Part], number: int, pen: Pen) -> dict[str, Any]:
     first = _origin(group[0], pen)
-    raw: Any = first.raw if first is not None else None
-    told = cast("Mapping[str, Any]", raw) if isinstance(raw, Mapping) else {}
+    told = members_of(first.raw if first is not None else None)
     kept = {name: told[name] for name in ("id", "metadata") if name in told}
     results = OpenCalls[Result]()
     for n, turn in enumerate(group):
@@ -74,7 +83,7 @@ def _message(group: list[Turn], parts: list[Part], number: int, pen: Pen) -> dic
                 written.append(_tool(part, results.take(part.call_id, part.name), pen))
             elif isinstance(part, Reasoning) and not pen.own(part):
                 written += [_reasoning(part, text) for text in part.segments or ("",)]
-                pen.extra(part)
+                pen.beyond(part)
             elif not isinstance(part, Result):
                 written.append(_part(part, pen))
     role = "assistant" if group[0].role == "tool" else group[0].role
@@ -101,38 +110,38 @@ def _part(part: Part, pen: Pen) -> Any:
     own = pen.block(part)
     if own is not None:
         return own
-    extra = pen.extra(part)
+    beyond = pen.beyond(part)
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **extra}
+        return {"type": "text", "text": part.text, **beyond}
     if isinstance(part, Reasoning):
-        return _reasoning(part, part.text) | extra
+        return _reasoning(part, part.text) | beyond
     if isinstance(part, Media):
         media_type = part.media_type or ("image/png" if part.kind == "image" else "application/octet-stream")
         url = part.url or f"data:{media_type};base64,{part.data or ''}"
         name = {"filename": part.filename} if part.filename else {}
-        return {"type": "file", "mediaType": media_type, "url": url, **name, **extra}
+        return {"type": "file", "mediaType": media_type, "url": url, **name, **beyond}
     return part.raw
 
 
 def _tool(call: Call, result: Result | None, pen: Pen) -> Any:
-    untouched = result is not None and pen.block(result) is call.raw or (result is None and call.raw is not None)
+    untouched = (result is not None and pen.block(result) is call.raw) or (result is None and call.raw is not None)
     if untouched and pen.block(call) is not None:
         return call.raw
-    extra = pen.extra(call)
+    beyond = pen.beyond(call)
     value: Any = arguments_object(call)
     value = call.arguments if value is None else value
     raw: Any = call.raw if pen.own(call) else {}
-    dynamic = isinstance(raw, Mapping) and cast("Mapping[str, Any]", raw).get("type") == "dynamic-tool"
+    dynamic = members_of(raw).get("type") == "dynamic-tool"
     head: dict[str, Any] = {"type": "dynamic-tool", "toolName": call.name} if dynamic else {"type": f"tool-{call.name}"}
     head |= {"toolCallId": call.call_id, "state": "input-available", "input": value}
     if result is not None:
-        pen.extra(result)
+        pen.beyond(result)
         if result.is_error:
             head |= {"state": "output-error", "errorText": result_text(result)}
         else:
             head |= {"state": "output-available", "output": _output(result, pen)}
     issuer = "google" if call.signature else "openai" if call.item_id else None
-    return {**head, **_metadata(call, "callProviderMetadata", None, issuer), **extra}
+    return {**head, **_metadata(call, "callProviderMetadata", None, issuer), **beyond}
 
 
 def _output(result: Result, pen: Pen) -> Any:

@@ -26,7 +26,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         turn = turns[at]
         at += 1
         if turn.top:
-            payload["system"] = _content(turn, turn.parts, pen, whole=pen.whole(turn.parts))
+            payload["system"] = _content(turn.parts, pen, whole=pen.whole(turn.parts))
             pen.members(turn, turn.parts)
             continue
         parts = list(turn.parts)
@@ -36,7 +36,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         message = pen.whole(parts, turn.origin)
         if message is None:
             role = "user" if turn.role == "tool" else turn.role
-            message = {"role": role, "content": _content(turn, parts, pen)} | pen.members(turn, parts)
+            message = {"role": role, "content": _content(parts, pen)} | pen.members(turn, parts)
         messages.append(message)
     return payload | {"messages": messages}
 
@@ -49,11 +49,11 @@ def _joins(parts: Sequence[Part], after: Turn, work: Work) -> bool:
     return shared or work.fact("alternation") == "merge"
 
 
-def _content(turn: Turn, parts: Sequence[Part], pen: Pen, whole: Any = None) -> Any:
+def _content(parts: Sequence[Part], pen: Pen, whole: Any = None) -> Any:
     if whole is not None:
-        return whole["content"] if isinstance(whole, dict) and "content" in whole else whole
+        return whole
     only = parts[0] if len(parts) == 1 else None
-    if isinstance(only, Text) and not pen.extra(only) and (only.raw is None or not pen.own(only)):
+    if isinstance(only, Text) and not pen.beyond(only) and (only.raw is None or not pen.own(only)):
         return only.text
     if not parts:
         return ""
@@ -64,9 +64,9 @@ def _block(part: Part, pen: Pen) -> Any:
     own = pen.block(part)
     if own is not None:
         return own
-    extra = pen.extra(part)
+    beyond = pen.beyond(part)
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **extra}
+        return {"type": "text", "text": part.text, **beyond}
     if isinstance(part, Call):
         if part.signature and not pen.own(part):
             pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
@@ -76,16 +76,16 @@ def _block(part: Part, pen: Pen) -> Any:
             "id": part.call_id,
             "name": part.name,
             "input": {} if value is None else value,
-            **extra,
+            **beyond,
         }
     if isinstance(part, Result):
-        return _result(part, pen) | extra
+        return _result(part, pen) | beyond
     if isinstance(part, Reasoning):
         if part.kind == "redacted" or (part.encrypted and not part.text):
-            return {"type": "redacted_thinking", "data": part.encrypted or "", **extra}
-        return {"type": "thinking", "thinking": part.text, "signature": part.signature or "", **extra}
+            return {"type": "redacted_thinking", "data": part.encrypted or "", **beyond}
+        return {"type": "thinking", "thinking": part.text, "signature": part.signature or "", **beyond}
     if isinstance(part, Media):
-        return _media(part) | extra
+        return _media(part) | beyond
     return part.raw
 
 

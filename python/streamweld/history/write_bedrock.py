@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import MISSING, Call, Media, Opaque, Reasoning, Result, Text, arguments_object
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_object, value_object
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
@@ -56,32 +56,33 @@ def _block(part: Part, pen: Pen) -> Any:
     own = pen.block(part)
     if own is not None:
         return own
-    extra = pen.extra(part)
+    beyond = pen.beyond(part)
     if isinstance(part, Text):
-        return {"text": part.text, **extra}
+        return {"text": part.text, **beyond}
     if isinstance(part, Call):
         if part.signature and not pen.own(part):
             pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
         return {
             "toolUse": {"toolUseId": part.call_id, "name": part.name, "input": arguments_object(part) or {}},
-            **extra,
+            **beyond,
         }
     if isinstance(part, Result):
-        return {"toolResult": _result(part, pen), **extra}
+        return {"toolResult": _result(part, pen), **beyond}
     if isinstance(part, Reasoning):
         if part.kind == "redacted":
-            return {"reasoningContent": {"redactedContent": part.encrypted or ""}, **extra}
+            return {"reasoningContent": {"redactedContent": part.encrypted or ""}, **beyond}
         signed = {"signature": part.signature} if part.signature else {}
-        return {"reasoningContent": {"reasoningText": {"text": part.text, **signed}}, **extra}
+        return {"reasoningContent": {"reasoningText": {"text": part.text, **signed}}, **beyond}
     if isinstance(part, Media):
-        return _media(part, pen) | extra
+        return _media(part, pen) | beyond
     return part.raw
 
 
 def _result(part: Result, pen: Pen) -> dict[str, Any]:
     block: dict[str, Any] = {"toolUseId": part.call_id}
-    if part.value is not MISSING and isinstance(part.value, dict):
-        block["content"] = [{"json": part.value}]
+    value = value_object(part)
+    if value is not None:
+        block["content"] = [{"json": value}]
     else:
         told = said(part)
         if isinstance(told, str):
@@ -100,7 +101,7 @@ def _media(part: Media, pen: Pen) -> dict[str, Any]:
     told: dict[str, Any] = {"format": _FORMATS.get(form, form), "source": {"bytes": part.data or ""}}
     if part.kind in ("image", "video"):
         return {part.kind: told}
-    fact = pen.work.fact("document_name") or {}
+    fact = pen.work.about("document_name")
     name = part.filename or "document"
     if fact.get("chars"):
         name = re.sub(f"[^{fact['chars']}]", "-", name)

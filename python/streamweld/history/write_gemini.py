@@ -6,7 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld.history.matching import OpenCalls
-from streamweld.history.model import MISSING, Call, Media, Opaque, Reasoning, Result, Text, arguments_object
+from streamweld.history.model import (
+    MISSING,
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_object,
+    value_object,
+)
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
@@ -71,30 +81,31 @@ def _part(part: Part, pen: Pen, names: OpenCalls[str]) -> Any:
     own = pen.block(part)
     if own is not None:
         return own
-    extra = pen.extra(part)
+    beyond = pen.beyond(part)
     if isinstance(part, Text):
-        return {"text": part.text, **extra}
+        return {"text": part.text, **beyond}
     if isinstance(part, Reasoning):
         signed = {"thoughtSignature": part.signature} if part.signature else {}
-        return {"text": part.text, "thought": True, **signed, **extra}
+        return {"text": part.text, "thought": True, **signed, **beyond}
     if isinstance(part, Call):
         head = {"id": part.call_id} if part.call_id else {}
         function = {**head, "name": part.name, "args": arguments_object(part) or {}}
         signed = {"thoughtSignature": part.signature} if part.signature else {}
-        return {"functionCall": function, **signed, **extra}
+        return {"functionCall": function, **signed, **beyond}
     if isinstance(part, Result):
         head = {"id": part.call_id} if part.call_id else {}
         response = {**head, "name": named or part.name or "unknown", "response": _response(part)}
-        return {"functionResponse": response, **extra}
+        return {"functionResponse": response, **beyond}
     if isinstance(part, Media):
-        return _media(part) | extra
+        return _media(part) | beyond
     return part.raw
 
 
 def _response(result: Result) -> Any:
     """An object, as it must be: "output" holds what is none, "error" what went wrong."""
-    if result.value is not MISSING and isinstance(result.value, dict) and not result.is_error:
-        return result.value  # pyright: ignore[reportUnknownVariableType]
+    whole = value_object(result)
+    if whole is not None and not result.is_error:
+        return whole
     value: Any = result.value
     if value is MISSING:
         told = said(result)
@@ -104,7 +115,8 @@ def _response(result: Result) -> Any:
 
 def _media(part: Media | Opaque) -> dict[str, Any]:
     if isinstance(part, Opaque):
-        return part.raw
+        raw: dict[str, Any] = part.raw
+        return raw
     defaults = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
     media_type = part.media_type or defaults[part.kind]
     if part.url:

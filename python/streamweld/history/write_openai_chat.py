@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_text
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_text, custom_input
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
 
 
 def _message(turn: Turn, pen: Pen) -> dict[str, Any]:
-    chunks = (pen.work.fact("reasoning") or {}).get("accept") == "chunks"
+    chunks = pen.work.about("reasoning").get("accept") == "chunks"
     thoughts = [part for part in turn.parts if isinstance(part, Reasoning)]
     kinds = Text | Media | Opaque | Reasoning if chunks else Text | Media | Opaque
     content: list[Part] = [part for part in turn.parts if isinstance(part, kinds)]
@@ -46,7 +46,7 @@ def _message(turn: Turn, pen: Pen) -> dict[str, Any]:
     if refusals:
         message["refusal"] = "".join([part.text for part in refusals])
     if thoughts and not chunks:
-        field = (pen.work.fact("reasoning") or {}).get("field", "reasoning_content")
+        field = pen.work.about("reasoning").get("field", "reasoning_content")
         message[field] = "\n\n".join([part.text for part in thoughts])
     if calls:
         message["tool_calls"] = [_call(part, pen) for part in calls]
@@ -55,7 +55,7 @@ def _message(turn: Turn, pen: Pen) -> dict[str, Any]:
 
 def _content(parts: Sequence[Part], pen: Pen) -> Any:
     only = parts[0]
-    if len(parts) == 1 and isinstance(only, Text) and not pen.extra(only) and (only.raw is None or not pen.own(only)):
+    if len(parts) == 1 and isinstance(only, Text) and not pen.beyond(only) and (only.raw is None or not pen.own(only)):
         return only.text
     return [_block(part, pen) for part in parts]
 
@@ -65,11 +65,11 @@ def _block(part: Part, pen: Pen) -> Any:
     if own is not None:
         return own
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **pen.extra(part)}
+        return {"type": "text", "text": part.text, **pen.beyond(part)}
     if isinstance(part, Reasoning):
-        return {"type": "thinking", "thinking": [{"type": "text", "text": part.text}], **pen.extra(part)}
+        return {"type": "thinking", "thinking": [{"type": "text", "text": part.text}], **pen.beyond(part)}
     if isinstance(part, Media):
-        return _media(part) | pen.extra(part)
+        return _media(part) | pen.beyond(part)
     return part.raw
 
 
@@ -101,11 +101,11 @@ def _call(part: Call, pen: Pen) -> Any:
     if part.signature and not pen.own(part):
         pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
     head = {"id": part.call_id, "type": "function"}
-    if part.custom and isinstance(part.input, dict):
-        custom: Any = {"name": part.name, "input": part.input.get("input", "")}
-        return head | {"type": "custom", "custom": custom} | dict(pen.extra(part))
+    if part.custom:
+        custom = {"name": part.name, "input": custom_input(part)}
+        return head | {"type": "custom", "custom": custom} | pen.beyond(part)
     function = {"name": part.name, "arguments": arguments_text(part) or "{}"}
-    return head | {"function": function} | dict(pen.extra(part))
+    return head | {"function": function} | pen.beyond(part)
 
 
 def _results(turn: Turn, pen: Pen) -> list[Any]:
@@ -124,6 +124,6 @@ def _results(turn: Turn, pen: Pen) -> list[Any]:
         message: dict[str, Any] = {"role": "tool", "tool_call_id": part.call_id, "content": content}
         if part.name and pen.own(part):
             message["name"] = part.name
-        pen.extra(part)
+        pen.beyond(part)
         messages.append(message | pen.members(turn, (part,)))
     return messages

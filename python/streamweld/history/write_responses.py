@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_text
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_text, custom_input
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             texts = [part.text for part in turn.parts if isinstance(part, Text)]
             payload["instructions"] = "\n\n".join(texts) if told is None else told
             for part in turn.parts:
-                pen.extra(part)
+                pen.beyond(part)
             pen.members(turn, turn.parts)
             continue
         run: list[Part] = []
         for part in turn.parts:
             if run and (
-                not _is_content(part) or part.origin is not run[-1].origin and _own_message(part, run[-1], pen)
+                not _is_content(part) or (part.origin is not run[-1].origin and _own_message(part, run[-1], pen))
             ):
                 items.append(_message(turn, run, pen))
                 run = []
@@ -71,7 +71,7 @@ def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
     if role == "assistant" and pen.work.fact("assistant_content") == "string":
         content = "\n\n".join([part.text for part in parts if isinstance(part, Text)])
     elif len(parts) == 1 and isinstance(only, Text) and not only.refusal and (only.raw is None or not pen.own(only)):
-        pen.extra(only)
+        pen.beyond(only)
         content = only.text
     else:
         content = [_block(part, role, pen) for part in parts]
@@ -84,13 +84,13 @@ def _block(part: Part, role: str, pen: Pen) -> Any:
         return own
     if isinstance(part, Text):
         if part.refusal:
-            return {"type": "refusal", "refusal": part.text, **pen.extra(part)}
-        types: Mapping[str, str] = pen.work.fact("text_types") or {}
+            return {"type": "refusal", "refusal": part.text, **pen.beyond(part)}
+        types: Mapping[str, str] = pen.work.about("text_types")
         kind = types.get("system" if role == "developer" else role)
         kind = kind or ("output_text" if role == "assistant" else "input_text")
-        return {"type": kind, "text": part.text, **pen.extra(part)}
+        return {"type": kind, "text": part.text, **pen.beyond(part)}
     if isinstance(part, Media):
-        return _media(part) | pen.extra(part)
+        return _media(part) | pen.beyond(part)
     return part.raw
 
 
@@ -133,7 +133,7 @@ def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
         item = _reasoning(part, pen)
     else:
         return part.raw
-    return item | dict(pen.extra(part)) | pen.members(turn, (part,))
+    return item | pen.beyond(part) | pen.members(turn, (part,))
 
 
 def _named(item: dict[str, Any], item_id: str | None) -> dict[str, Any]:
@@ -144,9 +144,8 @@ def _call(part: Call, pen: Pen) -> dict[str, Any]:
     if part.signature and not pen.own(part):
         pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
     head = {"call_id": part.call_id, "name": part.name}
-    if part.custom and isinstance(part.input, dict):
-        given: Any = part.input.get("input", "")
-        return _named({"type": "custom_tool_call", **head, "input": given}, part.item_id)
+    if part.custom:
+        return _named({"type": "custom_tool_call", **head, "input": custom_input(part)}, part.item_id)
     return _named({"type": "function_call", **head, "arguments": arguments_text(part) or "{}"}, part.item_id)
 
 
@@ -159,7 +158,7 @@ def _output(part: Result, pen: Pen, custom: set[str]) -> dict[str, Any]:
 
 
 def _reasoning(part: Reasoning, pen: Pen) -> dict[str, Any]:
-    raw = part.kind == "raw" and not (pen.work.fact("reasoning") or {}).get("summary_only")
+    raw = part.kind == "raw" and not pen.work.about("reasoning").get("summary_only")
     item: dict[str, Any] = {
         "type": "reasoning",
         "summary": [] if raw else [{"type": "summary_text", "text": text} for text in part.segments],

@@ -5,12 +5,13 @@ It knows no dialect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from streamweld.history.model import MISSING, Media, Opaque, Text, json_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamweld.history.model import Origin, Part, Result, Turn
     from streamweld.history.work import Work
 
@@ -48,7 +49,7 @@ class Pen:
         """Whether the part was read from this dialect."""
         return part.origin is not None and part.origin.dialect == self.dialect
 
-    def extra(self, part: Part) -> Mapping[str, Any]:
+    def beyond(self, part: Part) -> dict[str, Any]:
         """The members of a block beyond the model: kept in their own dialect, lost in another one."""
         if part.extra and not self.own(part):
             if id(part) not in self._lost:
@@ -56,7 +57,7 @@ class Pen:
                 for name, value in part.extra.items():
                     self.work.lose(name, (*part.path, name), "the target has no such member", value)
             return {}
-        return part.extra
+        return dict(part.extra)
 
     def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
@@ -70,7 +71,7 @@ class Pen:
                 continue
             for name, value in origin.extra.items():
                 self.work.lose(name, (*origin.path, name), "the target has no such member", value)
-        return out | turn.marks
+        return {**out, **turn.marks}
 
     def failed(self, result: Result) -> None:
         """Books that the dialect cannot say of a result that it is an error."""
@@ -95,7 +96,7 @@ def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
 def said(result: Result) -> str | list[Text | Media | Opaque]:
     """The content of a result for dialects without JSON values: a text, or parts of which more than one is needed."""
     if result.value is not MISSING:
-        return cast("str", result.value) if isinstance(result.value, str) else json_text(result.value)
+        return json_text(result.value) if not isinstance(result.value, str) else result.value
     if not result.parts:
         return ""
     if len(result.parts) == 1 and isinstance(result.parts[0], Text) and not result.parts[0].extra:

@@ -84,9 +84,11 @@ def short_text_deltas(count: int = 2000, seed: int = 1) -> Shape:
 
 def argument_pieces(rng: random.Random, count: int) -> list[str]:
     """`count` pieces of 4 to 12 characters that together are one JSON object."""
-    body = []
-    while sum(map(len, body)) < count * 8:
+    body: list[str] = []
+    size = 0
+    while size < count * 8:
         body.append(rng.choice(WORDS))
+        size += len(body[-1])
     text = orjson.dumps({"path": "src/main.py", "content": " ".join(body)}).decode()
     sizes = [rng.randint(4, 12) for _ in range(count - 1)]
     out, at = [], 0

@@ -13,23 +13,24 @@ from streamweld.options import Limits, Policy, to_config
 from benches.shapes import Shape, parallel_tool_calls, short_text_deltas
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_benchmark.fixture import BenchmarkFixture
 
 COUNT = 1_000_000
 SLICES = 100
 
 
-def _shapes() -> dict[str, Shape]:
-    return {
-        "text": short_text_deltas(COUNT),
-        "arguments": parallel_tool_calls("openai", calls=1, fragments=COUNT),
-    }
+SHAPES: dict[str, Callable[[], Shape]] = {
+    "text": lambda: short_text_deltas(COUNT),
+    "arguments": lambda: parallel_tool_calls("openai", calls=1, fragments=COUNT),
+}
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["text", "arguments"])
 def test_flat(kind: str, benchmark: BenchmarkFixture) -> None:
-    shape = _shapes()[kind]
+    shape = SHAPES[kind]()
     limits = Limits(max_arguments_bytes=None, max_total_arguments_bytes=None, max_text_bytes=None)
     parser = load("native")("chat", to_config(Policy(), limits))
     size = len(shape.events) // SLICES

@@ -117,7 +117,7 @@ impl Responses {
                 assembler: &mut *wire.assembler,
                 out: &mut *wire.out,
             },
-            slots,
+            &slots,
         );
         let known = match step {
             Some(EventKind::Terminal(status)) => return self.end(event, reader, status, payload),

@@ -1,7 +1,7 @@
 //! Sets of member names, asked for every member of every event.
 
 use crate::json::members::{Member, Slot, present};
-use crate::json::{Key, Kind};
+use crate::json::{Key, Kind, Raw};
 
 /// Names by their length: of one length there are few. Each with its first bytes, and its number.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ const SLOTS: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Slots<'a> {
     slots: [Slot<'a>; SLOTS],
-    /// One that is not in the set.
+    /// One that is not in the set, and says something.
     pub(super) others: bool,
     /// One that stands twice, or has members of its own that are read.
     pub(super) nested: bool,
@@ -39,7 +39,7 @@ impl<'a> Slots<'a> {
             match place.and_then(|place| out.slots.get_mut(place)) {
                 Some(slot) => out.nested |= slot.replace(member.raw).is_some() | holds,
                 None => {
-                    out.others = true;
+                    out.others |= says(member.raw);
                     out.nested |= holds && member.key.is(deeper);
                 }
             }
@@ -129,6 +129,19 @@ impl Names {
     pub(super) fn cover(&self, members: &[Member<'_>]) -> bool {
         members.iter().all(|member| self.has(member.key))
     }
+}
+
+/// Null and `[]` (an empty `logprobs` in every delta) say nothing.
+#[inline]
+pub(super) fn says(raw: Raw<'_>) -> bool {
+    raw.kind != Kind::Null && !is_empty_array(raw)
+}
+
+#[inline]
+pub(super) fn is_empty_array(raw: Raw<'_>) -> bool {
+    let blank = |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
+    raw.kind == Kind::Array && inner.is_some_and(|inner| inner.bytes().all(blank))
 }
 
 /// The first eight bytes.

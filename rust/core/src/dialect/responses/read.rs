@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::facts::FACTS;
-use super::names::{Field, Names, Slots};
+use super::names::{Field, Names, Slots, says};
 use crate::delta::Address;
 use crate::dialect::think::is_white;
 use crate::fault::Fault;
@@ -28,7 +28,7 @@ pub(super) struct Reader<'w, 'o, 'a> {
     pub(super) wire: Wire<'w, 'o>,
     pub(super) notes: Notes<'a>,
     /// The members of the event; nothing of a whole response.
-    pub(super) slots: Slots<'a>,
+    slots: &'w Slots<'a>,
     max_index: u64,
 }
 
@@ -55,7 +55,7 @@ impl Whom<'_> {
 }
 
 impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
-    pub(super) fn new(wire: Wire<'w, 'o>, slots: Slots<'a>) -> Reader<'w, 'o, 'a> {
+    pub(super) fn new(wire: Wire<'w, 'o>, slots: &'w Slots<'a>) -> Reader<'w, 'o, 'a> {
         let max_index = wire.out.config.limits.max_tool_index;
         Reader {
             wire,
@@ -215,7 +215,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 }
 
-/// The members nobody models; null and `[]` (an empty `logprobs` in every delta) say nothing.
+/// The members nobody models, and which say something.
 pub(super) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> Leftovers<'a> {
     if modelled.cover(&holder.members) {
         return Leftovers::default();
@@ -227,20 +227,10 @@ pub(super) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> Leftovers<'a> {
         }
     }
     // Of a key that stands twice the last one counts, be it null.
-    let says = |member: &&Member<'_>| member.raw.kind != Kind::Null && !is_empty_array(member.raw);
     let mut out = Leftovers::default();
-    out.members = level.members.iter().filter(says).copied().collect();
+    out.members = level.members;
+    out.members.retain(|member| says(member.raw));
     out
-}
-
-pub(super) fn is_empty_array(raw: Raw<'_>) -> bool {
-    let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
-    raw.kind == Kind::Array
-        && inner.is_some_and(|inner| {
-            inner
-                .bytes()
-                .all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-        })
 }
 
 /// A member of that name.

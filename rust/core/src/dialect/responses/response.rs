@@ -70,7 +70,8 @@ impl Responses {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
-        let (mut reader, at) = (Reader::new(wire, Slots::default()), Pointer::ROOT);
+        let (slots, at) = (Slots::default(), Pointer::ROOT);
+        let mut reader = Reader::new(wire, &slots);
         self.start(response, at, &mut reader)?;
         self.output(response, at, &mut reader)?;
         // A bridge may leave it out.

@@ -82,7 +82,10 @@ pub(super) fn find_error<'a>(
     let fields = &FACTS.fields;
     let error = slots.get(fields.error).filter(|raw| !says_nothing(*raw));
     let is_error = matches!(kind, Some(EventKind::Error));
-    let told = is_error || payload.event.is_some_and(|name| FACTS.is_error(name));
+    let told = is_error
+        || payload
+            .event
+            .is_some_and(|event| event != name && FACTS.is_error(event));
     let status = match kind {
         Some(EventKind::Terminal(status)) if slots.get(fields.response).is_none() => Some(status),
         _ => None,

@@ -107,7 +107,8 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
         scanner.finish()?;
         return Ok(Document::Other(raw));
     }
-    let mut members = Vec::new();
+    // Room for as many as most events have.
+    let mut members = Vec::with_capacity(12);
     scanner.enter_object()?;
     while let Some(key) = scanner.next_key()? {
         let raw = scanner.skip()?;

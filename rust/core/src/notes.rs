@@ -8,7 +8,7 @@ use std::mem;
 
 use crate::complaint::Complaint;
 use crate::json::members::{Member, Object, find, present, text};
-use crate::json::repeats::repeats;
+use crate::json::repeats::{has_wide_integer, repeats};
 use crate::json::{Kind, Raw, Text};
 use crate::spec::Code;
 use crate::wire::{self, Payload, Wire};
@@ -159,18 +159,30 @@ impl<'a> Notes<'a> {
 }
 
 /// Says which keys stand twice, of those that a decoder looks at. `is_read` is asked about paths, in which an item of an
-/// array has no name.
+/// array has no name, behind `base`.
 #[cold]
 pub(crate) fn tell_repeats(
     wire: &mut Wire<'_, '_>,
     text: &str,
+    base: &[Option<&str>],
     is_read: fn(&[Option<&str>]) -> bool,
 ) -> wire::Step {
     for path in repeats(text) {
         let names: Vec<Option<&str>> = path.iter().map(Option::as_deref).collect();
-        if let (true, Some(Some(key))) = (is_read(&names), names.last()) {
+        let Some([.., Some(key)]) = names.strip_prefix(base) else {
+            continue;
+        };
+        if is_read(names.get(base.len()..).unwrap_or_default()) {
             wire.out.diagnose(Code::DUPLICATE_KEY, None, key)?;
         }
+    }
+    Ok(())
+}
+
+/// An error that is no object is the whole payload: all that can be odd about it is a number.
+pub(crate) fn tell_wide_integer(wire: &mut Wire<'_, '_>, raw: Raw<'_>) -> wire::Step {
+    if has_wide_integer(raw) {
+        wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
     }
     Ok(())
 }

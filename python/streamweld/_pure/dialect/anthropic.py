@@ -85,7 +85,8 @@ class AnthropicDecoder:
         value = payload.value
         if not is_object(value):
             if event == "error":
-                self._error(read_error(payload, (), value), payload.text, None)
+                notes = Notes(self._out, self._assembler, payload, (), is_read)
+                self._error(read_error(payload, (), value), payload.text, notes)
             else:
                 self._unknown(payload, event)
             return

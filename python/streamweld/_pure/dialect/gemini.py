@@ -77,7 +77,8 @@ class GeminiDecoder:
         elif is_object(value):
             self._document(payload, value, (), event, recovered=recovered)
         elif event == "error":
-            self._error(read_error(payload, (), value), payload.text, None)
+            notes = Notes(self._out, self._assembler, payload, (), is_read)
+            self._error(read_error(payload, (), value), payload.text, notes)
         else:
             self._unknown(payload, event)
 

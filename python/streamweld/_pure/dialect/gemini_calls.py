@@ -104,16 +104,16 @@ class CallReader:
             return
         for number, piece in enumerate(partial):
             here = (*path, number)
-            text = self._piece(payload, piece, here) if is_object(piece) else None
+            text = self._piece(payload, piece, here, notes) if is_object(piece) else None
             if text is None:
                 notes.shape(here)
                 text = self._partial.spoil()
             self._push(address, text, None)
 
-    def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path) -> str | None:
+    def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
         """The JSON text that one partial argument adds, or None where it cannot be placed."""
         where = piece.get("jsonPath")
-        steps = parse_path(where, _MAX_STEPS) if isinstance(where, str) else None
+        steps = parse_path(notes.clean(where), _MAX_STEPS) if isinstance(where, str) else None
         if steps is None:
             return None
         partial = self._partial

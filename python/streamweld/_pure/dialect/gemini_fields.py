@@ -75,7 +75,8 @@ def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
 def _sum(value: Mapping[str, Any], keys: list[str]) -> int | None:
     numbers = [None if isinstance(value.get(key), str) else integer(value.get(key)) for key in keys]
     present = [number for number in numbers if number is not None]
-    return sum(present) if present else None
+    # Like any other number of the usage: one that 64 bits do not hold is none.
+    return integer(sum(present)) if present else None
 
 
 def seconds(text: str) -> int | None:

@@ -23,6 +23,49 @@ pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
         })
 }
 
+/// The same of a whole text, at any depth.
+pub(crate) fn may_repeat_in(text: &str) -> bool {
+    let mut scanner = Scanner::new(text, None);
+    // The keys of the objects that are not over, and for each container where its own begin (`None`: an array).
+    let mut keys: Vec<&str> = Vec::new();
+    let mut levels: Vec<Option<usize>> = Vec::new();
+    loop {
+        match scanner.kind() {
+            Ok(Kind::Object) if scanner.enter_object().is_ok() => levels.push(Some(keys.len())),
+            Ok(Kind::Array) if scanner.enter_array().is_ok() => levels.push(None),
+            Ok(_) if scanner.skip().is_ok() => {}
+            _ => return true,
+        }
+        loop {
+            let Some(level) = levels.last().copied() else {
+                return false;
+            };
+            let mut twice = false;
+            let more = match level {
+                None => scanner.next_item(),
+                Some(start) => scanner.next_key().map(|key| match key {
+                    None => {
+                        keys.truncate(start);
+                        false
+                    }
+                    Some(key) => {
+                        let own = keys.get(start..).unwrap_or_default();
+                        twice = key.escaped || own.len() > FEW || own.contains(&key.raw);
+                        keys.push(key.raw);
+                        true
+                    }
+                }),
+            };
+            match more {
+                Ok(_) if twice => return true,
+                Ok(true) => break,
+                Ok(false) => _ = levels.pop(),
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
 /// One object or array that is not over.
 struct Level<'a> {
     object: bool,
@@ -117,6 +160,20 @@ mod tests {
         assert_eq!(told(text), ["a/b/*/c", "a/b", "a/b", "a", "a"]);
         assert!(told(r#"[{"a":{}},{"a":[]}]"#).is_empty());
         assert!(told("1").is_empty());
+    }
+
+    #[test]
+    fn most_texts_have_none() {
+        for text in ["1", "[]", r#"{"a":[{"a":1},{"a":{"a":[]}}],"b":{},"c":2}"#] {
+            assert!(!may_repeat_in(text), "{text}");
+        }
+        for text in [
+            r#"{"a":{},"b":[1],"a":2}"#,
+            r#"[{"x":{"b":1,"b":1}}]"#,
+            r#"{"\u0061":1}"#,
+        ] {
+            assert!(may_repeat_in(text), "{text}");
+        }
     }
 
     #[test]

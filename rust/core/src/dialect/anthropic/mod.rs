@@ -23,7 +23,7 @@ use crate::json::members::{Document, Member, Object};
 use crate::json::repeats::may_repeat;
 use crate::json::{Kind, Text};
 use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer, tell_repeats};
+use crate::notes::{Notes, Pointer, tell_repeats, tell_wide_integer};
 use crate::spec::Code;
 use crate::wire::{Payload, Step, Wire, unknown};
 
@@ -64,7 +64,7 @@ impl Anthropic {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
         if may_repeat_inside(&object.members, delta) {
-            tell_repeats(wire, payload.text, is_read)?;
+            tell_repeats(wire, payload.text, &[], is_read)?;
         }
         let mut notes = Notes::default();
         let kind = type_of(&object.members);
@@ -203,6 +203,7 @@ impl Decode for Anthropic {
                 self.object(wire, object, delta.as_ref(), payload)
             }
             Document::Other(raw) if payload.event == Some("error") => {
+                tell_wide_integer(wire, *raw)?;
                 self.flush(wire)?;
                 Notes::default().complain(wire, &Complaint::of_value(*raw), payload)
             }

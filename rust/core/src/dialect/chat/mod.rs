@@ -38,7 +38,7 @@ use crate::delta::{Fragment, Piece};
 use crate::fault::Fault;
 use crate::json::{Kind, Raw, Text};
 use crate::leftovers::LastSeen;
-use crate::notes::Notes;
+use crate::notes::{Notes, tell_wide_integer};
 use crate::spec::Code;
 pub(crate) use crate::wire::{Payload, Step, Wire, unknown};
 
@@ -155,6 +155,7 @@ impl Chat {
             return self.object(wire, &chunk, whole, payload);
         }
         if payload.event == Some("error") {
+            tell_wide_integer(wire, raw)?;
             return self.complain(wire, &Complaint::of_value(raw), payload, Notes::default());
         }
         unknown(wire, payload)

@@ -22,11 +22,11 @@ use crate::config::Config;
 use crate::decode::Decode;
 use crate::fault::{Class, Fault};
 use crate::json::members::{Document, Member, Object, integer, items, string};
-use crate::json::repeats::has_wide_integer;
+use crate::json::repeats::{has_wide_integer, may_repeat_in};
 use crate::json::{Key, Kind, Raw};
 use crate::leftovers::{LastSeen, Leftovers};
 use crate::limits::LimitName;
-use crate::notes::{Notes, Pointer, tell_repeats};
+use crate::notes::{Notes, Pointer, tell_repeats, tell_wide_integer};
 use crate::spec::Code;
 use crate::wire::{Payload, Step, Wire, unknown};
 
@@ -65,7 +65,15 @@ impl Gemini {
         if object.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        tell_repeats(wire, chunk.raw.text, is_read)?;
+        if may_repeat_in(object.raw.text) {
+            let base = [Some("response")];
+            let base = if inner.is_some() {
+                base.as_slice()
+            } else {
+                &[]
+            };
+            tell_repeats(wire, object.raw.text, base, is_read)?;
+        }
         let mut notes = Notes::default();
         let used = is_used(chunk);
         let complaint = error(chunk, payload.event, used).or_else(|| {
@@ -236,6 +244,7 @@ impl Decode for Gemini {
                 .try_for_each(|chunk| self.document(wire, chunk, payload));
         }
         if payload.event == Some("error") {
+            tell_wide_integer(wire, raw)?;
             let complaint = Complaint::of_value(raw);
             return self.complain(wire, &complaint, payload, Notes::default());
         }

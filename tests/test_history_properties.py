@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from streamweld.errors import HistoryError
-from streamweld.history import convert, profiles
+from streamweld.history import HistoryPolicy, convert, profiles
+from streamweld.history.checker import check
 
 from tests.generate_history import DIALECTS, Maker, told
 
@@ -49,8 +50,16 @@ def histories(*, broken: bool) -> list[tuple[str, list[str], Any, list[Any]]]:
 HISTORIES = {broken: histories(broken=broken) for broken in (False, True)}
 
 
+KEEP = HistoryPolicy(on_unfixable="keep")
+UNFIXABLE = {"too_few", "user_missing", "last_role"}
+
+
 def converted(payload: Any, source: str, target: str, gateway: str, **options: Any) -> Any:
-    return convert(payload, source=source, target=target, gateway=gateway, **options)
+    return convert(payload, source=source, target=target, gateway=gateway, policy=KEEP, **options)
+
+
+def violations(payload: Any, target: str, gateway: str, options: dict[str, Any]) -> set[str]:
+    return {found.rule for found in check({**payload, **options}, target=target, gateway=gateway)}
 
 
 @ROUTES
@@ -66,6 +75,13 @@ def test_every_history(target: str, gateway: str, options: dict[str, Any], broke
         given = json.dumps(payload, ensure_ascii=False)
         lost = [token for token in tokens if token in given and token not in held]
         assert not lost, f"{lost} of {given}"
+        broken_rules = violations(once.payload, target, gateway, options)
+        assert broken_rules <= UNFIXABLE, (broken_rules, payload, once.payload)
+        if broken_rules:
+            with pytest.raises(HistoryError) as caught:
+                convert(payload, source=dialect, target=target, gateway=gateway, **options)
+            assert caught.value.rule in broken_rules
+            assert caught.value.rule in {found.rule for found in caught.value.violations}
         for source in (target, "auto"):
             twice = converted(once.payload, source, target, gateway, **options)
             assert not twice.edits, (source, twice.edits, payload, once.payload)

@@ -6,12 +6,26 @@
         print(edit.path, edit.what, edit.why)
 
 `convert` gives a history that the target accepts, mended where it was broken, with every change, every loss and the map
-of tool call ids. `HistoryPolicy` says how to mend.
+of tool call ids. `HistoryPolicy` says how to mend. `check` lists what a history does against the rules of its target, and
+`dedupe_reasoning` takes out what a replayed stream said twice.
 """
 
+from streamweld.history.checker import HistoryViolation, check
 from streamweld.history.conversion import convert
+from streamweld.history.dedupe import dedupe_reasoning
 from streamweld.history.edits import Conversion, Edit, IdMap, Loss
 from streamweld.history.profiles import Profile
 from streamweld.history.work import HistoryPolicy
 
-__all__ = ["Conversion", "Edit", "HistoryPolicy", "IdMap", "Loss", "Profile", "convert"]
+__all__ = [
+    "Conversion",
+    "Edit",
+    "HistoryPolicy",
+    "HistoryViolation",
+    "IdMap",
+    "Loss",
+    "Profile",
+    "check",
+    "convert",
+    "dedupe_reasoning",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from streamweld.errors import UsageError
+from streamweld.errors import HistoryError, UsageError
 from streamweld.history import plan, profiles
 from streamweld.history.detect import detect
 from streamweld.history.edits import Conversion
@@ -16,6 +16,9 @@ from streamweld.history.writers import SHAPES, write
 from streamweld.response import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamweld.history.model import Turn
     from streamweld.history.profiles import Profile
 
 __all__ = ["convert", "tool_names"]
@@ -54,7 +57,8 @@ def convert(
 
     Raises:
         UsageError: a source, target or gateway that does not exist.
-        HistoryError: a message that no message of its dialect can be.
+        HistoryError: a message that no message of its dialect can be (`unreadable`, `unknown_role`); or what no edit
+            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`.
     """
     try:
         family = FAMILIES[target]
@@ -87,7 +91,27 @@ def convert(
     turns = plan.run(read(source_family, items, system, base, provider), work)
     written = write(family, turns, work)
     payload = _payload(given, items, source_family, family, written)
+    if work.policy.on_unfixable == "raise" and not work.pending:
+        _refuse(turns, payload, profile, work)
     return Conversion(payload, tuple(work.edits), work.ids, tuple(work.losses))
+
+
+def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, work: Work) -> None:
+    """Raises for what no edit can mend: nothing is left to send, nobody asks, or the wrong one speaks last."""
+    said = [turn for turn in turns if not turn.top]
+    last: Collection[str] | None = work.fact("last_role")
+    if len(said) < (work.fact("min_items") or 0):
+        rule = "too_few"
+    elif work.fact("user_required") and not any(turn.role == "user" for turn in said):
+        rule = "user_missing"
+    elif last is not None and said and said[-1].role not in last:
+        rule = "last_role"
+    else:
+        return
+    from streamweld.history.checker import check
+
+    found = check(payload, target=profile.target, gateway=profile)
+    raise HistoryError(rule, found[0].path if found else "", found)
 
 
 def _items(messages: Any) -> Sequence[Any] | str:

@@ -90,7 +90,7 @@ class Minter:
 
     def first(self, call_id: str) -> str:
         """The id of the first call with this id."""
-        if self.form.fits(call_id) and call_id not in self.used:
+        if self.form.carries(call_id) or (self.form.fits(call_id) and call_id not in self.used):
             self.used.add(call_id)
             return call_id
         return self._made(call_id)

@@ -242,7 +242,7 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
             value = loads_arguments(text)
         except JsonFault:
             return None
-    if value is None:
+    elif value is None:
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 

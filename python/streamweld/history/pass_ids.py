@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld.history.ids import Minter, form_of
+from streamweld.history.ids import IdForm, Minter, form_of
 from streamweld.history.matching import OpenCalls
 from streamweld.history.model import Call, Result, arguments_text, changed, retold
 
@@ -21,10 +21,10 @@ __all__ = ["run"]
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with ids that the target takes. The first call of an id keeps it, if it can be kept."""
     fact = work.fact("tool_id")
-    if fact is None or fact.get("keep"):
+    if fact is None:
         return turns
-    form = form_of(fact)
-    unique = fact.get("unique")
+    form = IdForm() if fact.get("keep") else form_of(fact)  # what is kept as it is, there must at least be
+    unique = None if fact.get("keep") else fact.get("unique")
     calls = [part for turn in turns for part in turn.parts if isinstance(part, Call)]
     minter = Minter(form, frozenset([call.call_id for call in calls if form.fits(call.call_id)]))
     open_calls = OpenCalls[str]()
@@ -45,7 +45,8 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                 elif not part.call_id:
                     new = minter.nameless(f"{part.name}\0{arguments_text(part)}\0{count}")
                 elif form.carries(part.call_id):
-                    new = part.call_id
+                    twice = unique and (count if unique == "request" else here) > 1
+                    new = minter.nameless(f"{part.call_id}\0{count}") if twice else minter.first(part.call_id)
                 elif unique == "request" and count > 1:
                     new = minter.again(part.call_id, count)
                 elif unique and here > 1:

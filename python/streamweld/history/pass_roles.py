@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamweld.history.model import Media, Text, Turn, retold
+from streamweld.history.model import Call, Media, Text, Turn, retold
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Role
@@ -15,6 +15,7 @@ __all__ = ["run"]
 
 _FIRST: Final = "(The conversation begins here.)"
 _BETWEEN: Final = "OK."
+_SIDES: Final = ("user", "assistant", "tool")
 _SYSTEM: Final = ("system", "developer")
 
 
@@ -22,7 +23,9 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns in an order of roles that the target takes."""
     turns = _first(turns, work)
     if work.fact("alternation") == "merge":
-        turns = _merged(turns, work)
+        turns = _merged(turns, work, calls_only=False)
+    elif work.fact("calls_after"):
+        turns = _merged(turns, work, calls_only=True)
     answer = work.about("after_tool").get("user")
     results = work.about("results")
     if answer is not None or results.get("alone"):
@@ -36,19 +39,26 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
 
 def _first(turns: list[Turn], work: Work) -> list[Turn]:
     at = next((n for n, turn in enumerate(turns) if turn.role not in _SYSTEM), None)
-    if work.fact("first_role") != "user" or at is None or turns[at].role == "user" or work.pending:
+    if at is None or turns[at].role == "user" or work.pending:
+        return turns
+    asks = bool(work.fact("calls_after")) and any(isinstance(part, Call) for part in turns[at].parts)
+    if work.fact("first_role") != "user" and not asks:
         return turns
     work.edit("first_role", turns[at].path, "put a message of the user in front")
     return [*turns[:at], Turn("user", (Text(text=_FIRST, path=turns[at].path),)), *turns[at:]]
 
 
-def _merged(turns: list[Turn], work: Work) -> list[Turn]:
-    """Turns of one side in a row as one. Results and the user's words behind them are two turns of one message."""
+def _merged(turns: list[Turn], work: Work, *, calls_only: bool) -> list[Turn]:
+    """Turns of one side in a row as one. Results and the user's words behind them are two turns of one message.
+
+    `calls_only`: only a turn with calls joins the one before it.
+    """
     out: list[Turn] = []
     run: list[Part] = []
     for turn in turns:
         last = out[-1] if out else None
-        if last is not None and turn.role == last.role and turn.role in ("user", "assistant", "tool") and run:
+        joins = not calls_only or (turn.role == "assistant" and any(isinstance(part, Call) for part in turn.parts))
+        if joins and last is not None and turn.role == last.role and turn.role in _SIDES and run:
             if turn.parts:
                 work.edit("roles_merged", turn.path, f"merged with the {turn.role} message before")
                 run += turn.parts

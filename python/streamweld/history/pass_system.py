@@ -39,6 +39,8 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     rest = turns[lead:]
     if mid == "user":
         return head + [_to_user(turn, work) if turn.role in _SYSTEM else turn for turn in rest]
+    if place == "instructions" and fact.get("keep_developer_message"):  # only a developer may speak later on
+        return head + [_to_developer(turn, work) if turn.role == "system" else turn for turn in rest]
     return head + [_role(turn, work) if turn.role in _SYSTEM else turn for turn in rest]
 
 
@@ -106,6 +108,11 @@ def _one(head: list[Turn], work: Work) -> list[Turn]:
     if texts:
         parts.insert(0, changed(texts[0], text=_JOINT.join([part.text for part in texts])))
     return [retold(head[0], parts)]
+
+
+def _to_developer(turn: Turn, work: Work) -> Turn:
+    work.edit("system_role", turn.path, "role system -> developer")
+    return _renamed(turn, "developer")
 
 
 def _to_user(turn: Turn, work: Work) -> Turn:

@@ -17,8 +17,7 @@ import pytest
 import streamweld as sw
 from streamweld._spec import load_history
 from streamweld.errors import UsageError
-from streamweld.history import profiles
-from streamweld.history.checker import check
+from streamweld.history import check, convert, profiles
 from streamweld.history.rules import checks
 
 from tests.linear import assert_linear
@@ -78,6 +77,18 @@ def test_vector(vector: dict[str, Any]) -> None:
         assert violation.source
         assert json.loads(json.dumps(violation.to_dict()))["path"] == violation.path
         assert resolves(vector["messages"], violation.path)
+
+
+@pytest.mark.parametrize("vector", [v for v in vectors() if "source" in v], ids=label)
+def test_a_broken_shape_is_mended(vector: dict[str, Any]) -> None:
+    """What other converters send on, ours sends without a violation, and says what it did."""
+    made = convert(vector["source"], source="openai-chat", target=vector["target"])
+    assert check(made.payload, target=vector["target"]) == []
+    assert made.edits
+
+
+def test_there_are_twelve_broken_shapes() -> None:
+    assert sum("source" in vector for vector in vectors()) == 12
 
 
 def test_every_rule_has_a_vector() -> None:

@@ -9,7 +9,7 @@ const STEP: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// The mark of one text; quick, since every event that has a number is marked.
 pub(super) fn mark(bytes: &[u8]) -> u64 {
-    let mut state = SEED ^ bytes.len() as u64;
+    let mut state = SEED;
     let mut words = bytes.chunks_exact(8);
     for word in &mut words {
         let word = word.try_into().unwrap_or_default();
@@ -19,7 +19,9 @@ pub(super) fn mark(bytes: &[u8]) -> u64 {
     for (to, from) in last.iter_mut().zip(words.remainder()) {
         *to = *from;
     }
-    fold(fold(state ^ u64::from_le_bytes(last), STEP), SEED)
+    let state = fold(state ^ u64::from_le_bytes(last), STEP);
+    // The last word was filled up: how long the text is tells it from others.
+    fold(state ^ bytes.len() as u64, SEED)
 }
 
 /// The mark of something that has several texts.

@@ -153,3 +153,31 @@ fn head(name: &[u8]) -> u64 {
     let bytes = name.iter().rev();
     bytes.fold(0, |head, byte| head << 8 | u64::from(*byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::members::{Document, document};
+
+    #[test]
+    fn members_are_found_by_their_names() {
+        let names = Names::of(["type", "item", "sequence_number", "sequence_other_", "item"]);
+        let text = r#"{"type":1,"\u0069tem":2,"sequence_number":3,"other":[ ],"x":null,"type":4}"#;
+        let Ok(Document::Object(object)) = document(text, None) else {
+            panic!("an object");
+        };
+        let slots = Slots::of(&names, &object.members, "deep");
+        let found = |name| slots.get(names.field(name)).map(|raw| raw.text);
+        assert_eq!(found("type"), Some("4"));
+        assert_eq!(found("item"), Some("2"));
+        assert_eq!(found("sequence_number"), Some("3"));
+        assert_eq!(found("sequence_other_"), None);
+        assert!(slots.nested && !slots.others);
+        assert!(!names.cover(&object.members));
+        let Ok(Document::Object(object)) = document(r#"{"deep":{}}"#, None) else {
+            panic!("an object");
+        };
+        let slots = Slots::of(&names, &object.members, "deep");
+        assert!(slots.nested && slots.others);
+    }
+}

@@ -113,3 +113,38 @@ impl Sequence {
 fn fits(number: &i128) -> bool {
     (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the numbers do, the same is known as with one list in order of arrival.
+    #[test]
+    fn counted_without_a_gap_or_not() {
+        let window = WINDOW as i128;
+        let runs: [&[(i128, i128)]; 5] = [
+            &[(0, window + 10)],
+            &[(5, 20), (19, 1), (7, 3), (40, 5)],
+            &[(0, window), (window, 3), (0, 2), (window + 3, 4)],
+            &[(100, 10), (0, window + 5), (100, 10)],
+            &[(-3, 8), (i128::from(u64::MAX), 1)],
+        ];
+        for run in runs {
+            let mut sequence = Sequence::default();
+            let mut model: VecDeque<(i128, u64)> = VecDeque::new();
+            let numbers = run.iter().flat_map(|(from, count)| *from..from + count);
+            for (number, mark) in numbers.zip(1..) {
+                let known = model.iter().find(|(known, _)| *known == number);
+                let known = known.map(|(_, mark)| *mark);
+                assert_eq!(sequence.known(number), known, "{number} of {run:?}");
+                if known.is_none() {
+                    sequence.keep(number, mark);
+                    model.push_back((number, mark));
+                    if model.len() > WINDOW {
+                        model.pop_front();
+                    }
+                }
+            }
+        }
+    }
+}

@@ -356,13 +356,13 @@ impl Book {
         self.earlier.extend(self.by_call.drain());
         self.by_index.clear();
         self.at_index.clear();
-        self.open_of = Default::default();
+        self.open_of.iter_mut().for_each(Roster::clear);
     }
 
     /// What is open never was.
     pub fn drop_open(&mut self) {
         self.forget();
-        self.open = Roster::default();
+        self.open.clear();
     }
 
     /// The whole answer begins again.

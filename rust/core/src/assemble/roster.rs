@@ -68,6 +68,17 @@ impl Roster {
         self.count -= 1;
     }
 
+    /// Nobody is there any more. It costs what was added since the last time, whatever the numbers are.
+    pub fn clear(&mut self) {
+        let mut next = self.last.take();
+        while let Some(link) = next.and_then(|number| self.links.get_mut(number)) {
+            next = link.before;
+            *link = Link::default();
+        }
+        self.first = None;
+        self.count = 0;
+    }
+
     pub fn set(&mut self, number: usize, present: bool) {
         if present {
             self.add(number);
@@ -115,6 +126,11 @@ mod tests {
         );
         roster.set(0, true);
         assert_eq!(roster.latest().collect::<Vec<_>>(), [0, 2, 3]);
+        let mut other = roster.clone();
+        other.clear();
+        assert_eq!((other.first(), other.last(), other.len()), (None, None, 0));
+        other.add(2);
+        assert_eq!(other.latest().collect::<Vec<_>>(), [2]);
         for number in [3, 2, 0] {
             roster.set(number, false);
         }

@@ -1,0 +1,209 @@
+"""`streamweld history`: check, convert or deduplicate a request history that lies in a JSON file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from streamweld._show import printable
+from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, emit, read_each, table
+from streamweld.errors import HistoryError, UsageError
+from streamweld.history import HistoryPolicy, profiles
+from streamweld.history import check as check_history
+from streamweld.history import convert as convert_history
+from streamweld.history import dedupe_reasoning as dedupe_history
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import BinaryIO
+
+    from rich.console import Console
+
+    from streamweld.history import Edit, HistoryViolation, Loss
+
+__all__ = ["history"]
+
+_SHOWN = 160  # characters of what was taken out
+_TARGETS = click.Choice([*profiles.TARGETS, "chat", "ai-sdk-parts"])
+
+
+@click.group(short_help="Check, convert or deduplicate a request history.")
+def history() -> None:
+    """Check, convert or deduplicate a request history: a JSON file with the list of messages, or the payload around it.
+
+    Exit codes: 0 fine, 1 findings (a violation; what convert cannot mend), 2 usage, 3 the file could not be read.
+    """
+
+
+def _load(file: str) -> Any:
+    """The file's JSON value; the process ends where there is none."""
+    unreadable: list[str] = []
+    texts = list(read_each([file], _bytes, unreadable))
+    if unreadable:
+        sys.exit(UNREADABLE)
+    try:
+        return json.loads(texts[0])
+    except (ValueError, RecursionError) as error:
+        click.echo(f"streamweld: {printable(file)}: no JSON: {error}", err=True)
+        sys.exit(UNREADABLE)
+
+
+def _bytes(_: str, source: BinaryIO) -> bytes:
+    return source.read()
+
+
+def _gateway(name: str | None, profile: str | None) -> str | Mapping[str, Any] | None:
+    if profile is None:
+        return name
+    if name is not None:
+        raise UsageError("--gateway and --profile exclude each other: a profile may say `like`")
+    loaded = _load(profile)
+    if not isinstance(loaded, dict):
+        raise UsageError("--profile: it must be a JSON object")
+    return cast("dict[str, Any]", loaded)
+
+
+def _gateways(command: Any) -> Any:
+    names = ", ".join(profiles.names())
+    command = click.option("--profile", metavar="FILE", help="A gateway profile of your own, as JSON.")(command)
+    return click.option("--gateway", metavar="NAME", help=f"Any of {names}; the plain name is the newest.")(command)
+
+
+@history.command(short_help="Which rules of its target a history breaks.")
+@click.argument("file", metavar="FILE|-")
+@click.option("--target", type=_TARGETS, required=True, help="The API whose wire shape it has.")
+@_gateways
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def check(file: str, target: str, gateway: str | None, profile: str | None, as_json: bool) -> None:
+    """Which rules of its target, and of its gateway, a history breaks. - is standard input."""
+    meant = profiles.resolve(_gateway(gateway, profile), target)
+    found = check_history(_load(file), target=target, gateway=meant)
+    if as_json:
+        name = f"{meant.name}@{meant.date}" if meant.date else meant.name
+        rows = [violation.to_dict() for violation in found]
+        emit({"file": file, "target": meant.target, "gateway": name, "violations": rows})
+    else:
+        _show_violations(console(), found)
+    sys.exit(FINDINGS if found else FINE)
+
+
+@history.command(short_help="A history in another API's words.")
+@click.argument("file", metavar="FILE|-")
+@click.option("--target", type=_TARGETS, required=True, help="The API that it is for.")
+@click.option("--source", type=click.Choice(["auto", *profiles.TARGETS, "chat", "ai-sdk-parts"]), default="auto")
+@_gateways
+@click.option("--provider", help="Who made the assistant's turns, where they do not say so.")
+@click.option("--store/--no-store", default=None, help="Responses: whether the server keeps the items.")
+@click.option("--policy", "words", multiple=True, metavar="NAME=WORD", help="How to mend, such as orphan_call=drop.")
+@click.option("-o", "--output", metavar="FILE|-", help="Where the payload goes.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: payload, edits, ids, losses.")
+def convert(
+    file: str,
+    target: str,
+    source: str,
+    gateway: str | None,
+    profile: str | None,
+    provider: str | None,
+    store: bool | None,
+    words: tuple[str, ...],
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """A history in another API's words, mended where it was broken; what was changed is shown. - is standard input."""
+    try:
+        made = convert_history(
+            _load(file),
+            source=source,
+            target=target,
+            gateway=_gateway(gateway, profile),
+            provider=provider,
+            policy=_policy(words),
+            store=store,
+        )
+    except HistoryError as error:
+        click.echo(f"streamweld: {printable(file)}: {error}", err=True)
+        if error.violations:
+            _show_violations(console(stderr=True), error.violations)
+        sys.exit(FINDINGS)
+    if as_json:
+        edits, losses = [edit.to_dict() for edit in made.edits], [loss.to_dict() for loss in made.losses]
+        emit({"payload": made.payload, "edits": edits, "ids": [list(pair) for pair in made.ids], "losses": losses})
+        return
+    out = _write(made.payload, output)
+    _show_edits(out, made.edits)
+    _show_losses(out, made.losses)
+    for old, new in made.ids:
+        out.print(printable(f"id {old} -> {new}"), soft_wrap=True)
+
+
+@history.command(short_help="Takes out reasoning that a replayed stream said twice.")
+@click.argument("file", metavar="FILE|-")
+@click.option("--items", default="rs", show_default=True, help="Which items, with commas: rs, fc, msg.")
+@click.option("-o", "--output", metavar="FILE|-", help="Where the history goes.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: messages, edits.")
+def dedupe(file: str, items: str, output: str | None, as_json: bool) -> None:
+    """Takes out reasoning that a replayed stream said twice: AI SDK messages, Responses items. - is standard input."""
+    edits: list[Edit] = []
+    done = dedupe_history(_load(file), items=tuple(items.split(",")), on_edit=edits.append)
+    if as_json:
+        emit({"messages": done, "edits": [edit.to_dict() for edit in edits]})
+        return
+    _show_edits(_write(done, output), edits)
+
+
+def _policy(words: tuple[str, ...]) -> HistoryPolicy:
+    told: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name not in HistoryPolicy.__dataclass_fields__:
+            raise UsageError(
+                f"--policy {word}: it must be NAME=WORD, of {', '.join(HistoryPolicy.__dataclass_fields__)}"
+            )
+        told[name] = value
+    return HistoryPolicy(**told)
+
+
+def _write(value: Any, output: str | None) -> Console:
+    """Writes the result where it is asked for, and gives the console for all else."""
+    if output is None:
+        return console()
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    if output == "-":
+        click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+        return console(stderr=True)
+    Path(output).write_text(text, encoding="utf-8", errors="backslashreplace")
+    return console()
+
+
+def _show_violations(out: Console, found: Iterable[HistoryViolation]) -> None:
+    shown = table("severity", "where", "what", "source")
+    for violation in found:
+        what = f"{violation.rule}: {violation.message}"
+        shown.add_row(violation.severity, printable(violation.path) or "/", what, violation.source)
+    out.print(shown if shown.row_count else "clean: no violation")
+
+
+def _show_edits(out: Console, edits: Iterable[Edit]) -> None:
+    """Each edit: where and by which rule, what went (-), what was done (+), why."""
+    edits = list(edits)
+    for edit in edits:
+        out.print(printable(f"@@ {edit.path or '/'} {edit.rule}"), style="cyan", soft_wrap=True)
+        if edit.removed is not None:
+            out.print(f"- {_short(edit.removed)}", style="red", soft_wrap=True)
+        out.print(f"+ {printable(edit.what)}", style="green", soft_wrap=True)
+        out.print(f"  {printable(edit.why)}", style="dim", soft_wrap=True)
+    out.print(f"{len(edits)} edits")
+
+
+def _show_losses(out: Console, losses: Iterable[Loss]) -> None:
+    for loss in losses:
+        out.print(printable(f"lost {loss.path or '/'} {loss.feature}: {loss.why}"), style="yellow", soft_wrap=True)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return printable(text, _SHOWN)

@@ -292,8 +292,8 @@ def _model(events: list[Event]) -> Any:
                 {"type": "tool-call", "toolCallId": c.call_id, "toolName": c.name, "input": value_of(c.arguments)}
             )
         for i, n, o, err in e.results:
-            output = {"type": "error-text" if err else "text", "value": o}
-            out.append({"type": "tool-result", "toolCallId": i, "toolName": n, "output": output})
+            result: dict[str, Any] = {"type": "tool-result", "toolCallId": i, "toolName": n}
+            out.append(result | {"output": {"type": "error-text" if err else "text", "value": o}})
         messages.append({"role": "tool" if e.kind == "results" else e.kind, "content": out})
     return {"messages": messages}
 

@@ -11,6 +11,7 @@ import pytest
 from streamweld.errors import HistoryError
 from streamweld.history import HistoryPolicy, convert, profiles
 from streamweld.history.checker import check
+from streamweld.history.readers import FAMILIES
 
 from tests.generate_history import DIALECTS, Maker, told
 
@@ -22,8 +23,7 @@ def all_routes() -> list[tuple[str, str, dict[str, Any]]]:
     """Every gateway with every target that it speaks: target, gateway, options."""
     routes: list[tuple[str, str, dict[str, Any]]] = []
     for name in profiles.names():
-        for target in profiles.load(name).targets:
-            routes.append((target, name, {}))
+        routes += [(target, name, {}) for target in profiles.load(name).targets]
     routes.append(("responses", "openai-responses", {"store": False}))
     routes.append(("responses", "github-copilot", {"store": False}))
     return routes
@@ -82,6 +82,8 @@ def test_every_history(target: str, gateway: str, options: dict[str, Any], broke
                 convert(payload, source=dialect, target=target, gateway=gateway, **options)
             assert caught.value.rule in broken_rules
             assert caught.value.rule in {found.rule for found in caught.value.violations}
+        if dialect == FAMILIES[target] and once.payload is not payload:
+            assert once.edits, (payload, once.payload)
         for source in (target, "auto"):
             twice = converted(once.payload, source, target, gateway, **options)
             assert not twice.edits, (source, twice.edits, payload, once.payload)

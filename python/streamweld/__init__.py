@@ -11,7 +11,8 @@
 
 `StreamParser` is the sans-I/O class under it, `parse` reads a whole body, `streamweld.events` holds the event classes,
 `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does
-against the rules of its own dialect. `backend` tells which of the two backends reads: `native` or `pure`.
+against the rules of its own dialect. `streamweld.history` converts and mends request histories.
+`backend` tells which of the two backends reads: `native` or `pure`.
 """
 
 from typing import TYPE_CHECKING
@@ -75,6 +76,7 @@ __all__ = [
     "check",
     "errors",
     "events",
+    "history",
     "iter_batches",
     "iter_events",
     "parse",
@@ -82,11 +84,18 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from streamweld import history
+
     __version__: str
 else:
 
     def __getattr__(name):
-        """`__version__` on demand: reading a distribution's metadata costs more than importing the rest."""
+        """On demand: `__version__`, because reading a distribution's metadata costs more than importing the rest, and
+        `history`, which is no part of reading a stream."""
+        if name == "history":
+            from importlib import import_module
+
+            return import_module("streamweld.history")
         if name != "__version__":
             raise AttributeError(f"module 'streamweld' has no attribute {name!r}")
         from importlib.metadata import PackageNotFoundError, version

@@ -6,8 +6,8 @@
         print(edit.path, edit.what, edit.why)
 
 `convert` gives a history that the target accepts, mended where it was broken, with every change, every loss and the map
-of tool call ids. `HistoryPolicy` says how to mend. `check` lists what a history does against the rules of its target, and
-`dedupe_reasoning` takes out what a replayed stream said twice.
+of tool call ids. `HistoryPolicy` says how to mend. `check` lists what a history does against the rules of its target,
+and `dedupe_reasoning` takes out what a replayed stream said twice.
 """
 
 from streamweld.history.checker import HistoryViolation, check

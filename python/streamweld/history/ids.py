@@ -42,9 +42,9 @@ class IdForm:
         """Whether the id is a vessel, whose content its maker wants back byte for byte."""
         return any(mark in text for mark in self.carriers)
 
-    def made(self, text: str, salt: int = 0) -> str:
+    def made(self, text: str, salt: int = 0, whole: str | None = None) -> str:
         """An id of this form for that text: what can stay of it, and a hash of the whole."""
-        digest = int.from_bytes(sha256(f"{text}\0{salt}".encode("utf-8", "surrogatepass")).digest(), "big")
+        digest = int.from_bytes(sha256(f"{whole or text}\0{salt}".encode("utf-8", "surrogatepass")).digest(), "big")
         high = self.high or max(len(text) + 1 + _TAIL, self.low)
         size = min(max(_TAIL, self.low), high)
         tail = ""
@@ -105,12 +105,12 @@ class Minter:
 
     def nameless(self, said: str) -> str:
         """An id for a call that came without one: by what it says, not by where it stands."""
-        return self._made(f"call_{sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}")
+        return self._made("call", said)
 
-    def _made(self, text: str) -> str:
+    def _made(self, text: str, whole: str | None = None) -> str:
         salt = 0
         while True:
-            made = self.form.made(text, salt)
+            made = self.form.made(text, salt, whole)
             if made not in self.used and made not in self.reserved:
                 self.used.add(made)
                 return made

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import MISSING, Media, Opaque, Result, Text, Turn, changed, retold
+from streamweld.history.model import MISSING, Media, Opaque, Result, Text, Turn, changed, members_of, retold
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -100,13 +100,17 @@ def _of_result(result: Result, work: Work) -> Result:
     altered = False
     for part in result.parts:
         if isinstance(part, Text) and not part.text and drop_empty:
-            altered = altered or len(result.parts) > 1 or work.fact("result_empty") is not None
+            if part.raw is not None:
+                work.edit("text_empty", part.path or result.path, "dropped an empty text", part.text)
+                altered = True
             continue  # the result is still there, and says as much
         told = _content(part, kinds, drop_empty, drop_blank, work)
         altered = altered or told is not part
         if isinstance(told, Text | Media | Opaque):
             inner.append(told)
     fill = work.fact("result_empty", "text")
+    if work.fact("result_empty", "only") == "list" and members_of(result.raw).get("content") != []:
+        fill = None
     if fill and not inner and (result.value is MISSING or result.value == ""):
         work.edit("result_empty", result.path, "gave an empty result a text")
         return changed(result, parts=(Text(text=fill),), value=MISSING)

@@ -163,7 +163,7 @@ def _of_calls(turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: 
             at = there.get(id(one.result))
         if at is None:
             work.edit("result_moved", result.path, f"moved the result of {one.call.name!r} behind its call")
-        placed.append((len(there) + order if at is None else at, result))
+        placed.append((len(there) + order if at is None else at, _named(result, one.call, work)))
     out = [turn]
     if dropped:
         kept = _without(turn, dropped, work)
@@ -176,6 +176,14 @@ def _of_calls(turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: 
     if results:
         out.append(_as_it_was(after, results) if adjacent else Turn("tool", tuple(results)))
     return out
+
+
+def _named(result: Result, call: Call, work: Work) -> Result:
+    """A result without an id is known by the name of its tool."""
+    if result.call_id or result.name == call.name:
+        return result
+    work.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")
+    return changed(result, name=call.name)
 
 
 def _as_it_was(after: Turn | None, results: list[Result]) -> Turn:

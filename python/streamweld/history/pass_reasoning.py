@@ -118,7 +118,8 @@ class _Keeper:
         if self.fact.get("needs_id") and part_.encrypted and not part_.item_id:
             return self._gone(part_, "its encrypted content is worth nothing without its id")
         if not signed and not (part_.item_id and self.accept == "items"):
-            way = self.fact.get("unsigned") or ("drop" if self.fact.get("signed") == "required" else "keep")
+            proven = self.fact.get("signed") == "required" or (self.accept == "items" and self.fact.get("issuers"))
+            way = self.fact.get("unsigned") or ("drop" if proven else "keep")
             if way == "text":
                 return self._as_text(part_, "reasoning_unsigned")
             if way == "drop" or (not part_.text and self.accept != "parts"):

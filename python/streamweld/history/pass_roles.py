@@ -21,11 +21,11 @@ _SYSTEM: Final = ("system", "developer")
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns in an order of roles that the target takes."""
-    turns = _first(turns, work)
     if work.fact("alternation") == "merge":
-        turns = _merged(turns, work, calls_only=False)
+        turns = _merged(turns, work, assistant_only=False)
     elif work.fact("calls_after"):
-        turns = _merged(turns, work, calls_only=True)
+        turns = _merged(turns, work, assistant_only=True)
+    turns = _first(turns, work)
     answer = work.about("after_tool").get("user")
     results = work.about("results")
     if answer is not None or results.get("alone"):
@@ -48,16 +48,16 @@ def _first(turns: list[Turn], work: Work) -> list[Turn]:
     return [*turns[:at], Turn("user", (Text(text=_FIRST, path=turns[at].path),)), *turns[at:]]
 
 
-def _merged(turns: list[Turn], work: Work, *, calls_only: bool) -> list[Turn]:
+def _merged(turns: list[Turn], work: Work, *, assistant_only: bool) -> list[Turn]:
     """Turns of one side in a row as one. Results and the user's words behind them are two turns of one message.
 
-    `calls_only`: only a turn with calls joins the one before it.
+    `assistant_only`: only the assistant's. A call turn then stands behind the user or a result.
     """
     out: list[Turn] = []
     run: list[Part] = []
     for turn in turns:
         last = out[-1] if out else None
-        joins = not calls_only or (turn.role == "assistant" and any(isinstance(part, Call) for part in turn.parts))
+        joins = not assistant_only or turn.role == "assistant"
         if joins and last is not None and turn.role == last.role and turn.role in _SIDES and run:
             if turn.parts:
                 work.edit("roles_merged", turn.path, f"merged with the {turn.role} message before")

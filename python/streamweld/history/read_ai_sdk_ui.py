@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "read"]
 
 DIALECT: Final = "ai-sdk-ui"
-_MESSAGE: Final = frozenset({"id", "role", "parts", "metadata"})
+_MESSAGE: Final = frozenset({"role", "parts"})
 _TEXT: Final = frozenset({"type", "text", "state"})
 _REASONING: Final = frozenset({"type", "text", "state", "providerMetadata"})
 _FILE: Final = frozenset({"type", "url", "mediaType", "filename"})

@@ -57,6 +57,10 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
             )
         case ToolCall() if item.provider_executed:
             return Opaque(**placed(origin, path, item), kind="server_tool_call", dialect=DIALECT)
+        case ToolCall() if item.custom:
+            place = placed(origin, path, item)
+            given = {"input": item.arguments}
+            return Call(**place, call_id=item.call_id, name=item.name, input=given, item_id=item.item_id, custom=True)
         case ToolCall():
             signature = _google_signature(item.provider_metadata)
             place = placed(origin, path, item)

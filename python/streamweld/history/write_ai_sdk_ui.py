@@ -63,9 +63,6 @@ def _origin(turn: Turn, pen: Pen) -> Origin | None:
 
 
 def _message(group: list[Turn], parts: list[Part], number: int, pen: Pen) -> dict[str, Any]:
-    first = _origin(group[0], pen)
-    told = members_of(first.raw if first is not None else None)
-    kept = {name: told[name] for name in ("id", "metadata") if name in told}
     results = OpenCalls[Result]()
     for n, turn in enumerate(group):
         for part in turn.parts:
@@ -87,7 +84,7 @@ def _message(group: list[Turn], parts: list[Part], number: int, pen: Pen) -> dic
             elif not isinstance(part, Result):
                 written.append(_part(part, pen))
     role = "assistant" if group[0].role == "tool" else group[0].role
-    head = {"id": f"msg_{number + 1}", **kept, "role": role, "parts": written}
+    head = {"id": f"msg_{number + 1}", "role": role, "parts": written}
     return head | pen.members(group[0], parts)
 
 

@@ -45,6 +45,10 @@ def _message(turn: Turn, pen: Pen) -> dict[str, Any]:
         message["content"] = None if calls or refusals else ""
     if refusals:
         message["refusal"] = "".join([part.text for part in refusals])
+    for part in thoughts:
+        for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
+            if value:
+                pen.work.lose(name, part.path, "the target keeps the text of reasoning only", value)
     if thoughts and not chunks:
         field = pen.work.about("reasoning").get("field", "reasoning_content")
         message[field] = "\n\n".join([part.text for part in thoughts])

@@ -70,6 +70,8 @@ def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
     content: Any
     if role == "assistant" and pen.work.fact("assistant_content") == "string":
         content = "\n\n".join([part.text for part in parts if isinstance(part, Text)])
+        for part in parts:
+            pen.bare(part)
     elif len(parts) == 1 and isinstance(only, Text) and not only.refusal and (only.raw is None or not pen.own(only)):
         pen.beyond(only)
         content = only.text

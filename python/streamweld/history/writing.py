@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import MISSING, Media, Opaque, Text, json_text
+from streamweld.history.model import MISSING, Media, Opaque, Text, json_text, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ class Pen:
         self.dialect = work.family
         self._told: set[int] = set()  # id() of origins whose members were kept or lost already
         self._lost: set[int] = set()
+        self._booked: set[str] | None = None
 
     def whole(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
         """The message that these parts were read from, if they are all of it and as they were; else None."""
@@ -59,10 +60,20 @@ class Pen:
             return {}
         return dict(part.extra)
 
+    def bare(self, part: Part) -> None:
+        """Books the members of a block whose place has room for its text only."""
+        for name, value in part.extra.items() if self.own(part) else self.beyond(part).items():
+            if value not in ([], {}):
+                self.work.lose(name, (*part.path, name), "there is room for the text only", value)
+
     def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
         out: dict[str, Any] = {}
-        for origin in _origins(turn, parts):
+        origins = _origins(turn, parts)
+        for origin in origins[1:]:
+            if origin.dialect == self.dialect and pointer(origin.path) not in self._merged():
+                self.work.edit("roles_merged", origin.path, "merged with the message before")
+        for origin in origins:
             if id(origin) in self._told:
                 continue
             self._told.add(id(origin))
@@ -72,6 +83,12 @@ class Pen:
             for name, value in origin.extra.items():
                 self.work.lose(name, (*origin.path, name), "the target has no such member", value)
         return {**out, **turn.marks}
+
+    def _merged(self) -> set[str]:
+        """The messages whose merging an earlier pass has booked."""
+        if self._booked is None:
+            self._booked = {edit.path for edit in self.work.edits if edit.rule == "roles_merged"}
+        return self._booked
 
     def failed(self, result: Result) -> None:
         """Books that the dialect cannot say of a result that it is an error."""

@@ -74,6 +74,18 @@ impl Blocks {
         !self.at_work
     }
 
+    /// Whether an index can be one.
+    #[inline]
+    pub(super) fn is_within(&self, index: i64) -> bool {
+        u64::try_from(index).is_ok_and(|index| index <= self.max_index)
+    }
+
+    /// Whether a delta means nothing but what it says: no block waits for its turn.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.given >= self.held.len()
+    }
+
     /// The index of an event, or `None` where there is none that can be used.
     #[inline]
     pub(super) fn index(
@@ -84,8 +96,7 @@ impl Blocks {
         let Some(raw) = present(event.get("index")) else {
             return Ok(None);
         };
-        let usable = integer(raw)
-            .filter(|index| u64::try_from(*index).is_ok_and(|index| index <= self.max_index));
+        let usable = integer(raw).filter(|index| self.is_within(*index));
         if usable.is_none() {
             let head = raw.text.char_indices().nth(INDEX_HEAD);
             let end = head.map_or(raw.text.len(), |(at, _)| at);
@@ -115,7 +126,7 @@ impl Blocks {
                 self.fresh
             }
         };
-        if self.given < self.held.len() {
+        if !self.is_plain() {
             self.give(wire, Some(index))?;
             let place = usize::try_from(index).unwrap_or(usize::MAX);
             if self.given <= place && place < self.held.len() && self.restated.insert(place) {
@@ -208,7 +219,7 @@ impl Blocks {
             return Ok(true);
         }
         let index = index.or(self.last);
-        if let Some(index) = index.filter(|_| self.given < self.held.len()) {
+        if let Some(index) = index.filter(|_| !self.is_plain()) {
             self.give(wire, Some(index.saturating_add(1)))?;
         }
         let (members, at) = (&block.object.members, block.at);

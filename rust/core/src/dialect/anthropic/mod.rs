@@ -9,6 +9,7 @@ mod fields;
 mod kept;
 mod message;
 mod shape;
+mod swift;
 
 use block::Block;
 use blocks::Blocks;
@@ -199,6 +200,9 @@ impl Decode for Anthropic {
     ) -> Step {
         match document {
             Document::Object(object) => {
+                if self.swift(wire, object, payload)? {
+                    return Ok(());
+                }
                 let delta = object.object("delta");
                 self.object(wire, object, delta.as_ref(), payload)
             }

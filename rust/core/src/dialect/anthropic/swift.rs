@@ -1,0 +1,86 @@
+//! Deltas that say nothing but a piece of text: most of every stream. They are read without looking for anything else.
+//!
+//! Knows how the API writes them, and leaves whatever is written otherwise to the decoder.
+
+use super::Anthropic;
+use super::blocks::{at_index, message, reasoning};
+use crate::fault::Fault;
+use crate::json::members::{Object, integer};
+use crate::json::{Kind, Raw, Scanner, Text};
+use crate::wire::{Payload, Wire};
+
+/// What a piece of text belongs to.
+#[derive(Clone, Copy, Debug)]
+enum Sort {
+    Text,
+    Thought,
+    Arguments,
+}
+
+impl Anthropic {
+    /// Takes such an event; false, and nothing was done, where it has to be read.
+    #[inline]
+    pub(super) fn swift(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        event: &Object<'_>,
+        payload: Payload<'_>,
+    ) -> Result<bool, Fault> {
+        let [kind, index, delta] = event.members.as_slice() else {
+            return Ok(false);
+        };
+        let keys = [kind.key.raw, index.key.raw, delta.key.raw];
+        let plain = keys == ["type", "index", "delta"]
+            && kind.raw.text == "\"content_block_delta\""
+            && index.raw.kind == Kind::Number
+            && !event.wide_integer
+            && !payload.tail
+            && payload.event != Some("error");
+        if !(plain && self.started && self.blocks.is_plain()) {
+            return Ok(false);
+        }
+        let index = integer(index.raw).filter(|index| self.blocks.is_within(*index));
+        let (Some(index), Some((sort, text))) = (index, piece(delta.raw)) else {
+            return Ok(false);
+        };
+        if text.is_empty() {
+            return Ok(true);
+        }
+        let (index, Wire { assembler, out }) = (Some(index), wire);
+        match sort {
+            Sort::Text => assembler.part_text(out, message(index), text, None)?,
+            Sort::Thought => {
+                let part = reasoning(index, "thinking");
+                assembler.part_text(out, part, text, None)?;
+            }
+            Sort::Arguments => {
+                assembler.call_text(out, 0, at_index(index), text, None, None)?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The one text of a delta that has its type first and nothing else.
+#[inline]
+fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Text<'a>)> {
+    let mut scanner = Scanner::new(delta.text, None);
+    scanner.enter_object().ok()?;
+    if scanner.next_key().ok()??.raw != "type" {
+        return None;
+    }
+    let kind = scanner.skip().ok()?;
+    let key = scanner.next_key().ok()??;
+    let sort = match (kind.text, key.raw) {
+        ("\"text_delta\"", "text") => Sort::Text,
+        ("\"thinking_delta\"", "thinking") => Sort::Thought,
+        ("\"input_json_delta\"", "partial_json") => Sort::Arguments,
+        _ => return None,
+    };
+    if scanner.kind() != Ok(Kind::String) {
+        return None;
+    }
+    let text = scanner.text().ok()?;
+    let over = scanner.next_key().ok()?.is_none();
+    over.then_some((sort, text))
+}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,44 @@ def test_every_profile_has_a_vector_that_is_clean_and_one_that_is_not() -> None:
     every = {(p.name, p.date, t) for p in map(profiles.load, profiles.names()) for t in p.targets}
     assert every - clean == set()
     assert every - broken == set()
+
+
+# What a request does not show, or what only says how a converter mends.
+ONLY_FOR_CONVERTERS = {
+    *("text_embedding", "text_embedding.call", "text_embedding.result", "text_embedding.join"),
+    *("system.lead", "system.developer", "system.keep_developer_message", "tool_id.keep", "result_empty.text"),
+    *("reasoning.issuers", "reasoning.same_model", "reasoning.unsigned", "reasoning.when"),
+    *("reasoning.roles", "reasoning.item_ids"),  # they say what holds anyway, or holds with `store: false` only
+}
+
+
+def without(constraints: Any, name: str, member: str | None) -> dict[str, Any]:
+    """The constraints without one, or without a member of one."""
+    left = dict(constraints)
+    if member is None:
+        del left[name]
+    else:
+        left[name] = {key: value for key, value in left[name].items() if key != member}
+    return left
+
+
+def test_every_constraint_is_enforced() -> None:
+    """Without it, or without any of its members, some vector ends otherwise."""
+    every, enforced = set(), set()
+    for vector in vectors():
+        profile = profiles.resolve(vector.get("gateway"), vector["target"])
+        for name, value in profile.constraints.items():
+            members = [None, *value] if isinstance(value, Mapping) else [None]
+            for member in members:
+                label_of = name if member is None else f"{name}.{member}"
+                every.add(label_of)
+                if label_of in enforced:
+                    continue
+                other = replace(profile, constraints=without(profile.constraints, name, member))
+                if found_in({**vector, "gateway": other}) != found_in(vector):
+                    enforced.add(label_of)
+    assert sorted(every - enforced - ONLY_FOR_CONVERTERS) == []
+    assert sorted(ONLY_FOR_CONVERTERS & enforced) == []
 
 
 def test_the_code_names_every_rule_and_no_other() -> None:

@@ -13,7 +13,6 @@ use streamweld_core::{Dialect, Parser as Core};
 
 use crate::errors::guarded;
 use crate::sink::Collector;
-use crate::words::Words;
 use crate::{config, errors, input};
 
 /// Fewer bytes than most events have on the wire, so that a list need not grow while it is filled.
@@ -22,13 +21,7 @@ const USUAL_EVENT: usize = 128;
 /// Reads one stream. `dialect` is `auto` or the name of one; `config` is what `options.to_config` returns.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
-pub(crate) struct Parser(Mutex<State>);
-
-#[derive(Debug)]
-struct State {
-    core: Core,
-    words: Words,
-}
+pub(crate) struct Parser(Mutex<Core>);
 
 #[pymethods]
 impl Parser {
@@ -44,10 +37,7 @@ impl Parser {
                 )
             })?),
         };
-        Ok(Parser(Mutex::new(State {
-            core: Core::new(known, config::read(config)?),
-            words: Words::default(),
-        })))
+        Ok(Parser(Mutex::new(Core::new(known, config::read(config)?))))
     }
 
     /// Takes the next bytes; the events that they complete.
@@ -83,9 +73,8 @@ impl Parser {
 
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
-        let mut state = self.lock(py)?;
-        let State { core, words } = &mut *state;
-        let mut sink = Collector::new(py, words, 0)?;
+        let core = self.lock(py)?;
+        let mut sink = Collector::new(py, 0)?;
         let result = guarded(|| core.snapshot(&mut sink));
         result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
         Ok((
@@ -97,15 +86,14 @@ impl Parser {
 
     #[getter]
     fn dialect(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        Ok(self.lock(py)?.core.dialect().map(Dialect::name))
+        Ok(self.lock(py)?.dialect().map(Dialect::name))
     }
 
     /// The diagnostics that were kept.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut state = self.lock(py)?;
-        let State { core, words } = &mut *state;
-        let mut sink = Collector::new(py, words, 0)?;
+        let core = self.lock(py)?;
+        let mut sink = Collector::new(py, 0)?;
         for diagnostic in core.diagnostics() {
             sink.event(&diagnostic.event());
         }
@@ -114,25 +102,25 @@ impl Parser {
 }
 
 impl Parser {
-    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
+    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Core>> {
         match self.0.try_lock() {
-            Ok(state) => Ok(state),
+            Ok(core) => Ok(core),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
             // A panic inside of a call is caught before it could poison the lock.
-            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+            Err(TryLockError::Poisoned(core)) => Ok(core.into_inner()),
         }
     }
 
     /// For a call that takes bytes.
-    fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
-        let state = self.lock(py)?;
-        if state.core.is_over() {
+    fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Core>> {
+        let core = self.lock(py)?;
+        if core.is_over() {
             return Err(errors::usage(
                 py,
                 "the stream is over: nothing can be fed after close() or after an exception",
             ));
         }
-        Ok(state)
+        Ok(core)
     }
 }
 
@@ -140,18 +128,17 @@ impl Parser {
 /// given back before an exception is built, which runs Python.
 fn collect<'py>(
     py: Python<'py>,
-    mut state: MutexGuard<'_, State>,
+    mut core: MutexGuard<'_, Core>,
     room: usize,
     call: impl FnOnce(&mut Core, &mut dyn Sink) -> Result<(), Fault>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let State { core, words } = &mut *state;
-    let mut sink = Collector::new(py, words, room)?;
-    let result = guarded(|| call(core, &mut sink));
+    let mut sink = Collector::new(py, room)?;
+    let result = guarded(|| call(&mut core, &mut sink));
     let events = sink.finish();
     if result.is_err() || events.is_err() {
         core.give_up();
     }
-    drop(state);
+    drop(core);
     let events = events?;
     match result {
         Ok(Ok(())) => PyList::new(py, events),
@@ -163,14 +150,14 @@ fn collect<'py>(
 /// A call without events.
 fn silently(
     py: Python<'_>,
-    mut state: MutexGuard<'_, State>,
+    mut core: MutexGuard<'_, Core>,
     call: impl FnOnce(&mut Core) -> Result<(), Fault>,
 ) -> PyResult<()> {
-    let result = guarded(|| call(&mut state.core));
+    let result = guarded(|| call(&mut core));
     if result.is_err() {
-        state.core.give_up();
+        core.give_up();
     }
-    drop(state);
+    drop(core);
     match result {
         Ok(Ok(())) => Ok(()),
         Ok(Err(fault)) => Err(errors::raise(py, &fault, Vec::new())),

@@ -15,21 +15,21 @@ use crate::events;
 use crate::words::Words;
 
 /// Collects the events of one call.
-pub(crate) struct Collector<'py, 'w> {
+pub(crate) struct Collector<'py> {
     py: Python<'py>,
     types: &'py Types,
-    words: &'w mut Words,
+    words: Words,
     events: Vec<Py<PyAny>>,
     error: Option<PyErr>,
 }
 
-impl<'py, 'w> Collector<'py, 'w> {
+impl<'py> Collector<'py> {
     /// `room` is how many events are expected.
-    pub(crate) fn new(py: Python<'py>, words: &'w mut Words, room: usize) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'py>, room: usize) -> PyResult<Self> {
         Ok(Collector {
             py,
             types: Types::get(py)?,
-            words,
+            words: Words::borrow(),
             events: Vec::with_capacity(room),
             error: None,
         })
@@ -44,7 +44,7 @@ impl<'py, 'w> Collector<'py, 'w> {
     }
 }
 
-impl Collector<'_, '_> {
+impl Collector<'_> {
     #[cold]
     fn push(&mut self, event: Built) {
         match event {
@@ -54,7 +54,7 @@ impl Collector<'_, '_> {
     }
 }
 
-impl Sink for Collector<'_, '_> {
+impl Sink for Collector<'_> {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         if self.error.is_some() {

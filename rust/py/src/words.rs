@@ -1,10 +1,15 @@
 //! Short strings that were made before. Half the pieces of an answer are words that it had already: a string that is
 //! found costs a tenth of a new one, and its memory is there but once. Knows no events.
+//!
+//! All streams share them, so that an open one holds none: a call borrows them and gives them back at its end. A call that
+//! runs while another has them does without.
+
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// So many are kept of one stream; one that meets another in its place takes it.
+/// So many are kept; one that meets another in its place takes it.
 const KEPT: usize = 1 << u8::BITS;
 
 #[derive(Debug, Default)]
@@ -13,23 +18,46 @@ struct Slot {
     string: Option<Py<PyString>>,
 }
 
-/// The strings of one stream.
-#[derive(Debug, Default)]
+type Slots = Box<[Slot; KEPT]>;
+
+/// Where they are.
+enum Shelf {
+    /// Nobody has asked for them.
+    New,
+    Here(Slots),
+    Lent,
+}
+
+static SHELF: Mutex<Shelf> = Mutex::new(Shelf::New);
+
+/// Something else instead of what is there. Nobody holds the lock for longer than that.
+fn exchange(shelf: Shelf) -> Shelf {
+    let mut there = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::replace(&mut there, shelf)
+}
+
+/// The strings, for one call.
+#[derive(Debug)]
 pub(crate) struct Words {
-    /// Made at the first use.
-    slots: Option<Box<[Slot; KEPT]>>,
+    slots: Option<Slots>,
 }
 
 impl Words {
+    pub(crate) fn borrow() -> Words {
+        let slots = match exchange(Shelf::Lent) {
+            Shelf::New => Some(Box::new(std::array::from_fn(|_| Slot::default()))),
+            Shelf::Here(slots) => Some(slots),
+            Shelf::Lent => None,
+        };
+        Words { slots }
+    }
+
     /// `text` as a string, the one of the last time if it is still there.
     #[inline]
     pub(crate) fn get(&mut self, py: Python<'_>, text: &str) -> Py<PyString> {
-        let Some(key) = key(text.as_bytes()) else {
+        let (Some(key), Some(slots)) = (key(text.as_bytes()), &mut self.slots) else {
             return PyString::new(py, text).unbind();
         };
-        let slots = self
-            .slots
-            .get_or_insert_with(|| Box::new(std::array::from_fn(|_| Slot::default())));
         let Some(slot) = slots.get_mut(usize::from(place(key))) else {
             return PyString::new(py, text).unbind();
         };
@@ -42,6 +70,14 @@ impl Words {
             old.drop_ref(py);
         }
         string
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        if let Some(slots) = self.slots.take() {
+            exchange(Shelf::Here(slots));
+        }
     }
 }
 

@@ -6,7 +6,6 @@ mod escape;
 #[allow(dead_code)] // until every dialect is read
 pub(crate) mod members;
 mod number;
-#[allow(dead_code)] // until every dialect is read
 pub(crate) mod repeats;
 pub mod scan;
 pub mod text;

@@ -24,6 +24,10 @@ def check_order(view: View, report: Report) -> None:
     if report.fact("user_required") and view.messages and not any(message.role == "user" for message in spoken):
         report.say("user_missing", view.base, "", "user_required")
     _neighbours(spoken, report)
+    if report.fact("last_assistant") == "prefix":
+        for message in spoken[:-1]:
+            if message.raw.get("prefix"):
+                report.say("prefix_early", message.path, "", "last_assistant")
     _ends(view.messages, report)
 
 

@@ -288,12 +288,11 @@ def _model(events: list[Event]) -> Any:
         if e.image:
             out.append({"type": "file", "data": PIXEL, "mediaType": "image/png"})
         for c in e.calls:
-            out.append(
-                {"type": "tool-call", "toolCallId": c.call_id, "toolName": c.name, "input": value_of(c.arguments)}
-            )
+            call: dict[str, Any] = {"type": "tool-call", "toolCallId": c.call_id, "toolName": c.name}
+            out += [call | {"input": value_of(c.arguments)}]
         for i, n, o, err in e.results:
             result: dict[str, Any] = {"type": "tool-result", "toolCallId": i, "toolName": n}
-            out.append(result | {"output": {"type": "error-text" if err else "text", "value": o}})
+            out += [result | {"output": {"type": "error-text" if err else "text", "value": o}}]
         messages.append({"role": "tool" if e.kind == "results" else e.kind, "content": out})
     return {"messages": messages}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import time
 from typing import Any
 
 import pytest
@@ -118,23 +119,23 @@ def test_a_longer_history_begins_as_the_shorter_one(target: str, gateway: str, o
             assert json.dumps(short) == json.dumps(full[: len(short)])
 
 
-def test_the_same_objects_come_back() -> None:
-    for dialect, _, payload, _ in HISTORIES[False]:
-        family = {"image"}
-        again = convert(payload, source=dialect, target=dialect)
-        if not again.edits:
-            assert again.payload is payload
-        assert family
-
-
 def test_linear() -> None:
-    def steps(n: int) -> int:
-        maker = Maker(7, broken=True)
-        payload = told(maker.script(n), "openai-chat")
-        made = convert(payload, source="openai-chat", target="anthropic")
-        return len(made.payload["messages"])
+    """Four times the messages take at most eight times as long, of several tries."""
+    payloads = [told(Maker(7, broken=True).script(n), "openai-chat") for n in (500, 2000)]
+    for target in ("anthropic", "responses", "ai-sdk-ui"):
+        times: list[float] = []
+        for _ in range(4):
+            times = [min(seconds(payload, target) for _ in range(3)) for payload in payloads]
+            if times[1] <= 8 * times[0]:
+                break
+        else:
+            pytest.fail(f"{target}: {times}")
 
-    assert steps(2000) > steps(1000) > 500
+
+def seconds(payload: Any, target: str) -> float:
+    begin = time.process_time()
+    convert(payload, source="openai-chat", target=target)
+    return time.process_time() - begin
 
 
 def test_unreadable_messages_are_named() -> None:

@@ -289,6 +289,41 @@ def test_junk_is_judged_and_never_raises(target: str, junk: Any) -> None:
     check([{"type": "reasoning", "summary": junk}, {"type": "function_call", "arguments": junk}], target=target)
 
 
+LOOPS: dict[str, Any] = {
+    "openai-chat": lambda k: [
+        {"role": "assistant", "tool_calls": [{"id": f"c{k}", "function": {"name": "f", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": f"c{k}", "content": "1"},
+    ],
+    "ai-sdk-model": lambda k: [
+        {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": f"c{k}", "toolName": "f", "input": {}}]},
+        {"role": "tool", "content": [{"type": "tool-result", "toolCallId": f"c{k}", "output": {"type": "text"}}]},
+    ],
+    "gemini": lambda k: [
+        {"role": "model", "parts": [{"functionCall": {"name": f"f{k}"}, "thoughtSignature": "s"}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": f"f{k}", "response": {}}}]},
+    ],
+}
+
+
+@pytest.mark.parametrize("target", LOOPS)
+def test_cost_of_an_agent_that_never_stops(target: str) -> None:
+    def history(n: int) -> list[Any]:
+        first: dict[str, Any] = {"role": "user", "content": "hi", "parts": [{"text": "hi"}]}
+        return [first, *[message for k in range(n) for message in LOOPS[target](k)]]
+
+    assert check(history(20), target=target) == []
+    assert_linear(lambda: lambda data: check(history(len(data)), target=target), bytes, 1 << 20, 1000)
+
+
+def test_cost_of_one_message_with_many_calls() -> None:
+    def history(n: int) -> list[Any]:
+        part = {"type": "tool-f", "state": "output-available", "input": {}, "output": 1}
+        return [{"role": "assistant", "parts": [part | {"toolCallId": f"c{k}"} for k in range(n)]}]
+
+    assert check(history(20), target="ai-sdk-ui") == []
+    assert_linear(lambda: lambda data: check(history(len(data)), target="ai-sdk-ui"), bytes, 1 << 20, 2000)
+
+
 def test_cost_grows_with_the_history() -> None:
     def history(n: int) -> list[Any]:
         made: list[Any] = []

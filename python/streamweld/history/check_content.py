@@ -50,7 +50,6 @@ def _kinds(message: Message, report: Report) -> None:
     own = role == "assistant" and message.item == "message" and not message.plain
     if own and report.fact("assistant_content") == "string":
         report.say("assistant_not_string", (*message.path, "content"), "", "assistant_content")
-        return
     for role, block in blocks:
         allowed = content.get(role)
         if block.kind == "unknown" or (

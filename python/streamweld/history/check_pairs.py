@@ -151,22 +151,18 @@ def _pair(view: View, report: Report) -> None:
         results = [block for message in turn for block in message.of("result")]
         if pairing.adjacent and not before_user:
             here = [call for call in here if call.turn == number - 1]
-        elif before_user and turn[0].role in ("user", "system"):
-            here = []
-        _answer(pairing, here, [result for result in results if not _asked_here(result, turn)], report)
-        here += [pairing.ask(block, number) for message in turn for block in message.of("call")]
-        own = [result for result in results if _asked_here(result, turn)]
-        if own:
-            _answer(pairing, here, own, report)
+        elif before_user:
+            here = [] if turn[0].role in ("user", "system") else [call for call in here if not call.answered]
+        calls = [block for message in turn for block in message.of("call")]
+        # A part may be a call and its result (UIMessages).
+        both = {id(block.raw) for block in calls} if turn[0].role == "assistant" else set[int]()
+        _answer(pairing, here, [result for result in results if id(result.raw) not in both], report)
+        here += [pairing.ask(block, number) for block in calls]
+        _answer(pairing, here, [result for result in results if id(result.raw) in both], report)
     if pairing.facts.get("required"):
         for call in pairing.asked:
             if not call.answered:
                 report.say("call_unanswered", call.block.path, call.block.id or call.block.name or "", "results")
-
-
-def _asked_here(result: Block, turn: list[Message]) -> bool:
-    """A part that is a call and its result (UIMessages)."""
-    return turn[0].role == "assistant" and any(block.raw is result.raw for m in turn for block in m.of("call"))
 
 
 def _answer(pairing: _Pairing, here: list[_Asked], results: list[Block], report: Report) -> None:

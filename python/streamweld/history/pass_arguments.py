@@ -1,4 +1,5 @@
-"""Arguments that are no JSON object: cut texts, lists, bare words. It knows calls and the constraint `arguments`."""
+"""Arguments that are no JSON object: cut texts, lists, bare words. It knows calls and the constraints `arguments` and
+`free_form_tools`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ __all__ = ["run"]
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with arguments that are objects, by the policy `truncated_arguments`."""
-    if work.fact("arguments") != "object":
+    objects, free = work.fact("arguments") == "object", bool(work.fact("free_form_tools"))
+    if not objects and free:
         return turns
     out: list[Turn] = []
     gone: dict[str, int] = {}  # ids of dropped calls whose result is still to come
@@ -29,7 +31,11 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                 work.edit("arguments_broken", part.path, "dropped the result of a dropped call", removed)
                 touched = True
                 continue
-            if not isinstance(part, Call) or part.custom:
+            if isinstance(part, Call) and part.custom and not free:
+                work.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
+                part = changed(part, custom=False)
+                touched = True
+            if not isinstance(part, Call) or part.custom or not objects:
                 parts.append(part)
                 continue
             if arguments_object(part) is not None:

@@ -81,6 +81,10 @@ def _content(
             work.edit("text_blank", part.path, "dropped a text of white space", part.text)
             return None
         if part.refusal and kinds is not None and "refusal" not in kinds:
+            if part.origin is not None and part.origin.dialect == work.family:
+                work.edit("content_kind", part.path, "made a refusal a text")
+            else:
+                work.lose("refusal", part.path, "the target has no word for a refusal; it stays as text", True)
             return changed(part, refusal=False)
         return part
     foreign = part.origin is None or part.origin.dialect != work.family

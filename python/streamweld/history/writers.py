@@ -33,10 +33,11 @@ _WRITERS: Final[Mapping[str, Callable[[list[Turn], Work], dict[str, Any]]]] = {
 }
 _EVERY: Final = ("image", "audio", "video", "file")
 # Constraints that hold by the shape of the dialect, whatever the gateway: merged into those of the profile.
-# `inline`: kinds of media that must come as data, there is no place for an address.
+# `free_form_tools`: calls whose input is text of their own. `inline`: kinds of media that must come as data, there is
+# no place for an address.
 SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "openai-chat": {"inline": ("audio", "file")},
-    "responses": {"inline": ("audio",)},
+    "openai-chat": {"inline": ("audio", "file"), "free_form_tools": True},
+    "responses": {"inline": ("audio",), "free_form_tools": True},
     "anthropic": {"arguments": "object"},
     "gemini": {"arguments": "object"},
     "bedrock-converse": {"arguments": "object", "inline": _EVERY},

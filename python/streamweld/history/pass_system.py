@@ -79,6 +79,8 @@ def _to_top(head: list[Turn], work: Work) -> list[Turn]:
     for turn in moving:
         if not turn.top and _own(turn, work):
             work.edit("system_place", turn.path, "took the instructions out of the messages")
+    for turn in moving[1:]:
+        work.lose("message", turn.path, "there is one place for instructions; these are a part of it", turn.role)
     parts: list[Part] = [changed(part) for turn in moving for part in turn.parts]
     return ([Turn("system", tuple(parts), moving[0].origin, top=True)] if moving else []) + staying
 

@@ -273,7 +273,12 @@ class Response:
     @property
     def usage(self) -> Usage | None:
         """Token counts: `input_tokens`, `output_tokens`, `total_tokens`, `cached_input_tokens`, `cache_write_tokens`,
-        `reasoning_tokens`, and the gateway's own object as `raw`. None where none was sent."""
+        `reasoning_tokens`, and the gateway's own object as `raw`. None where none was sent.
+
+        The counts are the gateway's, and what a name covers differs. `input_tokens` holds what was read from the cache,
+        but not in Anthropic Messages, where `cached_input_tokens` and `cache_write_tokens` come on top; there, and in
+        AI SDK stream parts, no total is sent. `output_tokens` holds the reasoning, but not with every Chat gateway
+        (xAI). Of Gemini's, `input_tokens` is prompt and tool use, `output_tokens` candidates and thoughts."""
         return self._usage
 
     @property

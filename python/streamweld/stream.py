@@ -43,7 +43,8 @@ class StreamParser:
     """Reads one response: bytes in pieces of any size go in, events come out. The pieces' size changes no event.
 
     Args:
-        dialect: the wire format, or `auto`: what the first payload shows.
+        dialect: the wire format, or `auto`: what the first payloads show. One of `chat`, `responses`, `anthropic`,
+            `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; where it is given, the stream is read as that, whatever it shows.
         policy: what to do about each repair: a `Policy`, or a base's name (`strict`, `standard`, `salvage`).
         limits: how much to take before `LimitExceeded`.
         tools: the tools of the request: their names, or name -> JSON schema of the parameters. They settle doubts about
@@ -170,7 +171,8 @@ def parse(body: bytes | bytearray | memoryview, **options: Unpack[StreamOptions]
     """A whole body to a `Response`, without building an event for each delta.
 
     Args:
-        body: the bytes of an event stream, or of one plain JSON answer.
+        body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one plain JSON answer.
+            `StreamParser` and the iterators read the same.
         **options: those of `StreamParser`.
 
     Raises:

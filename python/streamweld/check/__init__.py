@@ -37,7 +37,8 @@ def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") 
 
     Args:
         body: the response's body, as bytes.
-        dialect: the wire format, or `auto`: what the first payload shows.
+        dialect: the wire format, or `auto`: what the first payloads show. One of `chat`, `responses`, `anthropic`,
+            `gemini`, `ai-sdk-parts`, `ai-sdk-ui`.
 
     Returns:
         A `Violation` for each rule that is broken at a place, at most 100 a rule. An empty list: nothing was found.

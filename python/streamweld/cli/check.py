@@ -79,10 +79,19 @@ def _report(dialect: CheckDialect, file: str, source: BinaryIO) -> Report:
 @click.command(short_help="Which rules of their own dialect recorded streams break.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…|-")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a stream (JSON Lines).")
-@click.option("--dialect", type=click.Choice(DIALECTS), default="auto", show_default=True)
+@click.option(
+    "--dialect",
+    type=click.Choice(DIALECTS),
+    default="auto",
+    show_default=True,
+    help="Whose rules; auto: those of the dialect that the first payloads show.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Every violation of each stream.")
 def check(files: tuple[str, ...], as_json: bool, dialect: CheckDialect, verbose: bool) -> None:
     """Which rules of their own dialect recorded streams break: one stream a FILE, - is standard input.
+
+    Each violation comes with its byte, its event and the document that the rule is from. The bytes are judged as sent:
+    what inspect repairs or reads over counts, and so does a body that is no event stream but JSON lines or an array.
 
     Exit codes: 0 all clean, 1 findings (a violation of severity warning or error, or no dialect that is known),
     3 a file could not be read.

@@ -24,7 +24,7 @@ from streamweld.cli.console import (
     read_each,
     table,
 )
-from streamweld.errors import StreamError
+from streamweld.errors import NotAnEventStream, StreamError
 from streamweld.options import DIALECTS, Base
 from streamweld.stream import StreamParser
 
@@ -41,6 +41,7 @@ __all__ = ["inspect"]
 _READ = 65_536
 _TEXT = 2_000  # characters of a text that the view for people shows
 _ARGUMENTS = 400
+_HEAD = 200  # characters of a body that is no event stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,9 @@ class Report:
             "reasoning": response.reasoning,
             "refusal": response.refusal,
             "tool_calls": [
-                call.to_dict() | {"dispatchable": call.dispatchable}
+                call.to_dict() | {"dispatchable": call.part in runnable}
                 for choice in response.choices
+                for runnable in [{call.part for call in choice.dispatchable_calls}]
                 for call in (*choice.tool_calls, *choice.server_tool_calls)
             ],
             "usage": None if response.usage is None else response.usage.to_dict(),
@@ -106,11 +108,25 @@ def _report(options: dict[str, Any], file: str, source: BinaryIO) -> Report:
 @click.command(short_help="What recorded streams say, and what had to be repaired.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…|-")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a stream (JSON Lines).")
-@click.option("--policy", type=click.Choice(get_args(Base)), default="standard", show_default=True)
-@click.option("--dialect", type=click.Choice(DIALECTS), default="auto", show_default=True)
+@click.option(
+    "--policy",
+    type=click.Choice(get_args(Base)),
+    default="standard",
+    show_default=True,
+    help="What to do about a fault: strict stops at every repair, salvage at next to nothing.",
+)
+@click.option(
+    "--dialect",
+    type=click.Choice(DIALECTS),
+    default="auto",
+    show_default=True,
+    help="The wire format; auto: what the first payloads show.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="The whole view of each stream, also where there are many.")
 def inspect(files: tuple[str, ...], as_json: bool, policy: str, dialect: str, verbose: bool) -> None:
     """What recorded streams say, and what had to be repaired: one stream a FILE, - is standard input.
+
+    A stream is an event stream, JSON lines, a JSON array of events or one plain JSON answer, of any of the dialects.
 
     Exit codes: 0 all clean, 1 findings (a diagnostic of severity warning or error), 3 a file could not be read.
     """
@@ -151,10 +167,11 @@ def _show(out: Console, report: Report) -> None:
         "text": lines(response.text, _TEXT),
         "refusal": lines(response.refusal, _TEXT),
         "error": None if report.raised is None else str(report.raised),
+        "body": _body(report.raised),
     }
     for name, value in rows.items():
         if value:
-            facts.add_row(name, value if name in ("reasoning", "text", "refusal") else printable(value))
+            facts.add_row(name, value if name in ("reasoning", "text", "refusal", "body") else printable(value))
     out.print(facts)
     calls = [call for choice in response.choices for call in (*choice.tool_calls, *choice.server_tool_calls)]
     if calls:
@@ -171,10 +188,17 @@ def _show(out: Console, report: Report) -> None:
         out.print("clean: no finding")
 
 
+def _body(raised: StreamError | None) -> str | None:
+    """How the body begins that is no event stream: most often it says itself what it is."""
+    return lines(raised.body_head.decode("utf-8", "replace"), _HEAD) if isinstance(raised, NotAnEventStream) else None
+
+
 def _finish(response: Response) -> str:
     reason = response.finish_reason
     if reason is None:
         return "none"
+    if response.raw_finish_reason is None:
+        return f"{reason} (none sent)"
     return reason if response.raw_finish_reason == reason else f"{reason} (sent: {response.raw_finish_reason})"
 
 

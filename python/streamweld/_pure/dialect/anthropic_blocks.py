@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler
+    from streamweld._pure.assemble.text_part import Channel
     from streamweld._pure.delta import ItemKind
     from streamweld._pure.json_door import Path, Payload
     from streamweld._pure.notes import Notes
@@ -250,7 +251,7 @@ class BlockReader:
         self, kind: ItemKind, address: Address, reasoning_kind: ReasoningKind, text: str, metadata: str | None
     ) -> None:
         if text:
-            channel = "text" if kind == "message" else "reasoning"
+            channel: Channel = "text" if kind == "message" else "reasoning"
             self._assembler.part_text(0, kind, address, channel, reasoning_kind, text, metadata)
         elif metadata is not None:
             self._assembler.choice_metadata(0, metadata)

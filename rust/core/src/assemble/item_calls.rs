@@ -217,7 +217,12 @@ pub fn add_arguments(
         let part = call.part;
         return desk.say(Code::LATE_DELTA, part);
     }
-    if let Some(held) = record.snapshot.as_ref().filter(|_| !record.own_text).cloned() {
+    if let Some(held) = record
+        .snapshot
+        .as_ref()
+        .filter(|_| !record.own_text)
+        .cloned()
+    {
         record.own_text = true;
         let (said, _) = text.clone().into_whole();
         let repeated = held.starts_with(said.as_ref()) || said.starts_with(&held);

@@ -53,7 +53,7 @@ class Report:
     __slots__ = ("_found", "profile")
 
     def __init__(self, profile: Profile) -> None:
-        self.profile = profile
+        self.profile: Profile = profile
         self._found: list[tuple[Path, HistoryViolation]] = []
 
     def fact(self, constraint: str) -> Any:

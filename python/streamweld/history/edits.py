@@ -95,7 +95,8 @@ class IdMap:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, IdMap) and self._pairs == other._pairs
 
-    __hash__ = None  # type: ignore[assignment]  # equal by value
+    def __hash__(self) -> int:
+        return hash(self.pairs)
 
     def __repr__(self) -> str:
         return f"IdMap({self._pairs!r})"

@@ -23,7 +23,7 @@ class Pen:
 
     def __init__(self, work: Work) -> None:
         self.work = work
-        self.dialect = work.family
+        self.dialect: str = work.family
         self._told: set[int] = set()  # id() of origins whose members were kept or lost already
         self._lost: set[int] = set()
         self._booked: set[str] | None = None

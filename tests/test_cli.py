@@ -242,6 +242,26 @@ def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
     told = streamweld(backend, "inspect", "-", stdin=text("a") + chunk({}, "eos", usage=usage) + DONE).stdout
     assert "input 3, output 4, total 7" in told
     assert "stop (sent: eos)" in told
+    unsaid = streamweld(backend, "inspect", "-", stdin=text("a") + DONE).stdout
+    assert "stop (none sent)" in unsaid
+    page = streamweld(backend, "inspect", "-", stdin=b"<html>\n502 Bad Gateway\n</html>").stdout
+    for said in ("the body is no event stream", "<html>", "502 Bad Gateway"):
+        assert said in page
+
+
+def test_a_call_that_has_its_result_is_not_to_be_run(backend: str) -> None:
+    body = b"".join(
+        [
+            event({"type": "start", "messageId": "m"}),
+            event({"type": "tool-input-available", "toolCallId": "a", "toolName": "f", "input": {}}),
+            event({"type": "tool-output-available", "toolCallId": "a", "output": 1}),
+            event({"type": "tool-input-available", "toolCallId": "b", "toolName": "f", "input": {}}),
+            event({"type": "finish"}),
+            DONE,
+        ]
+    )
+    (line,) = in_lines(streamweld(backend, "inspect", "--json", "-", stdin=body).stdout)
+    assert [(call["call_id"], call["dispatchable"]) for call in line["tool_calls"]] == [("a", False), ("b", True)]
 
 
 def test_nothing_moves_the_terminal(tmp_path: Path) -> None:

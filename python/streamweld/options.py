@@ -70,7 +70,8 @@ class Policy(_Checked):
     no event stream raise under each of them. Wherever a policy is taken, a base's name stands for `Policy(name)`.
 
     The rules are numbered AM1 to AM12 in the diagnostics' texts. Each of the switches below names two readings of bytes
-    that do not tell which one is meant; the default stands first.
+    that do not tell which one is meant; the default stands first. AM1 to AM6, AM9, AM11 and `inline_reasoning` are
+    about Chat Completions, AM10 about those and Responses; other dialects leave no such doubt, and are not changed.
 
     Raises:
         UsageError: for an option, a code or a value that does not exist, and for `skip` on what cannot be left out.

@@ -117,6 +117,8 @@ def test_every_code_that_raises_names_a_class() -> None:
         ),
         (SAMPLES[10], "the stream was cut: mid_arguments, 2 open parts [truncated at byte 12, event 3]"),
         (SAMPLES[11], "no dialect that can be read: saw foo, type [unknown_dialect at byte 12, event 3]"),
+        (TruncatedStream(where="empty", byte_offset=2), "the body holds no event: empty [truncated at byte 2]"),
+        (TruncatedStream(where="idle", open_items=(0,)), "the stream stalled: idle, 1 open part [truncated]"),
     ],
 )
 def test_sentences(error: StreamError, sentence: str) -> None:

@@ -77,6 +77,8 @@ _SENTENCES: Final = {
     "arguments_incomplete": "the tool call was cut; its arguments are not whole",
     "arguments_invalid": "the tool call is invalid; it has no arguments object",
     "arguments_open": "the tool call is still open; its arguments are not whole",
+    "truncated_empty": "the body holds no event",
+    "truncated_idle": "the stream stalled",
     "unknown_dialect": "no dialect that can be read",
     "lifecycle": "the output would break the rules of the target dialect",
     "internal": "a broken invariant inside streamweld; please report it",
@@ -370,6 +372,9 @@ class TruncatedStream(StreamError, EOFError):
         self.where = where
         self.open_items: tuple[int, ...] = tuple(open_items)
         super().__init__(**place)
+
+    def _text(self) -> str:
+        return _SENTENCES.get(f"truncated_{self.where}") or super()._text()
 
     def _said(self) -> str:
         parts = len(self.open_items)

@@ -67,11 +67,12 @@ def as_bytes(data: object) -> bytes:
     """bytes as they are, another contiguous buffer copied; everything else is a TypeError."""
     if isinstance(data, bytes):
         return data
-    if isinstance(data, str):
-        raise TypeError("feed() takes bytes, not str")
-    view = memoryview(data)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    try:
+        view = memoryview(data)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    except TypeError:
+        raise TypeError(f"a stream is read from bytes, not from {type(data).__name__}") from None
     if not view.c_contiguous:
-        raise TypeError("feed() takes a contiguous buffer")
+        raise TypeError("a stream is read from a contiguous buffer")
     return view.tobytes()
 
 

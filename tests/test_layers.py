@@ -84,7 +84,7 @@ RUST_CORE_LAYERS = (
     "assemble.*",
     "assemble",
     "wire",
-    "notes decode",
+    "envelope notes decode",
     "ai_sdk_part ai_sdk_piece",
     "ai_sdk_block",
     "dialect.think",

@@ -4,8 +4,9 @@
 
 use std::fmt::Debug;
 
+use crate::fault::Fault;
 use crate::json::members::Document;
-use crate::wire::{Payload, Step, Wire};
+use crate::wire::{Ending, Payload, Step, Wire};
 
 /// The decoder of one stream.
 pub(crate) trait Decode: Debug + Send {
@@ -16,6 +17,18 @@ pub(crate) trait Decode: Debug + Send {
         document: &Document<'_>,
         payload: Payload<'_>,
     ) -> Step;
+
+    /// Takes a payload that fits a known envelope, `event` being the name of its frame. How long it is with its ending; 0
+    /// where it has to be read.
+    fn known(
+        &mut self,
+        _wire: &mut Wire<'_, '_>,
+        _event: &[u8],
+        _input: &[u8],
+        _ending: Ending,
+    ) -> Result<usize, Fault> {
+        Ok(0)
+    }
 
     /// A `[DONE]`: the end where the dialect has it; else only where the end was told already.
     fn marker(&mut self, wire: &mut Wire<'_, '_>) -> Step;

@@ -156,6 +156,7 @@ impl Stage {
             (Read::Plain(document, _), Some(decoder)) => {
                 decoder.decode(&mut wire, document, payload)?;
                 self.done |= decoder.ended();
+                self.swift = self.caching && self.last.is_none();
                 Ok(())
             }
             (Read::Chat(document), None) => {

@@ -2,14 +2,15 @@
 //!
 //! A whole event that is known is taken before it is cut into lines.
 
+use memchr::memchr;
+
 use crate::array_body::ArrayBody;
 use crate::arrival::Arrival;
-use crate::dialect::chat::Ending;
 use crate::fault::Fault;
 use crate::out::Out;
 use crate::sse::{Item, Receiver};
 use crate::stage::Stage;
-use crate::wire::{Step, Wire};
+use crate::wire::{Ending, Step};
 
 /// A stage with its way out: takes what the framer hands out.
 pub(crate) struct Gate<'g, 'o> {
@@ -64,34 +65,34 @@ impl Receiver for Gate<'_, '_> {
 
     #[inline]
     fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<usize, Fault> {
-        let Some(payload) = rest.strip_prefix(b"data: ").filter(|_| self.stage.swift) else {
-            return Ok(0);
-        };
-        if self
-            .out
-            .config
-            .limits
-            .max_events
-            .is_some_and(|limit| ordinal >= limit)
-        {
+        if !self.stage.swift || self.stage.done {
             return Ok(0);
         }
+        let Some((event, payload)) = one_line_of_data(rest) else {
+            return Ok(0);
+        };
+        let limit = self.out.config.limits.max_events;
+        if limit.is_some_and(|limit| ordinal >= limit) {
+            return Ok(0);
+        }
+        // A frame is where its data is.
+        let before = rest.len() - payload.len();
+        let offset = offset + (before - DATA.len()) as u64;
         self.out.at(offset, ordinal);
         self.stage.framed = true;
-        let mut wire = Wire {
-            assembler: &mut self.stage.assembler,
-            out: &mut self.out,
-        };
-        match self.stage.chat.known(&mut wire, payload, Ending::BlankLine) {
+        let known = self
+            .stage
+            .known(&mut self.out, event, payload, Ending::BlankLine);
+        match known {
             Ok(0) => Ok(0),
-            Ok(length) => Ok(rest.len() - payload.len() + length),
+            Ok(length) => Ok(before + length),
             Err(fault) => {
                 let data = payload
                     .split(|byte| matches!(byte, b'\n' | b'\r'))
                     .next()
                     .unwrap_or_default();
                 Err(Arrival {
-                    event: b"",
+                    event,
                     data,
                     offset,
                     ordinal,
@@ -101,4 +102,18 @@ impl Receiver for Gate<'_, '_> {
             }
         }
     }
+}
+
+const DATA: &[u8] = b"data: ";
+
+/// The name of an event, if that comes first, and what follows the beginning of its data line.
+#[inline]
+fn one_line_of_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    if let Some(payload) = rest.strip_prefix(DATA) {
+        return Some((b"", payload));
+    }
+    let named = rest.strip_prefix(b"event: ")?;
+    let (event, payload) = named.split_at_checked(memchr(b'\n', named)?)?;
+    let payload = payload.strip_prefix(b"\n")?.strip_prefix(DATA)?;
+    Some((event, payload))
 }

@@ -19,6 +19,7 @@ pub mod delta;
 mod detection;
 mod dialect;
 mod ending;
+mod envelope;
 pub mod event;
 pub mod fault;
 mod gate;

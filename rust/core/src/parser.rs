@@ -67,6 +67,7 @@ impl Parser {
                 done: false,
                 late: false,
                 last: drops.then_some(None),
+                caching,
                 swift: false,
                 waiting: Waiting::default(),
                 lines: false,

@@ -8,7 +8,7 @@ use crate::arrival::{Arrival, Standing};
 use crate::assemble::Assembler;
 use crate::decode::Decode;
 use crate::dialect::Dialect;
-use crate::dialect::chat::{Chat, Ending};
+use crate::dialect::chat::Chat;
 use crate::fault::{Extra, Fault};
 use crate::json::{MAX_DEPTH, Problem, ScanError};
 use crate::ladder::{Found, MARKER, climb, position, trim};
@@ -18,7 +18,7 @@ use crate::policy::Base;
 use crate::spec::Code;
 use crate::sse::decode_utf8;
 use crate::waiting::Waiting;
-use crate::wire::{Payload, Step, Wire};
+use crate::wire::{Ending, Payload, Step, Wire};
 
 /// What lies behind the framer.
 #[derive(Debug)]
@@ -40,7 +40,9 @@ pub(crate) struct Stage {
     pub(crate) late: bool,
     /// The payload before, where equal ones are to be dropped.
     pub(crate) last: Option<Option<Vec<u8>>>,
-    /// Payloads may be matched with known envelopes.
+    /// Payloads may be matched with known envelopes, if they ever are.
+    pub(crate) caching: bool,
+    /// They may be now.
     pub(crate) swift: bool,
     /// Payloads that told no dialect.
     pub(crate) waiting: Waiting,
@@ -62,12 +64,8 @@ impl Stage {
             return Err(place(Fault::limit(LimitName::max_events, limit)));
         }
         self.framed |= !(arrival.stray || self.array);
-        if self.swift && !arrival.stray && matches!(arrival.event, b"" | b"message") {
-            let mut wire = Wire {
-                assembler: &mut self.assembler,
-                out,
-            };
-            let known = self.chat.known(&mut wire, arrival.data, Ending::Here);
+        if self.swift && !arrival.stray && !self.done {
+            let known = self.known(out, arrival.event, arrival.data, Ending::Here);
             if known.map_err(place)? > 0 {
                 return Ok(());
             }
@@ -76,6 +74,26 @@ impl Stage {
             return Ok(());
         }
         self.read(out, arrival).map_err(place)
+    }
+
+    /// A payload that fits a known envelope: how long it is with its ending, 0 where it has to be read.
+    #[inline]
+    pub(crate) fn known(
+        &mut self,
+        out: &mut Out<'_>,
+        event: &[u8],
+        input: &[u8],
+        ending: Ending,
+    ) -> Result<usize, Fault> {
+        let mut wire = Wire {
+            assembler: &mut self.assembler,
+            out,
+        };
+        match &mut self.other {
+            Some(decoder) => decoder.known(&mut wire, event, input, ending),
+            None if matches!(event, b"" | b"message") => self.chat.known(&mut wire, input, ending),
+            None => Ok(0),
+        }
     }
 
     pub(crate) fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {

@@ -23,6 +23,26 @@ pub(crate) struct Payload<'a> {
     pub(crate) tail: bool,
 }
 
+/// What has to follow a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Here,
+    /// The ends of its line and of its event.
+    BlankLine,
+}
+
+impl Ending {
+    #[inline]
+    pub(crate) fn length(self, rest: &[u8]) -> Option<usize> {
+        match (self, rest) {
+            (Ending::Here, []) => Some(0),
+            (Ending::BlankLine, [b'\n', b'\n', ..]) => Some(2),
+            (Ending::BlankLine, [b'\r', b'\n', b'\r', b'\n', ..]) => Some(4),
+            _ => None,
+        }
+    }
+}
+
 /// What no decoder knows.
 pub(crate) fn unknown(wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
     wire.assembler

@@ -78,6 +78,7 @@ impl Book {
         address: &Address<'_>,
     ) -> Result<usize, Fault> {
         let number = self.items.len();
+        self.items.reserve_exact(usize::from(number == 0));
         self.items.push(Item::new(kind));
         self.last_kind = Some(kind);
         self.open.add(number);

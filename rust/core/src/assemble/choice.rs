@@ -162,6 +162,7 @@ impl Choice {
     pub fn create(&mut self, desk: &mut Desk<'_, '_>, custom: bool) -> Result<usize, Fault> {
         desk.count_call()?;
         let slot = self.calls.len();
+        self.calls.reserve_exact(usize::from(slot == 0));
         self.calls.push(Call::new(slot, desk.next_part(), custom));
         Ok(slot)
     }

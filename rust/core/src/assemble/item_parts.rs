@@ -110,8 +110,10 @@ pub fn open_part(
     if let Some(item) = choice.book.get_mut(item) {
         part.item_id = item.told_id().map(str::to_owned);
         spot.one = item.parts.len();
+        item.parts.reserve_exact(usize::from(spot.one == 0));
         item.parts.push(ItemPart::new(place, make.sub, held));
     }
+    choice.textual.parts.reserve_exact(usize::from(place == 0));
     choice.textual.parts.push(part);
     put_metadata(desk, choice, spot, metadata)?;
     if let Some((_, part)) = choice.one(spot) {

@@ -108,6 +108,9 @@ impl Assembler {
             None => {
                 desk.count_choice()?;
                 let mode = desk.switches().content_mode;
+                // Nearly every stream has one, and a list that grows by itself begins with four.
+                self.choices
+                    .reserve_exact(usize::from(self.choices.is_empty()));
                 self.choices
                     .push(Choice::new(index, Textual::new(index, mode)));
                 self.choices.len() - 1

@@ -381,6 +381,7 @@ impl Textual {
         }
         new.started(choice, metadata, |event| desk.out.emit(event));
         self.open = Some(self.parts.len());
+        self.parts.reserve_exact(usize::from(self.parts.is_empty()));
         self.parts.push(new);
         self.said_mut(channel).parts += 1;
     }

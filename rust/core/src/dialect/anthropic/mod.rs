@@ -20,13 +20,15 @@ use shape::{complains, is_tail};
 use crate::complaint::{Complaint, says_nothing};
 use crate::config::Config;
 use crate::decode::Decode;
+use crate::envelope::Envelopes;
+use crate::fault::Fault;
 use crate::json::members::{Document, Member, Object};
 use crate::json::repeats::may_repeat;
 use crate::json::{Kind, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer, tell_repeats, tell_wide_integer};
 use crate::spec::Code;
-use crate::wire::{Payload, Step, Wire, unknown};
+use crate::wire::{Ending, Payload, Step, Wire, unknown};
 
 /// The decoder of one stream. There is one choice.
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub(crate) struct Anthropic {
     /// Why the message ended was said.
     reason: bool,
     ended: bool,
+    envelopes: Envelopes,
 }
 
 impl Anthropic {
@@ -50,6 +53,7 @@ impl Anthropic {
             streamed: false,
             reason: false,
             ended: false,
+            envelopes: Envelopes::default(),
         }
     }
 
@@ -213,6 +217,24 @@ impl Decode for Anthropic {
             }
             Document::Other(_) => unknown(wire, payload),
         }
+    }
+
+    #[inline]
+    fn known(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        event: &[u8],
+        input: &[u8],
+        ending: Ending,
+    ) -> Result<usize, Fault> {
+        if !self.blocks.is_plain() {
+            return Ok(0);
+        }
+        let Some(found) = self.envelopes.find(event, input, ending) else {
+            return Ok(0);
+        };
+        self.envelopes.act(wire, &found)?;
+        Ok(found.length)
     }
 
     /// `[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing.

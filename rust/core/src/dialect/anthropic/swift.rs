@@ -4,9 +4,10 @@
 
 use super::Anthropic;
 use super::blocks::{at_index, message, reasoning};
+use crate::envelope::{Lesson, Target};
 use crate::fault::Fault;
-use crate::json::members::{Object, integer};
-use crate::json::{Kind, Raw, Scanner, Text};
+use crate::json::members::{self, Object, integer};
+use crate::json::{Kind, Raw, Scanner};
 use crate::wire::{Payload, Wire};
 
 /// What a piece of text belongs to.
@@ -40,22 +41,31 @@ impl Anthropic {
             return Ok(false);
         }
         let index = integer(index.raw).filter(|index| self.blocks.is_within(*index));
-        let (Some(index), Some((sort, text))) = (index, piece(delta.raw)) else {
+        let (Some(index), Some((sort, raw))) = (index, piece(delta.raw)) else {
             return Ok(false);
         };
+        let text = members::text(raw).unwrap_or_default();
         if text.is_empty() {
             return Ok(true);
         }
         let (index, Wire { assembler, out }) = (Some(index), wire);
-        match sort {
-            Sort::Text => assembler.part_text(out, message(index), text, None)?,
-            Sort::Thought => {
-                let part = reasoning(index, "thinking");
-                assembler.part_text(out, part, text, None)?;
-            }
-            Sort::Arguments => {
-                assembler.call_text(out, 0, at_index(index), text, None, None)?;
-            }
+        let target = match sort {
+            Sort::Text => Target::Part(message(index)),
+            Sort::Thought => Target::Part(reasoning(index, "thinking")),
+            Sort::Arguments => Target::Call(at_index(index)),
+        };
+        match target {
+            Target::Part(part) => assembler.part_text(out, part, text, None)?,
+            Target::Call(address) => assembler.call_text(out, 0, address, text, None, None)?,
+        }
+        if self.envelopes.wants() {
+            let lesson = Lesson {
+                target,
+                text: raw,
+                padding: None,
+                number: None,
+            };
+            self.envelopes.learn(payload.event, payload.text, lesson);
         }
         Ok(true)
     }
@@ -63,7 +73,7 @@ impl Anthropic {
 
 /// The one text of a delta that has its type first and nothing else.
 #[inline]
-fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Text<'a>)> {
+fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Raw<'a>)> {
     let mut scanner = Scanner::new(delta.text, None);
     scanner.enter_object().ok()?;
     if scanner.next_key().ok()??.raw != "type" {
@@ -80,7 +90,7 @@ fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Text<'a>)> {
     if scanner.kind() != Ok(Kind::String) {
         return None;
     }
-    let text = scanner.text().ok()?;
+    let text = scanner.skip().ok()?;
     let over = scanner.next_key().ok()?.is_none();
     over.then_some((sort, text))
 }

@@ -9,8 +9,9 @@
 //! differs from them, and then there is no match. Where chunk-level metadata changes, `clear` forgets everything.
 
 use super::read::members;
-use super::template::{Ending, Template, cut, is_small};
+use super::template::{Template, cut, is_small};
 use crate::json::{Kind, Raw};
+use crate::wire::Ending;
 
 /// How many shapes of chunks are kept.
 const KEPT: usize = 8;

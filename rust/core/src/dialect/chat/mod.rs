@@ -30,7 +30,6 @@ pub(crate) use error::is_complaint;
 use read::{Chunk, Document};
 pub(crate) use shape::{is_body, is_note, is_of_use};
 use shape::{lone_error, wrapped};
-pub(crate) use template::Ending;
 use template::Template;
 
 use crate::config::Config;
@@ -40,6 +39,7 @@ use crate::json::{Kind, Raw, Text};
 use crate::leftovers::LastSeen;
 use crate::notes::{Notes, tell_wide_integer};
 use crate::spec::Code;
+use crate::wire::Ending;
 pub(crate) use crate::wire::{Payload, Step, Wire, unknown};
 
 /// The decoder of one stream.

@@ -5,6 +5,7 @@
 use super::cache::{Found, HOLES, Hole, Lesson, What};
 use super::calls::{not_blank, usable_id};
 use crate::json::{Kind, Raw, string_end};
+use crate::wire::Ending;
 
 /// Whether a number is what `digits` takes: anything else is part of the envelope.
 pub(super) fn is_small(raw: Raw<'_>) -> bool {
@@ -260,26 +261,6 @@ fn plain<'p>(bytes: &'p [u8], kept: &mut Option<&'p str>) -> Option<&'p [u8]> {
     let (value, escaped, after) = string(bytes)?;
     *kept = Some(std::str::from_utf8(value).ok().filter(|_| !escaped)?);
     Some(after)
-}
-
-/// What has to follow a payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Here,
-    /// The ends of its line and of its event.
-    BlankLine,
-}
-
-impl Ending {
-    #[inline]
-    fn length(self, rest: &[u8]) -> Option<usize> {
-        match (self, rest) {
-            (Ending::Here, []) => Some(0),
-            (Ending::BlankLine, [b'\n', b'\n', ..]) => Some(2),
-            (Ending::BlankLine, [b'\r', b'\n', b'\r', b'\n', ..]) => Some(4),
-            _ => None,
-        }
-    }
 }
 
 /// The value of digits; `None` without any.

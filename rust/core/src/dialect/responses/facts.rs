@@ -105,6 +105,11 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// It brings a piece of text.
+    pub(super) fn is_delta(self) -> bool {
+        matches!(self, Kind::TextDelta(_) | Kind::ArgumentDelta(_))
+    }
+
     /// It is a step of a response.
     pub(super) fn is_step(self) -> bool {
         !matches!(self, Kind::KeepAlive | Kind::Error)

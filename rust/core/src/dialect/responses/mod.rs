@@ -18,7 +18,7 @@ mod text;
 
 use facts::{FACTS, Kind as EventKind};
 use items::Items;
-use names::Slots;
+use names::{Slots, is_empty_array};
 use read::Reader;
 use repeated::{Place, tell_repeated};
 use response::{Said, is_whole};
@@ -30,12 +30,14 @@ use text::Texts;
 use crate::complaint::{Complaint, says_nothing};
 use crate::config::Config;
 use crate::decode::Decode;
+use crate::envelope::{Envelopes, Lesson, Target, is_small};
 use crate::fault::Fault;
-use crate::json::members::{Document, Object, first_item, string};
-use crate::json::{Raw, Scanner};
+use crate::json::members::{Document, Member, Object, first_item, string};
+use crate::json::repeats::may_repeat;
+use crate::json::{Kind, Raw, Scanner};
 use crate::notes::Notes;
 use crate::spec::Code;
-use crate::wire::{Payload, Step, Wire};
+use crate::wire::{Ending, Payload, Step, Wire};
 
 /// The decoder of one stream. A response has one answer: the choice is always 0.
 #[derive(Debug)]
@@ -50,6 +52,7 @@ pub(crate) struct Responses {
     /// The type of the event before, and its kind: most events follow one of their own.
     last: Option<(String, EventKind)>,
     ended: bool,
+    envelopes: Envelopes,
 }
 
 impl Responses {
@@ -62,6 +65,7 @@ impl Responses {
             id: None,
             last: None,
             ended: false,
+            envelopes: Envelopes::default(),
         }
     }
 
@@ -95,7 +99,10 @@ impl Responses {
         }
         if !payload.tail {
             let number = slots.get(fields.sequence_number);
-            if self.sequence.is_replayed(wire.out, number, payload.text)? {
+            if self
+                .sequence
+                .is_replayed(wire.out, number, payload.text.as_bytes())?
+            {
                 return Ok(());
             }
         }
@@ -129,11 +136,75 @@ impl Responses {
             Some(step) => self.step(event, &mut reader, step)?,
             None => false,
         };
+        let quiet = reader.notes.is_empty();
         reader.tell()?;
         if known {
+            if let Some(step) = step.filter(|step| step.is_delta() && quiet && !payload.tail) {
+                self.learn(wire, event, &slots, step, payload)?;
+            }
             return Ok(());
         }
         unknown(wire, sent.as_deref(), payload)
+    }
+
+    /// What a delta was that is nothing but a piece of text, with an address that nothing is odd about.
+    fn learn(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        event: &Object<'_>,
+        slots: &Slots<'_>,
+        step: EventKind,
+        payload: Payload<'_>,
+    ) -> Step {
+        if !self.envelopes.wants() {
+            return Ok(());
+        }
+        let fields = &FACTS.fields;
+        let (sort, place, member) = match step {
+            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.place), facts.member),
+            EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => {
+                (None, None, fields.delta)
+            }
+            _ => return Ok(()),
+        };
+        let number = slots.get(fields.sequence_number);
+        let max = wire.out.config.limits.max_tool_index;
+        let within = |raw: Raw<'_>| {
+            let number = raw.text.parse().unwrap_or(u64::MAX);
+            is_small(raw) && max.is_none_or(|max| number <= max)
+        };
+        let indexes = [Some(fields.output_index), place].into_iter().flatten();
+        let mut indexes = indexes.filter_map(|field| slots.present(field));
+        let plain = indexes.all(within) && number.is_none_or(is_small);
+        let flat = |member: &Member<'_>| match member.raw.kind {
+            Kind::Object => false,
+            Kind::Array => is_empty_array(member.raw),
+            _ => true,
+        };
+        if !plain || slots.others || may_repeat(&event.members) || !event.members.iter().all(flat) {
+            return Ok(());
+        }
+        let Some(text) = slots.get(member).filter(|raw| raw.kind == Kind::String) else {
+            return Ok(());
+        };
+        let around = Wire {
+            assembler: &mut *wire.assembler,
+            out: &mut *wire.out,
+        };
+        let whom = Reader::new(around, slots).whom(place)?;
+        let address = whom.address();
+        let padding = event.get("obfuscation");
+        let lesson = Lesson {
+            target: match sort {
+                Some(sort) => Target::Part(sort.at(address)),
+                None => Target::Call(address),
+            },
+            text,
+            padding: padding.filter(|raw| raw.kind == Kind::String),
+            number,
+        };
+        self.envelopes.learn(payload.event, payload.text, lesson);
+        Ok(())
     }
 
     /// One event of a response. False: it is about something that nobody models.
@@ -208,6 +279,30 @@ impl Decode for Responses {
             Document::Object(event) => self.object(wire, event, payload),
             Document::Other(raw) => self.other(wire, *raw, payload),
         }
+    }
+
+    #[inline]
+    fn known(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        event: &[u8],
+        input: &[u8],
+        ending: Ending,
+    ) -> Result<usize, Fault> {
+        if self.items.texts.waiting() {
+            return Ok(0);
+        }
+        let Some(found) = self.envelopes.find(event, input, ending) else {
+            return Ok(0);
+        };
+        let number = found.number.map(|text| Raw {
+            text,
+            kind: Kind::Number,
+        });
+        if !self.sequence.is_replayed(wire.out, number, found.payload)? {
+            self.envelopes.act(wire, &found)?;
+        }
+        Ok(found.length)
     }
 
     /// The OpenResponses rule sends it behind the terminal event; without that it says nothing.

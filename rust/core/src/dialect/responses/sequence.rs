@@ -37,7 +37,7 @@ impl Sequence {
         &mut self,
         out: &mut Out<'_>,
         number: Slot<'_>,
-        text: &str,
+        text: &[u8],
     ) -> Result<bool, Fault> {
         let Some(number) = number.filter(|_| !self.distrusted).and_then(|raw| {
             let token = Number { raw: raw.text };
@@ -46,7 +46,7 @@ impl Sequence {
         }) else {
             return Ok(false);
         };
-        let mark = mark(text.as_bytes());
+        let mark = mark(text);
         match self.known(number) {
             None => {
                 self.keep(number, mark);

@@ -53,6 +53,12 @@ pub(super) struct Texts {
 }
 
 impl Texts {
+    /// A delta may have to open its part.
+    #[inline]
+    pub(super) fn waiting(&self) -> bool {
+        self.waiting
+    }
+
     // Events of their own
 
     /// `response.output_text.delta` and its kin.

@@ -1,0 +1,302 @@
+//! Envelopes of items: consecutive deltas of one item are the same bytes but for their text, so that is all that is read.
+//!
+//! A decoder that read a payload in full, and found nothing in it but one piece of text for one item, tells so: a lesson.
+//! It keeps the bytes around what varies. A later payload with the same bytes, and any valid JSON strings and small
+//! numbers in between, leaves a JSON parser in the same states, so it says the same with another text. What depends on
+//! anything but the payload is the decoder's to ask. Knows no dialect.
+
+use std::ops::Range;
+
+use crate::delta::{Address, PartAt};
+use crate::json::{Kind, Raw, Text, string_end};
+use crate::wire::{Ending, Step, Wire};
+
+/// How many are kept: as many items as may take turns.
+const KEPT: usize = 4;
+
+/// After so many in a row that never fitted, only every so often another one is learned.
+const FRUITLESS: u32 = 16;
+const PAUSE: u32 = 64;
+
+/// A number that a hole for one takes; any other is part of the envelope, or has to be read.
+pub(crate) fn is_small(raw: Raw<'_>) -> bool {
+    raw.kind == Kind::Number && digits(raw.text.as_bytes()) == raw.text.len()
+}
+
+/// What varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hole {
+    Text,
+    /// A string that nobody reads.
+    Padding,
+    /// A number that the decoder looks at.
+    Number,
+    /// Before the last brace.
+    Blanks,
+}
+
+/// Whom a text is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    Part(PartAt<'a>),
+    Call(Address<'a>),
+}
+
+/// A payload that brought one piece of text and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lesson<'a> {
+    pub(crate) target: Target<'a>,
+    pub(crate) text: Raw<'a>,
+    pub(crate) padding: Option<Raw<'a>>,
+    pub(crate) number: Option<Raw<'a>>,
+}
+
+/// What a payload brings that fits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found<'p> {
+    text: &'p str,
+    escaped: bool,
+    pub(crate) number: Option<&'p str>,
+    /// The whole payload.
+    pub(crate) payload: &'p [u8],
+    /// With its ending.
+    pub(crate) length: usize,
+}
+
+/// An address with texts of its own.
+#[derive(Debug)]
+struct Whom {
+    item_id: Option<String>,
+    call_id: Option<String>,
+    index: Option<i64>,
+    sub: Option<i64>,
+}
+
+impl Whom {
+    #[inline]
+    fn address(&self) -> Address<'_> {
+        Address {
+            item_id: self.item_id.as_deref(),
+            call_id: self.call_id.as_deref(),
+            index: self.index,
+            sub: self.sub,
+            public_id: None,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Envelope {
+    /// The name of the frame.
+    event: String,
+    head: Vec<u8>,
+    /// Each hole with the bytes behind it.
+    holes: Vec<(Hole, Vec<u8>)>,
+    /// No line end stands in it, so that it can be known before it is cut out of its line.
+    one_line: bool,
+    whom: Whom,
+    /// `None`: a call.
+    part: Option<PartAt<'static>>,
+}
+
+/// Those of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Envelopes {
+    known: Vec<Envelope>,
+    last: usize,
+    /// Where the next one goes once all places are taken.
+    next: usize,
+    fruitless: u32,
+}
+
+impl Envelopes {
+    /// What an input brings that begins with a payload as one before it.
+    #[inline]
+    pub(crate) fn find<'p>(
+        &mut self,
+        event: &[u8],
+        input: &'p [u8],
+        ending: Ending,
+    ) -> Option<Found<'p>> {
+        let found = match self.known.get(self.last)?.fit(event, input, ending) {
+            Some(found) => found,
+            None => self.find_other(event, input, ending)?,
+        };
+        self.fruitless = 0;
+        Some(found)
+    }
+
+    fn find_other<'p>(
+        &mut self,
+        event: &[u8],
+        input: &'p [u8],
+        ending: Ending,
+    ) -> Option<Found<'p>> {
+        let mut places = (self.last + 1..self.known.len()).chain(0..self.last);
+        places.find_map(|place| {
+            let found = self.known.get(place)?.fit(event, input, ending)?;
+            self.last = place;
+            Some(found)
+        })
+    }
+
+    /// Does what the payload says that was found last.
+    #[inline]
+    pub(crate) fn act(&self, wire: &mut Wire<'_, '_>, found: &Found<'_>) -> Step {
+        let Some(envelope) = self.known.get(self.last) else {
+            return Ok(());
+        };
+        let text = if found.escaped {
+            Text::unescape(found.text)
+        } else {
+            Text::plain(found.text)
+        };
+        let address = envelope.whom.address();
+        let Wire { assembler, out } = wire;
+        match envelope.part {
+            Some(part) => assembler.part_text(out, PartAt { address, ..part }, text, None),
+            None => assembler.call_text(out, 0, address, text, None, None),
+        }
+    }
+
+    /// Whether another one is learned now.
+    #[inline]
+    pub(crate) fn wants(&mut self) -> bool {
+        self.fruitless = self.fruitless.saturating_add(1);
+        self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
+    }
+
+    /// Learns from a payload that was read in full.
+    pub(crate) fn learn(&mut self, event: Option<&str>, payload: &str, lesson: Lesson<'_>) {
+        let Some(envelope) = cut(event, payload, lesson) else {
+            return;
+        };
+        let same = |known: &Envelope| known.head == envelope.head && known.holes == envelope.holes;
+        if self.known.iter().any(same) {
+            return;
+        }
+        if self.known.len() < KEPT {
+            self.last = self.known.len();
+            self.known.reserve_exact(usize::from(self.last == 0));
+            self.known.push(envelope);
+        } else if let Some(place) = self.known.get_mut(self.next) {
+            *place = envelope;
+            self.last = self.next;
+            self.next = (self.next + 1) % KEPT;
+        }
+    }
+}
+
+/// Where a value stands in its payload.
+fn range(payload: &str, raw: Raw<'_>) -> Option<Range<usize>> {
+    let start = (raw.text.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
+    let range = start..start + raw.text.len();
+    payload.get(range.clone()).map(|_| range)
+}
+
+/// Cuts a payload at its holes.
+fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelope> {
+    let string = |raw: Raw<'_>| {
+        let range = range(payload, raw).filter(|_| raw.kind == Kind::String)?;
+        // The quotes belong to the envelope.
+        Some(range.start + 1..range.end.checked_sub(1)?)
+    };
+    let body = payload.strip_suffix('}')?;
+    let mut holes = vec![
+        (Hole::Text, string(lesson.text)?),
+        (Hole::Blanks, body.trim_end_matches(' ').len()..body.len()),
+    ];
+    if let Some(padding) = lesson.padding {
+        holes.push((Hole::Padding, string(padding)?));
+    }
+    if let Some(number) = lesson.number {
+        let small = Some(number).filter(|raw| is_small(*raw))?;
+        holes.push((Hole::Number, range(payload, small)?));
+    }
+    holes.sort_by_key(|(_, range)| (range.start, range.end));
+    let ends = holes.iter().skip(1).map(|(_, range)| range.start);
+    let behind = holes.iter().zip(ends.chain([payload.len()]));
+    let bytes = payload.as_bytes();
+    let behind =
+        behind.map(|((hole, range), end)| Some((*hole, bytes.get(range.end..end)?.to_vec())));
+    let (address, part) = match lesson.target {
+        Target::Call(address) => (address, None),
+        Target::Part(part) => (
+            part.address,
+            Some(PartAt {
+                choice: part.choice,
+                kind: part.kind,
+                address: Address::default(),
+                channel: part.channel,
+                reasoning_kind: part.reasoning_kind,
+            }),
+        ),
+    };
+    Some(Envelope {
+        event: event.unwrap_or_default().to_owned(),
+        head: bytes.get(..holes.first()?.1.start)?.to_vec(),
+        holes: behind.collect::<Option<_>>()?,
+        one_line: !payload.contains('\n'),
+        whom: Whom {
+            item_id: address.item_id.map(str::to_owned),
+            call_id: address.call_id.map(str::to_owned),
+            index: address.index,
+            sub: address.sub,
+        },
+        part,
+    })
+}
+
+impl Envelope {
+    #[inline]
+    fn fit<'p>(&self, event: &[u8], input: &'p [u8], ending: Ending) -> Option<Found<'p>> {
+        if event != self.event.as_bytes() {
+            return None;
+        }
+        let mut rest = input.strip_prefix(self.head.as_slice())?;
+        let mut found = Found::default();
+        for (hole, behind) in &self.holes {
+            let after = match hole {
+                Hole::Text | Hole::Padding => {
+                    let (end, escaped) = string_end(rest, 0)?;
+                    let (value, after) = rest.split_at_checked(end)?;
+                    let value = std::str::from_utf8(value).ok()?;
+                    if *hole == Hole::Text {
+                        (found.text, found.escaped) = (value, escaped);
+                    }
+                    after
+                }
+                Hole::Number => {
+                    let (value, after) = rest.split_at_checked(digits(rest))?;
+                    found.number = std::str::from_utf8(value).ok().filter(|it| !it.is_empty());
+                    found.number.map(|_| after)?
+                }
+                Hole::Blanks => {
+                    let blank = rest.iter().take_while(|byte| **byte == b' ').count();
+                    rest.get(blank..)?
+                }
+            };
+            rest = after.strip_prefix(behind.as_slice())?;
+        }
+        let end = ending.length(rest)?;
+        if found.text.is_empty() || !(ending == Ending::Here || self.one_line) {
+            return None;
+        }
+        let length = input.len() - rest.len();
+        found.payload = input.get(..length)?;
+        found.length = length + end;
+        Some(found)
+    }
+}
+
+/// The length of a small number without a sign or a leading zero; 0 where there is none.
+#[inline]
+fn digits(bytes: &[u8]) -> usize {
+    match bytes {
+        [b'0', ..] => 1,
+        _ => {
+            let digits = bytes.iter().take(9);
+            digits.take_while(|byte| byte.is_ascii_digit()).count()
+        }
+    }
+}

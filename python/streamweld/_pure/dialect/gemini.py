@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.complaint import ErrorFields, read_error, text_error
 from streamweld._pure.dialect.gemini_candidate import Candidate
-from streamweld._pure.dialect.gemini_fields import ENVELOPE_FIELDS, a_reason, a_word, is_read, read_usage, seconds
+from streamweld._pure.dialect.gemini_fields import (
+    ENVELOPE_FIELDS,
+    a_reason,
+    a_word,
+    is_read,
+    is_reason,
+    read_usage,
+    seconds,
+)
 from streamweld._pure.kinds import integer, is_array, is_object
 from streamweld._pure.members import Raw, as_object, leftovers
 from streamweld._pure.notes import Notes
@@ -47,7 +55,7 @@ class GeminiDecoder:
     @staticmethod
     def is_body(value: object) -> bool:
         """Whether a payload outside of any event is a whole answer, or the error in its place."""
-        return is_object(value) and (not _USED.isdisjoint(value) or value.get("error") is not None or _complains(value))
+        return is_object(value) and (_ends(value) or value.get("error") is not None or _complains(value))
 
     @staticmethod
     def is_complaint(value: object) -> bool:
@@ -204,6 +212,15 @@ class GeminiDecoder:
 
     def _unknown(self, payload: Payload, event: str) -> None:
         self._assembler.unknown(None if event == "message" else event, payload.text.encode())
+
+
+def _ends(value: Mapping[str, Any]) -> bool:
+    """It says why the answer ends. Another chunk outside of any event is one of several, a JSON document a line."""
+    candidates = value.get("candidates")
+    if is_array(candidates) and candidates:
+        return all(is_object(item) and is_reason(item.get("finishReason")) for item in candidates)
+    feedback = value.get("promptFeedback")
+    return is_object(feedback) and is_reason(feedback.get("blockReason"))
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:

@@ -1,7 +1,8 @@
 """The function calls of one candidate: whole ones, and the one whose arguments are being streamed.
 
 Knows the members of a `functionCall`. A call is over with its part, or, where the part says that it goes on, with the
-first one that does not say so. Which call a part belongs to is settled by that: only one goes on at a time.
+first one that does not say so. Which call a part belongs to is settled by that: one goes on at a time, unless their ids
+tell several apart.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ _MAX_STEPS = 127  # of a path: one level below what a JSON text may have
 class CallReader:
     """What the decoder remembers of the calls of one candidate."""
 
-    __slots__ = ("_address", "_assembler", "_choice", "_partial")
+    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial")
 
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
         self._address: Address | None = None  # of the call that goes on
         self._partial = PartialArguments()
+        self._others: dict[str, tuple[Address, PartialArguments]] = {}  # that go on as well, by id
 
     def read(self, payload: Payload, part: Mapping[str, Any], path: Path, place: int, extra: Raw, notes: Notes) -> None:
         """The functionCall of a part. `place`: the part's number in its candidate."""
@@ -47,13 +49,19 @@ class CallReader:
         metadata = as_object(extra | leftovers(payload, path, call, CALL_FIELDS))
         goes_on = call.get("willContinue") is True
         partial = call.get("partialArgs")
+        self._turn_to(identity, name)
         address = self._address
-        if address is not None and (name is None or (identity is not None and identity == address.call_id)):
+        if address is not None and (
+            name is None if None in (identity, address.call_id) else identity == address.call_id
+        ):
             self._more(payload, partial, path, metadata, notes)
             if not goes_on:
                 self._end()
             return
-        self.finish()
+        if identity is None:
+            self.finish()
+        else:
+            self._set_aside()
         arguments = _arguments(payload, call, path)
         if name is None and identity is None and arguments is None and not is_array(partial):
             if metadata is not None:
@@ -75,12 +83,29 @@ class CallReader:
             self._end()
 
     def finish(self) -> None:
-        """The next part, or the end, says that the call is over; one that was cut inside of a string stays so."""
-        if self._address is not None and self._partial.between:
+        """The next part, or the end, says that calls are over; one that was cut inside of a string stays so."""
+        going = list(self._others.values())
+        self._others = {}
+        if self._address is not None:
+            going.append((self._address, self._partial))
+        for self._address, self._partial in sorted(going, key=lambda one: one[0].index or 0):
             self._end()
-        elif self._address is not None:
-            self._assembler.item_closed(self._choice, "call", self._address, None, None)
-            self._address = None
+
+    def _set_aside(self) -> None:
+        """A part with another id: the call waits for its own, if it has one, else it is over."""
+        if self._address is None or self._address.call_id is None:
+            self._end()
+            return
+        self._others[self._address.call_id] = self._address, self._partial
+        self._address = None
+
+    def _turn_to(self, identity: str | None, name: str | None) -> None:
+        """A part names a call that waits; one that names none means the last one, where no other goes on."""
+        if identity is not None and identity in self._others:
+            self._set_aside()
+            self._address, self._partial = self._others.pop(identity)
+        elif identity is None and name is None and self._address is None and self._others:
+            self._address, self._partial = self._others.popitem()[1]
 
     def _end(self) -> None:
         address, self._address = self._address, None

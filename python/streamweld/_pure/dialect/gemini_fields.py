@@ -41,7 +41,12 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-
 def a_reason(holder: Mapping[str, Any], path: Path, key: str, notes: Notes) -> str | None:
     """A finishReason or a blockReason, unless it says nothing."""
     reason = notes.a_text(holder, path, key)
-    return notes.clean(reason) if reason.strip() and reason not in _ABSENT_REASONS else None
+    return notes.clean(reason) if is_reason(reason) else None
+
+
+def is_reason(value: object) -> bool:
+    """Whether a member says why something ends."""
+    return isinstance(value, str) and bool(value.strip()) and value not in _ABSENT_REASONS
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> str | None:

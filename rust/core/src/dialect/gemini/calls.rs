@@ -1,7 +1,10 @@
 //! The function calls of one candidate: whole ones, and the one whose arguments are being streamed.
 //!
 //! Knows the members of a `functionCall`. A call is over with its part, or, where the part says that it goes on, with the
-//! first one that does not say so. Which call a part belongs to is settled by that: only one goes on at a time.
+//! first one that does not say so. Which call a part belongs to is settled by that: one goes on at a time, unless their
+//! ids tell several apart.
+
+use std::mem::take;
 
 use super::facts::{FACTS, a_word, an_id, is_blank, is_true, rest, said};
 use super::partial::{Partial, parse_path};
@@ -38,6 +41,8 @@ pub(super) struct Calls {
     choice: i32,
     going: Option<Going>,
     partial: Partial,
+    /// Calls that go on as well, and wait for a part with their id.
+    others: Vec<(Going, Partial)>,
 }
 
 impl Calls {
@@ -46,6 +51,7 @@ impl Calls {
             choice,
             going: None,
             partial: Partial::default(),
+            others: Vec::new(),
         }
     }
 
@@ -69,14 +75,20 @@ impl Calls {
         let metadata = metadata.as_deref();
         let goes_on = is_true(members, "willContinue");
         let partial = said(members, "partialArgs");
-        let same = |going: &Going| {
-            name.is_none() || (id.is_some() && id.as_deref() == going.call_id.as_deref())
+        self.turn_to(wire, id.as_deref(), name.is_some())?;
+        let same = |going: &Going| match (id.as_deref(), going.call_id.as_deref()) {
+            (Some(id), Some(own)) => id == own,
+            _ => name.is_none(),
         };
         if self.going.as_ref().is_some_and(same) {
             self.more(wire, partial, at, metadata, notes)?;
             return if goes_on { Ok(()) } else { self.end(wire) };
         }
-        self.finish(wire)?;
+        if id.is_some() {
+            self.set_aside(wire)?;
+        } else {
+            self.finish(wire)?;
+        }
         let arguments = arguments(members);
         let streams = partial.is_some_and(|raw| raw.kind == Kind::Array);
         if name.is_none() && id.is_none() && arguments.is_none() && !streams {
@@ -118,9 +130,54 @@ impl Calls {
         if goes_on { Ok(()) } else { self.end(wire) }
     }
 
-    /// The next part, or the end, says that the call is over; one that was cut inside of a string stays so.
+    /// The next part, or the end, says that calls are over; one that was cut inside of a string stays so.
     pub(super) fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
-        self.end(wire)
+        if self.others.is_empty() {
+            return self.end(wire);
+        }
+        let mut going = take(&mut self.others);
+        going.extend(self.going.take().map(|one| (one, take(&mut self.partial))));
+        going.sort_by_key(|(one, _)| one.place);
+        for (one, partial) in going {
+            self.going = Some(one);
+            self.partial = partial;
+            self.end(wire)?;
+        }
+        Ok(())
+    }
+
+    /// A part with another id: the call waits for its own, if it has one, else it is over.
+    fn set_aside(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        match self.going.take_if(|going| going.call_id.is_some()) {
+            Some(going) => self.others.push((going, take(&mut self.partial))),
+            None => self.end(wire)?,
+        }
+        Ok(())
+    }
+
+    /// A part names a call that waits; one that names none means the last one, where no other goes on.
+    fn turn_to(&mut self, wire: &mut Wire<'_, '_>, id: Option<&str>, named: bool) -> Step {
+        if self.others.is_empty() {
+            return Ok(());
+        }
+        let other = if id.is_some() {
+            let waits = |(going, _): &(Going, Partial)| going.call_id.as_deref() == id;
+            let place = self.others.iter().position(waits);
+            if place.is_some() {
+                // It goes behind the others: their places stay.
+                self.set_aside(wire)?;
+            }
+            place.map(|place| self.others.remove(place))
+        } else if named || self.going.is_some() {
+            None
+        } else {
+            self.others.pop()
+        };
+        if let Some((going, partial)) = other {
+            self.going = Some(going);
+            self.partial = partial;
+        }
+        Ok(())
     }
 
     fn end(&mut self, wire: &mut Wire<'_, '_>) -> Step {

@@ -110,8 +110,12 @@ pub(super) fn a_reason<'a>(
     notes: &mut Notes<'a>,
 ) -> Option<Cow<'a, str>> {
     let reason = notes.a_text(holder, at, key);
-    let says = !is_blank(&reason) && !FACTS.absent_reasons.contains(&reason.body.as_ref());
-    says.then(|| notes.clean(reason))
+    is_reason(&reason).then(|| notes.clean(reason))
+}
+
+/// Whether a text says why something ends.
+pub(super) fn is_reason(text: &Text<'_>) -> bool {
+    !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
 }
 
 /// The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2).

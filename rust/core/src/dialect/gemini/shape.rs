@@ -1,9 +1,10 @@
 //! What kind of payload a document is: a chunk, a chunk in an envelope, a whole body, an error, of use, a note.
 
+use super::facts::is_reason;
 use crate::complaint::{Complaint, says_nothing};
 use crate::decode::Shapes;
 use crate::json::Kind;
-use crate::json::members::{Document, Object, text};
+use crate::json::members::{Document, Object, items, text};
 
 /// What a chunk says of the answer.
 const USED: [&str; 5] = [
@@ -17,7 +18,7 @@ const USED: [&str; 5] = [
 pub(crate) static SHAPES: Shapes = Shapes {
     is_body: |document| {
         object(document).is_some_and(|object| {
-            is_used(object) || object.present("error").is_some() || complains(object)
+            ends(object) || object.present("error").is_some() || complains(object)
         })
     },
     is_complaint: |document| {
@@ -48,6 +49,26 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
 pub(super) fn is_used(object: &Object<'_>) -> bool {
     let used = |name: &str| USED.contains(&name);
     object.members.iter().any(|member| used(&member.key.name()))
+}
+
+/// It says why the answer ends. Another chunk outside of any event is one of several, a JSON document a line.
+fn ends(object: &Object<'_>) -> bool {
+    let says = |holder: &Object<'_>, key| {
+        holder
+            .get(key)
+            .and_then(text)
+            .is_some_and(|text| is_reason(&text))
+    };
+    let candidates = object
+        .get("candidates")
+        .filter(|raw| raw.kind == Kind::Array);
+    let candidates = candidates.map(items).unwrap_or_default();
+    if candidates.is_empty() {
+        let feedback = object.object("promptFeedback");
+        return feedback.is_some_and(|feedback| says(&feedback, "blockReason"));
+    }
+    let ended = |raw| Object::of(raw).is_some_and(|candidate| says(&candidate, "finishReason"));
+    candidates.into_iter().all(ended)
 }
 
 /// The chunk itself, where a relay put it into an envelope (`{"response": {...}, "traceId": ...}`).

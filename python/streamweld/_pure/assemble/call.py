@@ -65,6 +65,7 @@ class Call:
         "index_said",
         "item_id",
         "joiner",
+        "keeps_id",
         "last_id",
         "late",
         "merge",
@@ -92,6 +93,7 @@ class Call:
         self.aliases: list[str] = []  # further ids, in order
         self.last_id: str | None = None
         self.first: Call | None = None  # the call that had its id before
+        self.keeps_id = False  # a later call with its id was told before it: the id is nobody else's
         self.id_changed = False
         self.item_id: str | None = None  # what the wire calls its item
         self.provider_executed = False  # the provider runs it, not the client

@@ -263,7 +263,12 @@ def _identify(choice: Choice, call: Call) -> str:
     while call.first is not None and call.first.dropped:
         call.first = call.first.first
     if wire is not None and call.first is not None and call.first.has_id(wire):
+        first = call.first
+        # The first call may be told later (it is still open): its own id waits for it.
+        first.keeps_id |= first.verdict is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
         shared.ids_given.add(wire)  # a reused id, also where it is no more than an alias of the first call
+    if wire is not None and call.keeps_id:
+        return wire
     given = shared.fresh_id(announce.minted_id(choice, call) if wire is None else wire, minted=wire is None)
     shared.ids_given.add(given)
     if given != wire and not (wire is None and shared.ids_optional):

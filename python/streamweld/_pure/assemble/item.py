@@ -288,6 +288,12 @@ class Book:
             return None
         return latest
 
+    def is_guess(self, address: Address) -> bool:
+        """The latest open call was taken, and nothing says that it is not another one."""
+        if address.item_id is not None or address.call_id is not None or self._open["call"].count < 2:
+            return False
+        return self.at("call", address.index) is None
+
     def latest(self, kind: ItemKind) -> Item | None:
         """The open item of the kind that was opened last."""
         number = self._open[kind].last()

@@ -13,6 +13,7 @@ from streamweld._pure.assemble.item_parts import open_part
 from streamweld._pure.assemble.item_restate import Restatement
 
 if TYPE_CHECKING:
+    from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.item import Item, ItemPart
     from streamweld._pure.assemble.text_part import Channel
@@ -110,8 +111,17 @@ def addressed_call(state: Choice, address: Address, brings: str | None) -> Item 
     item = state.book.find("call", address, "delta")
     if item is None:
         return new_call(state, address, custom=False, provider_executed=False) if brings else None
+    if brings and item.call is not None and state.book.is_guess(address):
+        _say_guess(state, item.call)
     learn(state, item, address)
     return item
+
+
+def _say_guess(state: Choice, call: Call) -> None:
+    """AM2, once a call."""
+    if "ambiguous_orphan_index" not in call.guess_said:
+        call.guess_said.add("ambiguous_orphan_index")
+        state.shared.out.diagnose("ambiguous_orphan_index", call.part)
 
 
 def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: ReasoningKind, sub: int | None) -> ItemPart:

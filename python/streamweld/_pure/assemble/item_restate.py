@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.canonical import canonical, is_whole
+from streamweld._pure.assemble.item_calls import says
 from streamweld._pure.assemble.item_parts import find_part
 from streamweld._pure.json_door import replace_lone_surrogates
 
@@ -68,7 +69,7 @@ class Restatement:
         """The item whose call an entry tells again."""
         named = self._book.by_ids("call", address)
         whole = replace_lone_surrogates(arguments or "")
-        if named is not None and (not named.restated or _tells(named, name, whole)):
+        if named is not None and (not named.restated or _tells(named, name, arguments)):
             return named
         if named is not None:
             return None  # the list has two under one id
@@ -88,6 +89,6 @@ class Restatement:
         return None
 
 
-def _tells(item: Item, name: str | None, arguments: str) -> bool:
+def _tells(item: Item, name: str | None, arguments: str | None) -> bool:
     call = item.call
-    return call is not None and call.name in ("", name or call.name) and call.text.text() == arguments
+    return call is not None and call.name in ("", name or call.name) and says(call, arguments)

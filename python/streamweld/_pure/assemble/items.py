@@ -343,11 +343,11 @@ class ItemSurface:
         address, name = state.book.usable(address), name if name and not name.isspace() else None
         item = state.book.find("call", address, "close")
         call = None if item is None else item.call
-        again = call is not None and call.verdict is not None and address.item_id is None and bool(arguments)
+        again = call is not None and call.verdict is not None and _by_call_id(item, address) and bool(arguments)
         if item is None or call is None or (item.announced and is_another(call, address, name)):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and not says(call, arguments):
-            # A whole call in one delta (AI SDK): the id is used again, with other arguments.
+            # A whole call in one delta (AI SDK), or another item (Responses): the id is used again.
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             learn(state, item, address)
@@ -408,6 +408,14 @@ def _whole(
         name_call(state, call, name)
     tell_arguments(state, item, arguments)
     end_item(state, item, None, None)
+
+
+def _by_call_id(item: Item | None, address: Address) -> bool:
+    """What led to the item is the id of its call: the address names no item, or another one that shares it."""
+    return item is not None and (
+        address.item_id is None
+        or (address.call_id is not None and address.item_id not in (item.item_id, address.call_id))
+    )
 
 
 def _late(state: Choice, item: Item) -> None:

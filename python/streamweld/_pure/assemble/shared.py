@@ -100,15 +100,16 @@ class Shared:
         if limit is not None and byte_length(name) > limit:
             raise self.out.limit("max_name_bytes", limit)
 
+    def is_taken(self, identity: str) -> bool:
+        """A call that was told, here or in an earlier turn, has that id."""
+        return identity in self.ids_given or identity in self.settings.known_call_ids
+
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
         """`wanted`, or the first of `wanted__2`, `wanted__3` … that is in use nowhere in the stream or before it.
 
         An id from the wire need not be new on the wire; a minted one must be.
         """
-        taken = (
-            wanted in self.ids_given or wanted in self.settings.known_call_ids or (minted and wanted in self.ids_seen)
-        )
-        if not taken:
+        if not self.is_taken(wanted) and not (minted and wanted in self.ids_seen):
             return wanted
         number = self._next_suffix.get(wanted, 2)
         while True:

@@ -303,6 +303,14 @@ impl Book {
         Some(latest)
     }
 
+    /// The latest open call was taken, and nothing says that it is not another one.
+    pub fn is_guess(&self, address: &Address<'_>) -> bool {
+        address.item_id.is_none()
+            && address.call_id.is_none()
+            && self.roster(ItemKind::Call).len() > 1
+            && self.at(ItemKind::Call, address.index).is_none()
+    }
+
     /// The open item of the kind that was opened last.
     pub fn latest(&self, kind: ItemKind) -> Option<usize> {
         self.roster(kind).last()

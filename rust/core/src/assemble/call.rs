@@ -40,6 +40,8 @@ pub struct Call {
     pub last_id: Option<String>,
     /// The call that had its id before.
     pub first: Option<usize>,
+    /// A later call with its id was told before it: the id is nobody else's.
+    pub keeps_id: bool,
     pub id_changed: bool,
     /// What the wire calls its item.
     pub item_id: Option<String>,

@@ -305,21 +305,31 @@ fn dedupe(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
     Ok(())
 }
 
-fn identify(desk: &mut Desk<'_, '_>, choice: &Choice, slot: usize) -> Result<String, Fault> {
+fn identify(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Result<String, Fault> {
+    let last = desk.switches().unstable_id == UnstableId::Last;
+    let keeper = reuse_of(choice, slot, last).map(|(first, wire)| {
+        // The first call may be told later (it is still open): its own id waits for it.
+        let own = choice.get(first).is_some_and(|first| {
+            first.verdict.is_none() && first.wire_id(last) == Some(wire.as_str())
+        });
+        let free = !desk.shared.is_taken(&wire);
+        // A reused id, also where it is no more than an alias of the first call.
+        desk.shared.ids_given.insert(wire);
+        (first, own && free)
+    });
+    if let Some((first, true)) = keeper
+        && let Some(first) = choice.get_mut(first)
+    {
+        first.keeps_id = true;
+    }
     let Some(call) = choice.get(slot) else {
         return Ok(String::new());
     };
-    let last = desk.switches().unstable_id == UnstableId::Last;
     let wire = call.wire_id(last);
-    let mut first = call.first.and_then(|slot| choice.get(slot));
-    while let Some(gone) = first.filter(|first| first.dropped) {
-        first = gone.first.and_then(|slot| choice.get(slot));
-    }
-    if let (Some(wire), Some(first)) = (wire, first)
-        && first.has_id(wire)
+    if let Some(wire) = wire
+        && call.keeps_id
     {
-        // A reused id, also where it is no more than an alias of the first call.
-        desk.shared.ids_given.insert(wire.to_owned());
+        return Ok(wire.to_owned());
     }
     let wanted = wire.map_or_else(|| desk.shared.minted_id(call.part), str::to_owned);
     let given = desk.shared.fresh_id(wanted, wire.is_none());
@@ -330,6 +340,17 @@ fn identify(desk: &mut Desk<'_, '_>, choice: &Choice, slot: usize) -> Result<Str
             .diagnose(Code::ID_MINTED, Some(call.part), &given)?;
     }
     Ok(given)
+}
+
+/// The call that had the id of this one before, and the id.
+fn reuse_of(choice: &Choice, slot: usize, last: bool) -> Option<(usize, String)> {
+    let call = choice.get(slot)?;
+    let wire = call.wire_id(last)?;
+    let mut first = choice.get(call.first?)?;
+    while first.dropped {
+        first = choice.get(first.first?)?;
+    }
+    first.has_id(wire).then(|| (first.slot, wire.to_owned()))
 }
 
 /// The text, ended here, is one whole value.

@@ -357,7 +357,7 @@ fn conflict(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step {
 /// The arguments are the call's own, or say nothing beside them.
 pub fn says(call: &mut Call, arguments: &str) -> bool {
     let payload = arguments.as_bytes();
-    says_the_same(call, payload) || (!call.custom && is_placeholder(payload))
+    payload.is_empty() || says_the_same(call, payload) || (!call.custom && is_placeholder(payload))
 }
 
 /// No more text: what the opening carried counts where the deltas came to nothing, and what was lost is put back.

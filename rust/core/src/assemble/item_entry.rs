@@ -11,6 +11,7 @@ use super::restate::Restatement;
 use super::shared::{Desk, Step};
 use crate::delta::{Address, ItemKind};
 use crate::fault::Fault;
+use crate::spec::Code;
 
 /// Notes the ids of an address that led to the item.
 pub fn learn(
@@ -156,6 +157,9 @@ pub fn addressed_call(
         .book
         .find(calls, ItemKind::Call, address, Purpose::Delta);
     if let Some(item) = found {
+        if brings && choice.book.is_guess(address) {
+            say_guess(desk, choice, item)?;
+        }
         learn(desk, choice, item, address)?;
         return Ok(found);
     }
@@ -163,6 +167,19 @@ pub fn addressed_call(
         return Ok(None);
     }
     new_call(desk, choice, address, Traits::default()).map(Some)
+}
+
+/// AM2, once a call.
+fn say_guess(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+    let Some((_, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
+    if call.guess_said.contains(&Code::AMBIGUOUS_ORPHAN_INDEX) {
+        return Ok(());
+    }
+    call.guess_said.push(Code::AMBIGUOUS_ORPHAN_INDEX);
+    let part = call.part;
+    desk.say(Code::AMBIGUOUS_ORPHAN_INDEX, part)
 }
 
 /// A new part, of which nothing is known yet.

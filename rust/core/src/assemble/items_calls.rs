@@ -139,14 +139,15 @@ impl Assembler {
         });
         let mut again = false;
         let known = known.filter(|item| {
+            let by_call_id = is_by_call_id(choice, *item, &address);
             let Some((_, call)) = choice.item_call_mut(*item) else {
                 return false;
             };
             let Some(arguments) = arguments.as_deref() else {
                 return true;
             };
-            again = call.verdict.is_some() && address.item_id.is_none();
-            // A whole call in one delta (AI SDK): the id is used again, with other arguments.
+            again = call.verdict.is_some() && by_call_id;
+            // A whole call in one delta (AI SDK), or another item (Responses): the id is used again, with other arguments.
             !again || says(call, arguments)
         });
         let item = match known {
@@ -198,6 +199,14 @@ fn traits<'a>(call: &CallSaid<'_>, metadata: Option<&'a str>) -> Traits<'a> {
         provider_executed: call.provider_executed,
         metadata,
     }
+}
+
+/// What led to the item is the id of its call: the address names no item, or another one that shares it.
+fn is_by_call_id(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
+    let (Some(item_id), Some(item)) = (address.item_id, choice.book.get(item)) else {
+        return address.item_id.is_none();
+    };
+    address.call_id.is_some_and(|id| id != item_id) && item.item_id.as_deref() != Some(item_id)
 }
 
 fn announce(choice: &mut Choice, item: usize) {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::canonical::{canonical, is_whole};
 use super::choice::Choice;
+use super::item_calls::says;
 use super::item_parts::{Spot, find_part};
 use super::text_part::Channel;
 use crate::delta::{Address, ItemKind, PartAt};
@@ -93,15 +94,18 @@ impl Restatement {
     /// The item whose call an entry tells again.
     pub fn call(
         &mut self,
-        choice: &Choice,
+        choice: &mut Choice,
         address: &Address<'_>,
         name: Option<&str>,
         arguments: &str,
     ) -> Option<usize> {
-        let book = &choice.book;
-        if let Some(named) = book.by_ids(&choice.calls, ItemKind::Call, address) {
-            return Some(named);
+        let named = choice.book.by_ids(&choice.calls, ItemKind::Call, address);
+        if let Some(named) = named {
+            let again = choice.book.get(named).is_some_and(|item| item.restated);
+            // Else the list has two under one id.
+            return (!again || tells(choice, named, name, arguments)).then_some(named);
         }
+        let book = &choice.book;
         let said = if is_whole(arguments.as_bytes()) {
             canonical(arguments)
         } else {
@@ -132,4 +136,12 @@ impl Restatement {
                 && arguments.starts_with(call.text.text().as_ref())
         })
     }
+}
+
+fn tells(choice: &mut Choice, item: usize, name: Option<&str>, arguments: &str) -> bool {
+    let Some((_, call)) = choice.item_call_mut(item) else {
+        return false;
+    };
+    let named = call.name.is_empty() || name.is_none_or(|name| name == call.name);
+    named && says(call, arguments)
 }

@@ -141,24 +141,23 @@ impl Shared {
         format!("call_{seed}_{part}")
     }
 
+    /// A call that was told, here or in an earlier turn, has that id.
+    pub fn is_taken(&self, identity: &str) -> bool {
+        self.ids_given.contains(identity) || self.settings.known_call_ids.contains(identity)
+    }
+
     /// `wanted`, or the first of `wanted__2`, `wanted__3` … that is in use nowhere in the stream or before it.
     ///
     /// An id from the wire need not be new on the wire; a minted one must be.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
-        let known = &self.settings.known_call_ids;
-        let taken = self.ids_given.contains(&wanted)
-            || known.contains(&wanted)
-            || (minted && self.ids_seen.contains(&wanted));
-        if !taken {
+        if !self.is_taken(&wanted) && !(minted && self.ids_seen.contains(&wanted)) {
             return wanted;
         }
         let mut number = self.next_suffix.get(&wanted).copied().unwrap_or(2);
         loop {
             let candidate = format!("{wanted}__{number}");
             number += 1;
-            let used = self.ids_given.contains(&candidate)
-                || self.ids_seen.contains(&candidate)
-                || known.contains(&candidate);
+            let used = self.is_taken(&candidate) || self.ids_seen.contains(&candidate);
             if !used {
                 self.next_suffix.insert(wanted, number);
                 return candidate;

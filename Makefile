@@ -29,7 +29,7 @@ help: ## show this text
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
 	@echo
-	@echo '  PYTEST_ARGS="-k sse -x" make test    passes arguments on (BENCH_ARGS for make bench)'
+	@echo '  PYTEST_ARGS="-k sse -n 0" make test    passes arguments on (BENCH_ARGS for make bench)'
 	@echo '  STREAMWELD_CORPUS=DIR                recorded streams; without it ../shared/corpus'
 	@echo '  PYTHON=python3.13 make demo          which Python makes .venv'
 
@@ -70,7 +70,7 @@ test-rust:
 	$(CARGO) test --locked
 
 test-python: $(STAMPS)/test build
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest -n auto $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend

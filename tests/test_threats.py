@@ -150,7 +150,7 @@ class TestFraming:
         lines = b"".join(part[6:-1] for part in (HE, Y))
         outcome = read(backend, [lines])
         assert (outcome.response.text, outcome.error) == ("hey", None)
-        said(outcome, "stray_payload")
+        said(outcome, "json_lines_body", 0, 0)
 
     def test_a18_the_marker(self, backend: str) -> None:
         for tail in (b"data: [DONE]", b"data: [DONE]\n"):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from streamweld import errors, events
 from streamweld._spec import CODES
+from streamweld._words import DIALECTS
 from streamweld.errors import (
     ArgumentsError,
     AssemblyError,
@@ -116,7 +117,10 @@ def test_every_code_that_raises_names_a_class() -> None:
             ),
         ),
         (SAMPLES[10], "the stream was cut: mid_arguments, 2 open parts [truncated at byte 12, event 3]"),
-        (SAMPLES[11], "no dialect that can be read: saw foo, type [unknown_dialect at byte 12, event 3]"),
+        (
+            SAMPLES[11],
+            f"no dialect that can be read ({', '.join(DIALECTS)}): saw foo, type [unknown_dialect at byte 12, event 3]",
+        ),
         (TruncatedStream(where="empty", byte_offset=2), "the body holds no event: empty [truncated at byte 2]"),
         (TruncatedStream(where="idle", open_items=(0,)), "the stream stalled: idle, 1 open part [truncated]"),
     ],

@@ -51,7 +51,7 @@ ERROR = UpstreamErrorEvent("500", "server_error", "boom", b"{}")
 
 
 def whole() -> Response:
-    return Response([STARTED, *PARTS, USAGE, FINISHED], "complete", [NOTE], 2)
+    return Response([STARTED, *PARTS, USAGE, FINISHED], "complete", [NOTE], 2, dialect="chat")
 
 
 def test_fields() -> None:
@@ -104,7 +104,7 @@ def test_items_stand_in_order_of_first_sight() -> None:
 
 def test_only_closing_events_count() -> None:
     noise: list[Event] = [TextStarted(1), TextDelta(1, "Hel"), ToolCallDelta(2, "{"), NOTE, Unknown("x", b"")]
-    response = Response([*noise, STARTED, *PARTS, *noise, USAGE, FINISHED], "complete", [NOTE], 2)
+    response = Response([*noise, STARTED, *PARTS, *noise, USAGE, FINISHED], "complete", [NOTE], 2, dialect="chat")
     assert response == whole()
 
 
@@ -167,7 +167,7 @@ def test_to_dict_is_json() -> None:
     made = whole().to_dict()
     assert json.loads(json.dumps(made)) == made
     assert list(made) == [
-        *("id", "model", "created", "completeness", "choices", "usage", "error", "diagnostics"),
+        *("id", "model", "created", "dialect", "completeness", "choices", "usage", "error", "diagnostics"),
         *("diagnostics_dropped", "provider_metadata"),
     ]
     (choice,) = made["choices"]
@@ -189,7 +189,13 @@ def test_a_snapshot_folds_to_what_all_events_fold_to(backend: str, vector: dict[
     """Once the stream has ended; a fault under way leaves parts open, which only the snapshot shows."""
     outcome = read(backend, chunks_of(vector), vector.get("options"))
     response = outcome.response
-    folded = Response(outcome.events, response.completeness, response.diagnostics, response.diagnostics_dropped)
+    folded = Response(
+        outcome.events,
+        response.completeness,
+        response.diagnostics,
+        response.diagnostics_dropped,
+        dialect=response.dialect,
+    )
     if outcome.error is None or isinstance(outcome.error, TruncatedStream | UpstreamError):
         assert folded == response
     else:

@@ -9,6 +9,9 @@
             case sw.events.ToolCall() as call if call.dispatchable:
                 run(call.name, call.arguments if call.custom else call.parsed)
 
+A stream of the AI SDK's UI messages can bring the result of a call behind it. There, and wherever the calls can wait
+for the end, run `response.dispatchable_calls` instead: it leaves out what was answered.
+
 `StreamParser` is the sans-I/O class under it, `parse` reads a whole body, `streamweld.events` holds the event classes,
 `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does
 against the rules of its own dialect. `streamweld.history` converts and mends request histories.

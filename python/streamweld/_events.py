@@ -277,7 +277,11 @@ class ToolCall(_Event):
 
     @property
     def dispatchable(self) -> bool:
-        """Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider."""
+        """Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider.
+
+        The call alone cannot know whether it was answered: in a stream that goes on after its tools ran (AI SDK UI
+        messages), the result may follow. `response.dispatchable_calls`, once the stream ended, leaves such calls out.
+        """
         return self.state in {"complete", "empty"} and bool(self.name and self.call_id) and not self.provider_executed
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["Completeness", "FinishReason", "ReasoningKind", "Severity", "ToolCallState", "TruncatedAt"]
+__all__ = ["DIALECTS", "Completeness", "FinishReason", "ReasoningKind", "Severity", "ToolCallState", "TruncatedAt"]
+
+# What can be read, in the order in which it is told.
+DIALECTS: Final = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 
 Completeness: TypeAlias = Literal["complete", "assumed", "truncated", "open"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
 
 from streamweld._show import printable
 from streamweld._spec import CODES
+from streamweld._words import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -382,7 +383,7 @@ class TruncatedStream(StreamError, EOFError):
 
 
 class UnknownDialect(StreamError):
-    """The first payload is of no dialect that can be read. `seen`: its top-level members, or its first bytes."""
+    """The first payloads are of no dialect that can be read, or of another than was given. `seen`: their members."""
 
     _rule = "unknown_dialect"
     _retryable = False
@@ -392,8 +393,11 @@ class UnknownDialect(StreamError):
         self.seen: tuple[str, ...] = tuple(seen)
         super().__init__(**place)
 
+    def _text(self) -> str:
+        return f"{super()._text()} ({', '.join(DIALECTS)})" if self.rule == self._rule else super()._text()
+
     def _said(self) -> str:
-        return f"saw {', '.join(self.seen)}" if self.seen else self.detail
+        return ": ".join(filter(None, (self.detail, self.seen and f"saw {', '.join(self.seen)}")))
 
 
 class LifecycleError(StreamError):

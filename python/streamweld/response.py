@@ -178,6 +178,7 @@ class Response:
         "_completeness",
         "_diagnostics",
         "_diagnostics_dropped",
+        "_dialect",
         "_error",
         "_first",
         "_folded",
@@ -193,6 +194,7 @@ class Response:
         diagnostics: Iterable[Diagnostic] = (),
         diagnostics_dropped: int = 0,
         ordered: bool = False,
+        dialect: str | None = None,
     ) -> None:
         """`ordered`: the events are a parser's snapshot, where parts stand in order and `Unknown` is a part."""
         items: dict[int, list[Item]] = {}
@@ -244,6 +246,7 @@ class Response:
         self._completeness: Completeness = completeness
         self._diagnostics = tuple(diagnostics)
         self._diagnostics_dropped = diagnostics_dropped
+        self._dialect = dialect
 
     @property
     def id(self) -> str | None:
@@ -259,6 +262,11 @@ class Response:
     def created(self) -> int | None:
         """When the response was made, in seconds since 1970."""
         return None if self._started is None else self._started.created
+
+    @property
+    def dialect(self) -> str | None:
+        """The wire format that was read: the one that was given, or that the payloads showed; None where none did."""
+        return self._dialect
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
@@ -353,6 +361,7 @@ class Response:
             self._completeness,
             self._diagnostics,
             self._diagnostics_dropped,
+            self._dialect,
             self._error,
             self._started,
             self._usage,
@@ -372,6 +381,7 @@ class Response:
             self._diagnostics,
             self._diagnostics_dropped,
             self._ordered,
+            self._dialect,
         )
 
     def __repr__(self) -> str:
@@ -394,6 +404,7 @@ class Response:
             "id": self.id,
             "model": self.model,
             "created": self.created,
+            "dialect": self._dialect,
             "completeness": self._completeness,
             "choices": [choice.to_dict() for choice in self._choices],
             "usage": None if self._usage is None else self._usage.to_dict(),

@@ -44,7 +44,8 @@ class StreamParser:
 
     Args:
         dialect: the wire format, or `auto`: what the first payloads show. One of `chat`, `responses`, `anthropic`,
-            `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; where it is given, the stream is read as that, whatever it shows.
+            `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; where it is given, the stream is read as that, whatever it shows. If
+            nothing was understood in the end and it shows another one, `UnknownDialect` says which.
         policy: what to do about each repair: a `Policy`, or a base's name (`strict`, `standard`, `salvage`).
         limits: how much to take before `LimitExceeded`.
         tools: the tools of the request: their names, or name -> JSON schema of the parameters. They settle doubts about
@@ -126,7 +127,14 @@ class StreamParser:
     def response(self) -> Response:
         """Everything so far, as a new immutable value. Readable at any time, after an exception too."""
         events, completeness, dropped = self._parser.snapshot()
-        return Response(events, cast("Completeness", completeness), self._parser.diagnostics, dropped, ordered=True)
+        return Response(
+            events,
+            cast("Completeness", completeness),
+            self._parser.diagnostics,
+            dropped,
+            ordered=True,
+            dialect=self._parser.dialect,
+        )
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

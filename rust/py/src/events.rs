@@ -159,6 +159,9 @@ event!(
         }
 
         /// Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider.
+        ///
+        /// The call alone cannot know whether it was answered: in a stream that goes on after its tools ran (AI SDK UI
+        /// messages), the result may follow. `response.dispatchable_calls`, once the stream ended, leaves such calls out.
         #[getter]
         fn dispatchable(&self, py: Python<'_>) -> PyResult<bool> {
             let runs = matches!(self.state.bind(py).to_str()?, "complete" | "empty");

@@ -7,17 +7,17 @@ stream, is decided elsewhere.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.kinds import is_object
+from streamweld._pure.kinds import is_array, is_object
 from streamweld._pure.members import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from streamweld._pure.json_door import Path, Payload
 
-__all__ = ["ErrorFields", "read_error", "text_error"]
+__all__ = ["ErrorFields", "is_bare", "read_error", "text_error"]
 
 MAX_TEXT = 512  # characters of a message that is not JSON
 
@@ -36,22 +36,38 @@ class ErrorFields:
 
 
 def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
-    """The error that stands at `path`: `code`, `type` and `message` (or `detail`), or all of it as the message."""
+    """The error that stands at `path`: `code`, `type` (`status`) and `message` (`detail`), or all as message."""
     if not is_object(error):
         return ErrorFields(None, None, _plain(payload, path, error))
-    code, kind = error.get("code"), error.get("type")
-    said = "detail" if error.get("message") is None and isinstance(error.get("detail"), str) else "message"
+    code, kind, status = error.get("code"), error.get("type"), error.get("status")
+    said = "detail" if error.get("message") is None and _is_detail(error.get("detail")) else "message"
     message = error.get(said)
     return ErrorFields(
         None if code is None else _plain(payload, (*path, "code"), code),
-        None if kind is None else _plain(payload, (*path, "type"), kind),
+        _plain(payload, (*path, "type"), kind) if kind is not None else status if isinstance(status, str) else None,
         _plain(payload, path, error) if message is None else _plain(payload, (*path, said), message),
     )
+
+
+def is_bare(value: Mapping[str, Any]) -> bool:
+    """Whether all of a body is what a proxy or a web framework says in the place of an answer."""
+    match list(value):
+        case ["detail"]:
+            return _is_detail(value["detail"])
+        case ["message"]:
+            return isinstance(value["message"], str)
+        case _:
+            return False
 
 
 def text_error(text: str) -> ErrorFields:
     """An error that is plain text."""
     return ErrorFields(None, None, text[:MAX_TEXT])
+
+
+def _is_detail(value: object) -> bool:
+    """Words, or what did not validate, item by item."""
+    return isinstance(value, str) or (is_array(value) and len(value) > 0)
 
 
 def _plain(payload: Payload, path: Path, value: object) -> str:

@@ -34,7 +34,9 @@ impl<'a> Complaint<'a> {
         let of = |name: &str| present(find(members, name));
         let mut out = Complaint::default();
         out.code = of("code").map(|raw| out.plain(raw));
-        out.kind = of("type").map(|raw| out.plain(raw));
+        // Google's have a `status` where others have a type.
+        let status = || of("status").filter(|raw| raw.kind == Kind::String);
+        out.kind = of("type").or_else(status).map(|raw| out.plain(raw));
         out.message = out.plain(said(members).unwrap_or(whole));
         out
     }
@@ -74,8 +76,24 @@ impl<'a> Complaint<'a> {
 /// The message among the members of an error.
 fn said<'a>(members: &[Member<'a>]) -> Option<Raw<'a>> {
     let of = |name: &str| present(find(members, name));
-    let detail = || of("detail").filter(|raw| raw.kind == Kind::String);
+    let detail = || of("detail").filter(|raw| is_detail(*raw));
     of("message").or_else(detail)
+}
+
+/// Whether all of a body, whose names are these, is what a proxy or a web framework says in the place of an answer.
+pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> bool {
+    match names {
+        [name] if name.as_ref() == "detail" => find(members, "detail").is_some_and(is_detail),
+        [name] if name.as_ref() == "message" => {
+            find(members, "message").is_some_and(|raw| raw.kind == Kind::String)
+        }
+        _ => false,
+    }
+}
+
+/// Words, or what did not validate, item by item.
+fn is_detail(raw: Raw<'_>) -> bool {
+    raw.kind == Kind::String || (raw.kind == Kind::Array && !says_nothing(raw))
 }
 
 /// Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.

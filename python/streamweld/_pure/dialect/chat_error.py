@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.complaint import read_error
+from streamweld._pure.complaint import is_bare, read_error
 from streamweld._pure.kinds import is_object
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
-    """Whether a whole body is an error without the word: a message with its code, or a web framework's `detail`."""
-    return _complains(value) or (list(value) == ["detail"] and isinstance(value["detail"], str))
+    """Whether a whole body is an error without the word: a message with its code, or all that there is."""
+    return _complains(value) or is_bare(value)
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
@@ -44,9 +44,11 @@ def value_error(payload: Payload) -> ErrorFields:
 
 
 def _complains(value: Mapping[str, Any]) -> bool:
-    if "choices" in value or "usage" in value or value.get("message") is None:
+    message = value.get("message")
+    if "choices" in value or "usage" in value or message is None:
         return False
-    return value.get("code") is not None or value.get("type") is not None
+    # With a type and no code, an object is what an event of another dialect brings (`message_start`).
+    return value.get("code") is not None or (value.get("type") is not None and not is_object(message))
 
 
 def _says_nothing(error: object) -> bool:

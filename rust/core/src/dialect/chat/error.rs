@@ -2,7 +2,7 @@
 
 use super::read::{Chunk, Document, Slot, find, members, present};
 pub(crate) use crate::complaint::Complaint;
-use crate::complaint::says_nothing;
+use crate::complaint::{is_bare, says_nothing};
 pub(crate) use crate::json::members::{is_string, string, text};
 use crate::json::{Kind, Raw};
 
@@ -30,18 +30,22 @@ impl<'a> Complaint<'a> {
 }
 
 /// Whether a body that no event stream is and no dialect claims is an error in a shape of its own: a message with its
-/// code, or a web framework's `detail`.
+/// code, or all that there is.
 pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };
-    let detail = || find(&chunk.rest, "detail").is_some_and(|raw| raw.kind == Kind::String);
-    complains(chunk) || (detail() && chunk.names() == ["detail"])
+    complains(chunk) || is_bare(&chunk.rest, &chunk.names())
 }
 
 fn complains(chunk: &Chunk<'_>) -> bool {
     let has = |name: &str| present(find(&chunk.rest, name)).is_some();
-    !chunk.is_chunk() && has("message") && (has("code") || has("type"))
+    let Some(message) = present(find(&chunk.rest, "message")) else {
+        return false;
+    };
+    // With a type and no code, an object is what an event of another dialect brings (`message_start`).
+    let typed = || has("type") && message.kind != Kind::Object;
+    !chunk.is_chunk() && (has("code") || typed())
 }
 
 /// Whether the envelope's `data` is a chunk (E17).

@@ -150,7 +150,7 @@ impl Shared {
     ///
     /// An id from the wire need not be new on the wire; a minted one must be.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
-        if !self.is_taken(&wanted) && !(minted && self.ids_seen.contains(&wanted)) {
+        if !(self.is_taken(&wanted) || minted && self.ids_seen.contains(&wanted)) {
             return wanted;
         }
         let mut number = self.next_suffix.get(&wanted).copied().unwrap_or(2);

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import streamweld as sw
 from streamweld import events
+from streamweld._spec import load_history
 from streamweld.errors import HistoryError, UsageError
-from streamweld.history import Conversion, HistoryPolicy, check, convert
+from streamweld.history import Conversion, HistoryPolicy, check, convert, profiles
 
 USER = {"role": "user", "content": "hi"}
 
@@ -134,6 +135,54 @@ def test_what_is_no_history(given: Any) -> None:
         convert(given, target="anthropic")
 
 
+@pytest.mark.parametrize(
+    "word", sorted(word for words in load_history("gateways")["providers"].values() for word in words)
+)
+def test_a_provider_has_many_names(word: str) -> None:
+    assert profiles.provider(word.upper()) in load_history("gateways")["providers"]
+
+
+def test_every_gateway_is_a_provider() -> None:
+    assert {profiles.provider(name.partition("@")[0]) for name in profiles.names()} >= {"azure", "google", "bedrock"}
+    issuers = [
+        issuer
+        for name in profiles.names()
+        for target in profiles.load(name).targets
+        for issuer in (profiles.load(name, target).constraints.get("reasoning") or {}).get("issuers") or ()
+    ]
+    assert {profiles.provider(issuer) for issuer in issuers} == set(issuers)
+
+
+def test_a_provider_by_another_name_keeps_its_own() -> None:
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    history = [USER, item, {"role": "assistant", "content": "x"}]
+    for word in ("Azure-OpenAI", "azure"):
+        made = convert(history, source="responses", target="responses", gateway="azure-openai", provider=word)
+        assert made.payload["input"][1] is item
+    made = convert(history, source="responses", target="responses", gateway="azure-openai", provider="openai")
+    assert [edit.rule for edit in made.edits] == ["reasoning_custody", "reasoning_dropped"]
+    own = {"like": "openai-responses", "constraints": {"reasoning": {"accept": "items", "issuers": ["mine"]}}}
+    assert convert(history, source="responses", target="responses", gateway=own, provider="mine").edits == ()
+
+
+def test_a_provider_that_nobody_knows() -> None:
+    with pytest.raises(UsageError, match=r"provider='acme': it must be one of .*anthropic.*openai"):
+        convert([USER], target="anthropic", provider="acme")
+
+
+def test_paths_resolve_in_what_was_given() -> None:
+    late = {"role": "assistant", "content": "welcome"}
+    for given, path in (
+        ([late, USER], "/0"),
+        ({"messages": [late, USER]}, "/messages/0"),
+        ({"input": [late, USER]}, "/input/0"),
+    ):
+        made = convert(given, target="anthropic")
+        assert [edit.path for edit in made.edits] == [path]
+    lone = convert(answer(asked("a.b")), target="anthropic", policy=HistoryPolicy(on_unfixable="keep"))
+    assert {edit.rule: edit.path for edit in lone.edits}["tool_id"] == "/items/0"
+
+
 def test_a_policy_has_its_words() -> None:
     with pytest.raises(UsageError, match="orphan_call='guess'"):
         HistoryPolicy(orphan_call="guess")  # type: ignore[arg-type]
@@ -153,7 +202,7 @@ def test_edits_say_why_and_are_data() -> None:
     made = convert([{"role": "assistant", "content": "welcome"}, USER], target="anthropic")
     assert made.edits[0].to_dict() == {
         "rule": "first_role",
-        "path": "/messages/0",
+        "path": "/0",
         "what": "put a message of the user in front",
         "why": made.edits[0].why,
         "removed": None,

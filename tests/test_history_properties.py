@@ -139,7 +139,7 @@ def seconds(payload: Any, target: str) -> float:
 
 
 def test_unreadable_messages_are_named() -> None:
-    with pytest.raises(HistoryError, match="/messages/1: unreadable"):
+    with pytest.raises(HistoryError, match="/1: unreadable"):
         convert([{"role": "user", "content": "x"}, 5], target="anthropic")
-    with pytest.raises(HistoryError, match="/messages/0/role: unknown_role"):
+    with pytest.raises(HistoryError, match="/0/role: unknown_role"):
         convert([{"role": "narrator", "content": "x"}], target="anthropic")

@@ -18,7 +18,7 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from streamweld.history.model import Turn
+    from streamweld.history.model import Path, Turn
     from streamweld.history.profiles import Profile
 
 __all__ = ["convert", "tool_names"]
@@ -46,7 +46,8 @@ def convert(
         target: one of the same; `chat` and `ai-sdk-parts` are other words for `openai-chat` and `ai-sdk-model`.
         gateway: the profile whose rules hold: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own.
-        provider: who made the assistant's turns, where they do not say so: whose signatures they carry.
+        provider: who made the assistant's turns, where they do not say so: whose signatures they carry. The name of a
+            vendor or gateway, in any case; `_spec/gateways.json` has the table, under `providers`.
         policy: how a broken history is mended.
         tools: the tools of the request: their names, a mapping by name, or their definitions in any dialect.
         store: whether the target keeps items between requests (Responses).
@@ -56,7 +57,7 @@ def convert(
         objects that were given.
 
     Raises:
-        UsageError: a source, target or gateway that does not exist.
+        UsageError: a source, target, gateway or provider that does not exist.
         HistoryError: a message that no message of its dialect can be (`unreadable`, `unknown_role`); or what no edit
             can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`.
     """
@@ -65,9 +66,9 @@ def convert(
     except KeyError:
         raise UsageError(f"target={target!r}: it must be one of {', '.join(FAMILIES)}") from None
     given = messages if isinstance(messages, Mapping) else None
-    items = _items(messages)
+    items, base = _items(messages)
     if source == "auto":
-        source_family = detect(items if not isinstance(items, str) else (), given, family)
+        source_family = detect(() if isinstance(items, str | Response) else items, given, family)
     elif source in FAMILIES:
         source_family = FAMILIES[source]
     else:
@@ -77,18 +78,18 @@ def convert(
     if store is None and given is not None and isinstance(given.get("store"), bool):
         store = given["store"]
     profile = profiles.resolve(gateway, target).with_options(store=store)
+    issuer = _issuer(provider, profile.constraints)
     work = Work(
         target=target,
         family=family,
         facts=_facts(family, profile.constraints),
         policy=policy or HistoryPolicy(),
-        provider=provider,
+        provider=issuer,
         model=given.get("model") if given is not None else None,
         tools=tool_names(tools if tools is not None else (given or {}).get("tools")),
         pending=isinstance(messages, Response),
     )
-    base = (container.messages,)
-    turns = plan.run(read(source_family, items, system, base, provider), work)
+    turns = plan.run(read(source_family, items, system, base, issuer), work)
     written = write(family, turns, work)
     payload = _payload(given, items, source_family, family, written)
     if work.policy.on_unfixable == "raise" and not work.pending:
@@ -114,19 +115,27 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
     raise HistoryError(rule, found[0].path if found else "", found)
 
 
-def _items(messages: Any) -> Sequence[Any] | str:
+def _items(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
+    """The messages, and where they stand in what was given."""
     if isinstance(messages, Response):
-        return [messages]
+        return messages, ()
     if isinstance(messages, Mapping):
         told = cast("Mapping[str, Any]", messages)
         for name in ("messages", "input", "contents"):
             if name in told:
                 found: Sequence[Any] | str = told[name]
-                return found
+                return found, (name,)
         raise UsageError("the mapping holds no messages, input or contents")
     if isinstance(messages, str) or not isinstance(messages, Sequence):
         raise UsageError("messages must be a list, a mapping that holds one, or a Response")
-    return cast("Sequence[Any]", messages)  # type: ignore[redundant-cast]
+    return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
+
+
+def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
+    """Who is meant by `provider`: a word of the table, or one that the profile itself has among its issuers."""
+    if word is None or word in (members_of(constraints.get("reasoning")).get("issuers") or ()):
+        return word
+    return profiles.provider(word)
 
 
 def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:

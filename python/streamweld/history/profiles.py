@@ -21,7 +21,7 @@ from streamweld.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["TARGETS", "Profile", "default", "load", "names", "resolve", "target_name"]
+__all__ = ["TARGETS", "Profile", "default", "load", "names", "provider", "resolve", "target_name"]
 
 TARGETS: Final[tuple[str, ...]] = tuple(load_history("gateways")["defaults"])
 # Words of streamweld's dialects that mean one of the targets.
@@ -96,6 +96,27 @@ def _apply(given: Mapping[str, Any], constraints: dict[str, Any], sources: dict[
 def _entries() -> tuple[Mapping[str, Any], ...]:
     entries: tuple[Mapping[str, Any], ...] = load_history("gateways")["profiles"]
     return entries
+
+
+@cache
+def _providers() -> Mapping[str, str]:
+    told: Mapping[str, Iterable[str]] = load_history("gateways")["providers"]
+    return {word: family for family, words in told.items() for word in words}
+
+
+def provider(word: str) -> str:
+    """Who is meant by the name of a provider or gateway, in any case: the name that `reasoning.issuers` has.
+
+    Raises:
+        UsageError: nobody. The known words are those of `providers` in `_spec/gateways.json`.
+
+    >>> provider("Azure-OpenAI")
+    'azure'
+    """
+    found = _providers().get(word.lower())
+    if found is None:
+        raise UsageError(f"provider={word!r}: it must be one of {', '.join(sorted(_providers()))}")
+    return found
 
 
 def names() -> tuple[str, ...]:

@@ -76,7 +76,7 @@ _SYSTEM: Final[Mapping[str, Callable[[Any], list[Turn]]]] = {
 }
 
 
-def read(family: str, items: Sequence[Any] | str, system: Any, base: Path, issuer: str | None) -> list[Turn]:
+def read(family: str, items: Sequence[Any] | str | Response, system: Any, base: Path, issuer: str | None) -> list[Turn]:
     """The turns of a history: the system prompt that stands outside of it, then what each message holds.
 
     Results in a row are one turn. Where a message is one item of many (Responses), what the assistant said in a row
@@ -91,11 +91,16 @@ def read(family: str, items: Sequence[Any] | str, system: Any, base: Path, issue
     reader = _READERS[family]
     if isinstance(items, str):
         return turns + reader(items, base, issuer)
+    if isinstance(items, Response):
+        return turns + read_response.read(items, base, issuer)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
     run: list[Part] = []  # the parts of the last turn, while more may join it
     for n, item in enumerate(items):
         path = (*base, n)
-        found = read_response.read(item, path, issuer) if isinstance(item, Response) else reader(item, path, issuer)
+        if isinstance(item, Response):
+            found = read_response.read(item, path, issuer)
+        else:
+            found = reader(item, path, issuer)
         for turn in found:
             if run and turn.parts and turn.role == turns[-1].role:
                 run += turn.parts

@@ -26,7 +26,12 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "tool_use": "call",
     "tool_result": "result",
 }
-_OTHERS: Final = frozenset({"server_tool_use", "mcp_tool_use", "mcp_tool_result", "search_result", "container_upload"})
+_OTHERS: Final = frozenset(
+    {
+        *("server_tool_use", "mcp_tool_use", "mcp_tool_result", "search_result", "container_upload"),
+        *("compaction", "fallback"),
+    }
+)
 _SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_ids", "conforms"]
 
-_CALLS = ("function_call", "custom_tool_call")
-
 
 @cache
 def _only(chars: str) -> re.Pattern[str]:
@@ -101,7 +99,7 @@ def _item_ids(messages: list[Message], report: Report) -> None:
             continue
         if _fault(word, {**facts, "min": 1}) is not None:
             report.say("item_id_invalid", path, word, "item_id")
-        prefix = facts.get("prefixes", {}).get("function_call" if message.item in _CALLS else message.item)
+        prefix = facts.get("prefixes", {}).get(message.item)
         if prefix is not None and not word.startswith(prefix):
             report.say("item_id_prefix", path, word, "item_id")
         if facts.get("unique") and word in seen:

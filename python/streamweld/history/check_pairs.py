@@ -75,7 +75,7 @@ def _call_places(view: View, report: Report) -> None:
             continue
         if report.fact("call_order") == "last":
             for block in blocks[calls[0] :]:
-                if block.kind != "call":
+                if block.kind not in ("call", "other"):
                     report.say("call_not_last", block.path, block.type, "call_order")
                     break
         if after and (n == 0 or view.turns[n - 1][0].role not in after):

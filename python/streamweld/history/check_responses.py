@@ -29,6 +29,8 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "input_video": "video",
 }
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
+# What the server made that is no call; like its calls, it stands between the reasoning and the answer.
+_SERVER_ITEMS: Final = frozenset({"mcp_approval_request", "mcp_list_tools", "program", "compaction"})
 _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 
 
@@ -75,8 +77,7 @@ def _item(item: Json, path: Path, report: Report) -> Message:
         return Message("other", "", path, item, [reference], item="item_reference")
     if kind == "None":
         report.say("shape", path, "an item has a type, a message a role")
-    # What the server ran or made stands between the reasoning and the answer, and is the assistant's.
-    role = "assistant" if kind.endswith("_call") else "other"
+    role = "assistant" if kind.endswith("_call") or kind in _SERVER_ITEMS else "other"
     return Message(role, "", path, item, [Block("other", path, item, kind, item_id=_text(item, "id"))], item=kind)
 
 

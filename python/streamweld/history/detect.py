@@ -32,6 +32,7 @@ _TYPES: Final = {
         (
             *("message", "function_call", "function_call_output", "reasoning", "item_reference", "compaction"),
             *("custom_tool_call", "custom_tool_call_output", "web_search_call", "file_search_call", "mcp_call"),
+            *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "program", "program_output"),
         ),
         "responses",
     ),
@@ -88,7 +89,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
 
 def _of_message(message: Mapping[str, Any]) -> str | None:
     kind = message.get("type")
-    if isinstance(kind, str) and (kind in _TYPES or kind.endswith("_call")):
+    if isinstance(kind, str) and (kind in _TYPES or kind.endswith(("_call", "_call_output"))):
         return "responses"
     for name, dialect in _MEMBERS.items():
         if name in message and (name != "refusal" or message[name]):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from streamweld.history.ids import form_of
-from streamweld.history.model import Call, Origin, Reasoning, Result, Text, changed, members_of, retold
+from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, changed, members_of, retold
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
@@ -49,15 +49,30 @@ class _Cleaner:
     def part(self, part: Part, turn: Turn) -> Part:
         if isinstance(part, Reasoning | Call | Result):
             kind = {Reasoning: "reasoning", Call: "function_call", Result: "function_call_output"}[type(part)]
-            if part.item_id is not None and self._refused(part.item_id, kind, part.origin):
-                self.work.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}")
+            # A free-form call is an item of its own kind, with ids of their own form.
+            formed = "custom_tool_call" if isinstance(part, Call) and part.custom else kind
+            if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
+                self.work.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
                 part = changed(part, item_id=None)
             return self._stripped(part, kind)
         origin = part.origin
         if origin is None or origin.dialect != self.work.family:
             return part
+        if isinstance(part, Opaque) and part.raw is origin.raw:
+            return self._opaque(part)
         part = self._message(part, origin)
         return self._typed(self._stripped(part, "text"), turn) if isinstance(part, Text) else part
+
+    def _opaque(self, part: Opaque) -> Opaque:
+        """An item that is nothing but what its dialect says, without an id that the target refuses."""
+        raw = members_of(part.raw)
+        item_id = raw.get("id")
+        if part.kind == "item_reference" or not isinstance(item_id, str) or self.item_id.get("send") is False:
+            return part
+        if not self._refused(item_id, part.kind, part.origin):
+            return part
+        self.work.edit("item_id_dropped", part.path, f"dropped the item id {item_id!r}", item_id)
+        return changed(part, raw={name: value for name, value in raw.items() if name != "id"})
 
     def _refused(self, item_id: str, kind: str, owner: Origin | None) -> bool:
         if not self.item_id:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld.history.model import Call, Text, Turn, retold
+from streamweld.history.model import Call, Opaque, Text, Turn, retold
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part
@@ -29,11 +29,12 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         end = len(turn.parts)
         if not last:  # only what stands between two calls
             end -= next(n for n, part in enumerate(reversed(turn.parts)) if isinstance(part, Call))
-        late = [part for part in turn.parts[at:end] if not isinstance(part, Call)]
+        stays = Call | Opaque if last else Call  # what the server runs stands where the provider itself put it
+        late = [part for part in turn.parts[at:end] if not isinstance(part, stays)]
         if (last or together) and late:
             for part in late:
                 work.edit("call_order", part.path, "moved in front of the calls")
-            rest = [part for part in turn.parts[at:end] if isinstance(part, Call)]
+            rest = [part for part in turn.parts[at:end] if isinstance(part, stays)]
             turn = retold(turn, (*turn.parts[:at], *late, *rest, *turn.parts[end:]))
         if apart and any(isinstance(part, Text) for part in turn.parts):
             out += _apart(turn, work)

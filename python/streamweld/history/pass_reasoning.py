@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Reasoning, Text, changed, retold, what_was
+from streamweld.history.ids import form_of
+from streamweld.history.model import Call, Reasoning, Text, changed, members_of, retold, what_was
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,7 @@ class _Keeper:
         self.work = work
         self.fact = fact
         self.accept = fact.get("accept", "parts")
+        self.item_form = form_of(work.about("item_id"))
 
     def turn(self, turn: Turn) -> Turn:
         parts: list[Part] = []
@@ -112,6 +114,7 @@ class _Keeper:
         part_ = self._in_custody(part)
         if part_ is None:
             return None
+        part_ = self._with_a_sound_id(part_)
         signed = bool(part_.signature or part_.encrypted)
         if self.fact.get("needs_encrypted") and not part_.encrypted:
             return self._gone(part_, "nothing is stored there, and it has no encrypted content")
@@ -128,6 +131,17 @@ class _Keeper:
             self.work.edit("reasoning_item_id", part.path, f"left out the item id {part_.item_id!r}")
             part_ = changed(part_, item_id=None)
         return part_
+
+    def _with_a_sound_id(self, part: Reasoning) -> Reasoning:
+        """The part without an item id that the target refuses: it then proves nothing."""
+        rule: Mapping[str, Any] = self.work.about("item_id")
+        if self.accept != "items" or not part.item_id or not rule or rule.get("send") is False:
+            return part
+        prefix: str = members_of(rule.get("prefixes")).get("reasoning", "")
+        if part.item_id.startswith(prefix) and self.item_form.fits(part.item_id):
+            return part
+        self.work.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
+        return changed(part, item_id=None)
 
     def _renamed(self, part: Reasoning) -> Reasoning:
         """Reasoning of the target's own dialect that stands in another member there."""

@@ -26,7 +26,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
             if not isinstance(part, Opaque):
                 continue
             raw = members_of(part.raw)
-            if part.kind == "server_tool_use" and isinstance(raw.get("id"), str):
+            if part.kind in ("server_tool_use", "mcp_tool_use") and isinstance(raw.get("id"), str):
                 seen.add(raw["id"])
             elif part.kind.endswith("_tool_result") and raw.get("tool_use_id") not in seen:
                 gone.add(id(part))

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_text, custom_input
+from streamweld.history.model import (
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_text,
+    custom_input,
+    members_of,
+)
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
@@ -53,7 +63,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
 def _is_content(part: Part) -> bool:
     """Whether the part stands inside of a message; an opaque one that is an item of its own does not."""
     if isinstance(part, Opaque):
-        return part.origin is None or part.raw is not part.origin.raw
+        return part.origin is None or "role" in members_of(part.origin.raw)
     return isinstance(part, Text | Media)
 
 

@@ -5,7 +5,7 @@ It knows no dialect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import MISSING, Media, Opaque, Text, json_text, pointer
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from streamweld.history.work import Work
 
 __all__ = ["Pen", "said"]
+
+
+_SAY_NOTHING: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobody misses them
 
 
 class Pen:
@@ -56,14 +59,15 @@ class Pen:
             if id(part) not in self._lost:
                 self._lost.add(id(part))
                 for name, value in part.extra.items():
-                    self.work.lose(name, (*part.path, name), "the target has no such member", value)
+                    if value not in _SAY_NOTHING:
+                        self.work.lose(name, (*part.path, name), "the target has no such member", value)
             return {}
         return dict(part.extra)
 
     def bare(self, part: Part) -> None:
         """Books the members of a block whose place has room for its text only."""
         for name, value in part.extra.items() if self.own(part) else self.beyond(part).items():
-            if value not in ([], {}):
+            if value not in _SAY_NOTHING:
                 self.work.lose(name, (*part.path, name), "there is room for the text only", value)
 
     def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
@@ -81,7 +85,8 @@ class Pen:
                 out = {**origin.extra, **out}
                 continue
             for name, value in origin.extra.items():
-                self.work.lose(name, (*origin.path, name), "the target has no such member", value)
+                if value not in _SAY_NOTHING:
+                    self.work.lose(name, (*origin.path, name), "the target has no such member", value)
         return {**out, **turn.marks}
 
     def _merged(self) -> set[str]:

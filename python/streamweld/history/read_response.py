@@ -1,24 +1,96 @@
 """Reads a `streamweld.Response`: what a parser made of an answer is the assistant's next turn.
 
-It knows no dialect; whatever the answer came in, its closing events say the same.
+Where it is known what the answer came in, it is read as the message that it was there: its own API takes back all of
+it. Else its closing events are read as they are. It knows no dialect.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_raw
 from streamweld.events import File, ReasoningDone, RefusalDone, Source, TextDone, ToolCall, ToolResult, Unknown
-from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, Turn, members_of
+from streamweld.history.model import MISSING, Call, Opaque, Origin, Reasoning, Result, Text, Turn, changed, members_of
 from streamweld.history.reading import file_of, placed
+from streamweld.history.replay import replay
+from streamweld.history.replay_pieces import written
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from streamweld.history.model import Part, Path
+    from streamweld.history.replay_pieces import Where
     from streamweld.response import Item, Response
 
-__all__ = ["DIALECT", "read"]
+    Reader = Callable[[Any, Path, str | None], list[Turn]]
+
+__all__ = ["DIALECT", "read", "read_as_it_was"]
 
 DIALECT: Final = "response"
+
+
+def read_as_it_was(
+    response: Response, path: Path, issuer: str | None, readers: Mapping[str, Reader], family: str
+) -> list[Turn]:
+    """The turns of the first choice, read from the messages that its API would take back.
+
+    `readers`: those of the dialects; `family`: the dialect of the messages around it.
+    """
+    told = replay(response, family)
+    if told is None:
+        return read(response, path, issuer)
+    dialect, made = told
+    turns: list[Turn] = []
+    for message in made.messages:
+        for turn in readers[dialect](message.raw, path, issuer):
+            _join(turns, Turn(turn.role, tuple(_traced(turn, message.where, response, path)), turn.origin))
+    origin = Origin(DIALECT, path, response)
+    for n in made.beside:
+        part = _beside(response.items[n], origin, (*path, "items", n), issuer, response.model)
+        _join(turns, Turn("tool" if isinstance(part, Result) else "assistant", (part,), origin))
+    return turns
+
+
+def _join(turns: list[Turn], turn: Turn) -> None:
+    """What the assistant said in a row is one turn; so are results in a row."""
+    if turns and turns[-1].role == turn.role:
+        turns[-1] = Turn(turn.role, (*turns[-1].parts, *turn.parts), turns[-1].origin or turn.origin)
+    else:
+        turns.append(turn)
+
+
+def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Part]:
+    """The parts, each with the item that it was; with the text of a call's arguments where they are no object."""
+    parts: list[Part] = []
+    for part in turn.parts:
+        inner = part.path[len(path) :]
+        at = next((where[inner[:end]] for end in range(len(inner), -1, -1) if inner[:end] in where), None)
+        if at is None:
+            parts.append(replace(part, path=path))
+            continue
+        item = response.items[at]
+        traced: Part = replace(part, path=(*path, "items", at))
+        if isinstance(traced, Reasoning):
+            traced = replace(traced, model=response.model)
+            if traced.raw is None:  # a member of its message, whose name is the target's affair
+                traced = changed(traced)
+        elif isinstance(traced, Call) and isinstance(item, ToolCall) and _is_broken(item, traced):
+            traced = changed(traced, arguments=written(item), input=MISSING)
+        parts.append(traced)
+    return parts
+
+
+def _is_broken(item: ToolCall, call: Call) -> bool:
+    """Whether the dialect's object could not hold the arguments."""
+    return item.state in ("incomplete", "invalid") and call.input is not MISSING and not call.custom
+
+
+def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
+    """What no message of the dialect has a place for. Of a text, that is what it cites."""
+    if isinstance(item, TextDone):
+        return Opaque(**placed(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
+    return _part(item, origin, path, issuer, model)
 
 
 def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn]:
@@ -64,9 +136,13 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
         case ToolCall():
             signature = _google_signature(item.provider_metadata)
             place = placed(origin, path, item)
-            text = item.raw_arguments if item.state == "invalid" and item.raw_arguments else item.arguments
             return Call(
-                **place, call_id=item.call_id, name=item.name, arguments=text, item_id=item.item_id, signature=signature
+                **place,
+                call_id=item.call_id,
+                name=item.name,
+                arguments=written(item),
+                item_id=item.item_id,
+                signature=signature,
             )
         case ToolResult():
             if isinstance(item.output, str):

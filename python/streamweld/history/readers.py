@@ -92,13 +92,13 @@ def read(family: str, items: Sequence[Any] | str | Response, system: Any, base: 
     if isinstance(items, str):
         return turns + reader(items, base, issuer)
     if isinstance(items, Response):
-        return turns + read_response.read(items, base, issuer)
+        return turns + read_response.read_as_it_was(items, base, issuer, _READERS, family)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
     run: list[Part] = []  # the parts of the last turn, while more may join it
     for n, item in enumerate(items):
         path = (*base, n)
         if isinstance(item, Response):
-            found = read_response.read(item, path, issuer)
+            found = read_response.read_as_it_was(item, path, issuer, _READERS, family)
         else:
             found = reader(item, path, issuer)
         for turn in found:

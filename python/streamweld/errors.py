@@ -80,7 +80,7 @@ _SENTENCES: Final = {
     "arguments_open": "the tool call is still open; its arguments are not whole",
     "truncated_empty": "the body holds no event",
     "truncated_idle": "the stream stalled",
-    "unknown_dialect": "no dialect that can be read",
+    "unknown_dialect": f"no dialect that can be read ({', '.join(DIALECTS)})",
     "lifecycle": "the output would break the rules of the target dialect",
     "internal": "a broken invariant inside streamweld; please report it",
 }
@@ -393,11 +393,9 @@ class UnknownDialect(StreamError):
         self.seen: tuple[str, ...] = tuple(seen)
         super().__init__(**place)
 
-    def _text(self) -> str:
-        return f"{super()._text()} ({', '.join(DIALECTS)})" if self.rule == self._rule else super()._text()
-
     def _said(self) -> str:
-        return ": ".join(filter(None, (self.detail, self.seen and f"saw {', '.join(self.seen)}")))
+        seen = [f"saw {', '.join(self.seen)}"] if self.seen else []
+        return ": ".join([self.detail, *seen] if self.detail else seen)
 
 
 class LifecycleError(StreamError):

@@ -154,3 +154,35 @@ def test_an_error_in_an_array(backend: str) -> None:
     outcome = every_way(backend, b'[{"error":{"code":429,"message":"slow down","status":"X"}}]')
     assert isinstance(outcome.error, UpstreamError)
     assert outcome.error.message == "slow down"
+
+
+def test_a_wrong_dialect_is_told(backend: str) -> None:
+    for given in ("responses", "anthropic", "gemini", "ai-sdk-ui", "ai-sdk-parts"):
+        outcome = every_way(backend, stream({"type": "ping"}, CHAT, b"[DONE]"), {"dialect": given})
+        assert isinstance(outcome.error, UnknownDialect)
+        assert (outcome.error.rule, outcome.error.detail) == ("other_dialect", "chat")
+        assert outcome.error.seen == ("choices", "type")
+        assert (outcome.error.byte_offset, outcome.error.event_ordinal) == (24, 1)
+        assert (outcome.response.dialect, outcome.response.completeness) == (given, "truncated")
+        outcome = every_way(backend, stream(CHAT, b"[DONE]"), {"dialect": given, "policy": "salvage"})
+        assert outcome.error is None
+        assert [d.detail for d in outcome.diagnostics if d.code == "other_dialect"] == ["chat"]
+
+
+@pytest.mark.parametrize("given", ["auto", "gemini"])
+def test_lines_that_look_like_whole_answers(backend: str, given: str) -> None:
+    """Whatever follows the first one settles what it was."""
+    one = json.dumps(GEMINI).encode()
+    options = {"dialect": given}
+    for tail, text, codes in (
+        (b"", "hi", ["body_not_streamed"]),
+        (b"\n\n", "hi", ["body_not_streamed"]),
+        (b"\n" + one, "hihi", ["json_lines_body", "no_terminal_marker"]),
+        (b"\n: note\n\n" + one + b"\n", "hihi", ["json_lines_body", "no_terminal_marker"]),
+        (b"\n\n" + line(GEMINI), "hihi", ["json_lines_body", "no_terminal_marker"]),
+        (b"\n" + one[:-9], "hi", ["json_lines_body", "partial_event_dropped", "no_terminal_marker"]),
+    ):
+        outcome = every_way(backend, one + tail, options)
+        assert (outcome.response.text, [d.code for d in outcome.diagnostics]) == (text, codes), tail
+        said = {d.code: (d.byte_offset, d.event_ordinal) for d in outcome.diagnostics}
+        assert said[codes[0]] == (0, 0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.out import Out
 
-__all__ = ["DECODERS", "KEEP_ALIVE", "Decoder", "Held", "Waiting"]
+__all__ = ["DECODERS", "KEEP_ALIVE", "Decoder", "Held", "Other", "Waiting", "Watch"]
 
 MAX_HELD = 16  # payloads that tell no dialect, before it is given up
 MAX_HELD_BYTES = 64 * 1024
@@ -40,6 +40,11 @@ class Decoder(Protocol):
     @staticmethod
     def is_body(value: object) -> bool:
         """Whether a payload outside of any event is a whole answer, or the error in its place."""
+        ...
+
+    @staticmethod
+    def is_line(value: object) -> bool:
+        """Whether such a whole answer looks like any chunk that ends one: more of them may follow, a line each."""
         ...
 
     @staticmethod
@@ -129,3 +134,36 @@ class Waiting:
 
     def seen(self) -> tuple[str, ...]:
         return tuple([replace_lone_surrogates(name) for name in sorted(self._names)])
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another dialect than the one that was given, and the payload that shows it."""
+
+    dialect: str
+    seen: tuple[str, ...]
+    shown: Held
+
+
+class Watch:
+    """Which dialect the first payloads show where another one was given, in case nothing of them is understood."""
+
+    __slots__ = ("_given", "_waiting", "found")
+
+    def __init__(self, given: str) -> None:
+        self._given = given
+        self._waiting: Waiting | None = Waiting()
+        self.found: Other | None = None
+
+    def look(self, one: Held, payload: Payload) -> None:
+        """One payload; the first that tells a dialect counts. The name of an event tells none."""
+        waiting = self._waiting
+        if waiting is None:
+            return
+        dialect = waiting.tells(payload.value, "message")
+        if dialect is None and waiting.hold(one, payload):
+            return
+        self._waiting = None
+        if dialect is not None and dialect != self._given:
+            waiting.note(payload)
+            self.found = Other(dialect, waiting.seen(), one)

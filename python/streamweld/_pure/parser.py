@@ -61,7 +61,7 @@ class Parser:
         if dialect != "auto":
             if dialect not in DECODERS:
                 raise UsageError(f"dialect {dialect!r} cannot be read")
-            self._stage.speak(dialect)
+            self._stage.given(dialect)
 
     @property
     def dialect(self) -> str | None:
@@ -228,5 +228,5 @@ class Parser:
             if not stage.seen and not begun and is_foreign(stage.head):
                 raise stage.no_stream(stage.head)
         stage.place(self._total, stage.ordinal)
-        stage.finish()
+        stage.finish(rest)
         self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.automaton import MAX_DEPTH
-from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, Held, Waiting
+from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, Held, Waiting, Watch
 from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.json_door import JsonFault, Payload, parse
 from streamweld._pure.ladder import MARKER, WHITE, Climb, climb
@@ -18,7 +18,7 @@ from streamweld._pure.ladder import MARKER, WHITE, Climb, climb
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.assemble import Assembler, Rest
     from streamweld._pure.decoding import Decoder
     from streamweld._pure.out import Out
     from streamweld.errors import StreamError
@@ -42,7 +42,9 @@ class Stage:
         "_out",
         "_previous",
         "_said_after_done",
+        "_undecided",
         "_waiting",
+        "_watch",
         "decoder",
         "dialect",
         "done",
@@ -68,6 +70,8 @@ class Stage:
         self.dialect: str | None = None
         self.decoder: Decoder | None = None
         self._waiting: Waiting | None = Waiting()
+        self._watch: Watch | None = None
+        self._undecided: Held | None = None  # it is the whole answer, or the first of several lines
         self._previous: bytes | None = None
         self.ordinal = 0
         self.head = b""  # of the body, as long as nothing came of it
@@ -77,6 +81,11 @@ class Stage:
         self._lines = False  # documents stand on lines of their own, and nothing else does
         self.is_framed = False  # data stood in a data line
         self.is_array = False  # the body is one JSON array
+
+    def given(self, dialect: str) -> None:
+        """The caller says that the stream is of that dialect."""
+        self.speak(dialect)
+        self._watch = Watch(dialect)
 
     def speak(self, dialect: str) -> None:
         """The stream is of that dialect."""
@@ -161,6 +170,8 @@ class Stage:
         text = data.strip(WHITE)
         if not text:
             return
+        if self._undecided is not None:
+            self._several(self._undecided)
         if self.done:
             self._after_done(text, event)
             return
@@ -181,6 +192,8 @@ class Stage:
             return
         if "\ufffd" in payload.text:
             self._check_utf8(text)
+        if self._watch is not None:
+            self._watch.look(self._here(event), payload)
         self._document(payload, event, stray=stray, first=first)
 
     def _check_utf8(self, text: bytes) -> None:
@@ -212,6 +225,7 @@ class Stage:
             self._assembler.done()
             return
         self.seen = True
+        self._tell_other()
         decoder.marker()
         self.done = decoder.ended
 
@@ -271,18 +285,46 @@ class Stage:
             if first:
                 self._out.diagnose("array_body")
         elif stray:
-            whole = first and decoder.is_body(payload.value)
-            if first and not whole and not self.is_framed and b"\n" not in self._out.payload:
-                self._lines = True
-                self._out.diagnose("json_lines_body")
-            elif not self._in_lines():
-                self._out.diagnose("body_not_streamed" if whole else "stray_payload")
+            whole = self._outside(payload, event, decoder, first=first)
         decoder.decode(payload, event, recovered=recovered)
         self.done = self.done or decoder.ended
         if whole and not self.done:
             self.seen = self.done = True
             decoder.flush()
             self._assembler.done()
+
+    def _outside(self, payload: Payload, event: str, decoder: Decoder, *, first: bool) -> bool:
+        """A document that stands in no data line; whether it is the whole answer."""
+        whole = first and decoder.is_body(payload.value)
+        if first and not self.is_framed and b"\n" not in self._out.payload:
+            if whole and decoder.is_line(payload.value):
+                self._undecided = self._here(event)
+                return False
+            if not whole:
+                self._lines = True
+                self._out.diagnose("json_lines_body")
+                return False
+        if not self._in_lines():
+            self._out.diagnose("body_not_streamed" if whole else "stray_payload")
+        return whole
+
+    def _here(self, event: str) -> Held:
+        out = self._out
+        return Held(out.payload, event, out.offset, out.ordinal, stray=False)
+
+    def _say_at(self, one: Held, code: str) -> None:
+        """Say something of an earlier payload, at its place."""
+        out = self._out
+        here = out.offset, out.ordinal, out.event_type or "message", out.payload
+        self.place(one.offset, one.ordinal, one.event, one.data)
+        out.diagnose(code)
+        self.place(*here)
+
+    def _several(self, first: Held) -> None:
+        """Something follows what could have been the whole answer: it was the first of several lines."""
+        self._undecided = None
+        self._lines = True
+        self._say_at(first, "json_lines_body")
 
     def _in_lines(self) -> bool:
         return self._lines and not self.is_framed
@@ -336,12 +378,34 @@ class Stage:
 
     # The end of input
 
-    def finish(self) -> None:
-        """No payload comes any more."""
+    def finish(self, rest: Rest) -> None:
+        """No payload comes any more. `rest`: what of one is left over."""
         if self.decoder is not None:
+            undecided = self._undecided
+            if undecided is not None and rest != "nothing":
+                self._several(undecided)
+            elif undecided is not None:
+                self._say_at(undecided, "body_not_streamed")
+            self._tell_other()
             self.decoder.flush()
+            if undecided is not None and rest == "nothing":
+                self._assembler.done()
         elif self._waiting is not None and self._waiting.held and not self.done:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
+
+    def _tell_other(self) -> None:
+        """The stream ends, and nothing of it was understood: another dialect may have been given than it speaks."""
+        watch, self._watch = self._watch, None
+        found = None if watch is None else watch.found
+        if found is None or not self._assembler.is_blank:
+            return
+        out, shown = self._out, found.shown
+        here = out.offset, out.ordinal, out.event_type or "message", out.payload
+        self.place(shown.offset, shown.ordinal, shown.event, shown.data)
+        if out.action("other_dialect") == "raise":
+            raise out.fault("UnknownDialect", "other_dialect", found.dialect, seen=found.seen)
+        out.diagnose("other_dialect", detail=found.dialect)
+        self.place(*here)
 
     def _unknown_dialect(self, waiting: Waiting, at: Held | None = None) -> StreamError:
         if at is not None:

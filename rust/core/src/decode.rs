@@ -58,6 +58,8 @@ pub(crate) type Ask = fn(&Document<'_>) -> bool;
 pub(crate) struct Shapes {
     /// A whole answer, or the error in its place, given instead of a stream.
     pub(crate) is_body: Ask,
+    /// Such a whole answer looks like any chunk that ends one: more of them may follow, a line each.
+    pub(crate) is_line: Ask,
     /// A body that is an error in a shape of its own.
     pub(crate) is_complaint: Ask,
     /// Behind a broken document: brings what may be taken from there.

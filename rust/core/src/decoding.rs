@@ -28,6 +28,7 @@ impl Stage {
     /// A `[DONE]`. What it means is the dialect's business.
     pub(crate) fn marker(&mut self, out: &mut Out<'_>) -> Step {
         self.seen = true;
+        self.tell_other(out)?;
         let Some(decoder) = &mut self.other else {
             return self.finish(out);
         };
@@ -119,7 +120,7 @@ impl Stage {
             if first {
                 out.diagnose(Code::ARRAY_BODY, None, "")?;
             }
-        } else if stray {
+        } else if stray && self.undecided.is_none() {
             body = first && document.is_body();
             if first && !body && !self.framed && standing.one_line {
                 self.lines = true;

@@ -1,15 +1,18 @@
 //! Which dialect a stream has: payloads that tell none are held, and go their way from their own places once another one
-//! tells it.
+//! tells it; at the end, whether a given one was the right one, and what a lone document was.
 
 use std::mem;
 
 use crate::arrival::Arrival;
+use crate::delta::Rest;
 use crate::fault::Fault;
 use crate::json::members::{self, Document};
 use crate::ladder::{MARKER, trim};
 use crate::out::Out;
+use crate::spec::Code;
 use crate::sse::decode_utf8;
 use crate::stage::Stage;
+use crate::waiting::Held;
 use crate::wire::Step;
 
 impl Stage {
@@ -86,13 +89,63 @@ impl Stage {
     }
 
     /// No payload comes any more.
-    pub(crate) fn finish_input(&mut self, out: &mut Out<'_>) -> Step {
+    pub(crate) fn finish_input(&mut self, out: &mut Out<'_>, rest: Rest) -> Step {
         match self.waiting.held.first() {
             Some(first) if self.dialect.is_none() && !self.done => {
                 let arrival = first.arrival();
                 Err(arrival.place(self.waiting.unknown_dialect()))
             }
-            _ => self.flush(out),
+            _ => self.last_words(out, rest),
         }
     }
+
+    /// The stream ends, and nothing of it was understood: another dialect may have been given than it speaks.
+    pub(crate) fn tell_other(&mut self, out: &mut Out<'_>) -> Step {
+        let found = self.watch.take().and_then(|watch| watch.found);
+        let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
+            return Ok(());
+        };
+        if out.config.policy.raises(Code::OTHER_DIALECT) {
+            return Err(fault);
+        }
+        let (offset, ordinal) = out.place();
+        out.at(fault.byte_offset, fault.event_ordinal);
+        out.diagnose(Code::OTHER_DIALECT, None, dialect.name())?;
+        out.at(offset, ordinal);
+        Ok(())
+    }
+
+    /// Something follows what could have been the whole answer: it was the first of several lines.
+    pub(crate) fn several(&mut self, out: &mut Out<'_>, first: &Held) -> Step {
+        self.lines = true;
+        say_at(out, first, Code::JSON_LINES_BODY)
+    }
+
+    /// No payload comes any more. `rest`: what of one is left over.
+    pub(crate) fn last_words(&mut self, out: &mut Out<'_>, rest: Rest) -> Step {
+        let undecided = self.undecided.take();
+        let whole = rest == Rest::Nothing;
+        match &undecided {
+            Some(first) if whole => say_at(out, first, Code::BODY_NOT_STREAMED)?,
+            Some(first) => self.several(out, first)?,
+            None => {}
+        }
+        self.tell_other(out)?;
+        self.flush(out)?;
+        if whole && undecided.is_some() {
+            return self.assembler.done(out);
+        }
+        Ok(())
+    }
+}
+
+/// Says something of an earlier payload, at its place.
+fn say_at(out: &mut Out<'_>, one: &Held, code: Code) -> Step {
+    let arrival = one.arrival();
+    let (offset, ordinal) = out.place();
+    out.at(arrival.offset, arrival.ordinal);
+    out.diagnose(code, None, "")
+        .map_err(|fault| arrival.place(fault))?;
+    out.at(offset, ordinal);
+    Ok(())
 }

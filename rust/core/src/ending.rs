@@ -98,7 +98,8 @@ impl Stage {
     /// `over`: the body is.
     fn end(&mut self, out: &mut Out<'_>, rest: Rest, over: bool, place: (u64, u64)) -> Step {
         out.at(place.0, place.1);
-        self.finish_input(out).map_err(|fault| put(fault, place))?;
+        self.finish_input(out, rest)
+            .map_err(|fault| put(fault, place))?;
         self.conclude(out, rest, over)
             .map_err(|fault| put(fault, place))
     }

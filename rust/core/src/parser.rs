@@ -19,7 +19,7 @@ use crate::out::{Diagnostic, Ledger, Out};
 use crate::policy::DuplicatePayload;
 use crate::sse::Framer;
 use crate::stage::Stage;
-use crate::waiting::Waiting;
+use crate::waiting::{Waiting, Watch};
 
 /// How much of a body is kept until its first payload.
 const HEAD: usize = 512;
@@ -70,6 +70,8 @@ impl Parser {
                 caching,
                 swift: false,
                 waiting: Waiting::default(),
+                watch: dialect.map(Watch::new),
+                undecided: None,
                 lines: false,
                 framed: false,
                 array: false,

@@ -160,6 +160,7 @@ codes! {
     SEQUENCE_REPLAYED = "sequence_replayed",
     SEQUENCE_UNTRUSTED = "sequence_untrusted",
     MESSAGE_REPEATED = "message_repeated",
+    OTHER_DIALECT = "other_dialect",
 }
 
 /// What the file says of one code.

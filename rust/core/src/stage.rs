@@ -17,7 +17,7 @@ use crate::out::Out;
 use crate::policy::Base;
 use crate::spec::Code;
 use crate::sse::decode_utf8;
-use crate::waiting::Waiting;
+use crate::waiting::{Held, Waiting, Watch};
 use crate::wire::{Ending, Payload, Step, Wire};
 
 /// What lies behind the framer.
@@ -46,6 +46,10 @@ pub(crate) struct Stage {
     pub(crate) swift: bool,
     /// Payloads that told no dialect.
     pub(crate) waiting: Waiting,
+    /// The dialect was given.
+    pub(crate) watch: Option<Watch>,
+    /// It is the whole answer, or the first of several lines.
+    pub(crate) undecided: Option<Held>,
     /// Documents stand on lines of their own.
     pub(crate) lines: bool,
     /// Data stood in a data line.
@@ -112,6 +116,9 @@ impl Stage {
             event,
             tail: false,
         };
+        if let Some(first) = self.undecided.take() {
+            self.several(out, &first)?;
+        }
         if self.done {
             return self.after_done(out, payload);
         }
@@ -153,7 +160,16 @@ impl Stage {
                     first,
                     one_line: !arrival.data.contains(&b'\n'),
                 };
-                self.document(out, document, payload, standing)
+                if let Some(watch) = &mut self.watch {
+                    watch.look(arrival, text);
+                }
+                let alone = first && standing.stray && standing.one_line && !self.framed;
+                if alone && document.is_body() && document.is_line() {
+                    self.undecided = Some(Held::of(arrival));
+                }
+                self.document(out, document, payload, standing)?;
+                self.swift &= self.undecided.is_none();
+                Ok(())
             }
             found => {
                 if arrival.stray && !bare {

@@ -5,6 +5,7 @@ use crate::dialect::{Dialect, detect, seen};
 use crate::fault::Fault;
 use crate::json::members::{self, Document};
 use crate::ladder::trim;
+use crate::spec::Code;
 use crate::sse::decode_utf8;
 
 /// Payloads that tell no dialect, before it is given up.
@@ -22,7 +23,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn of(arrival: Arrival<'_>) -> Held {
+    pub(crate) fn of(arrival: Arrival<'_>) -> Held {
         Held {
             event: arrival.event.to_vec(),
             data: arrival.data.to_vec(),
@@ -96,5 +97,46 @@ impl Waiting {
         let mut names = self.names.clone();
         names.sort();
         Fault::unknown_dialect(names)
+    }
+}
+
+/// What the first payloads tell where a dialect was given, in case nothing of them is understood.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    given: Dialect,
+    waiting: Option<Waiting>,
+    /// Another dialect than the given one, and what is raised if nothing was understood.
+    pub(crate) found: Option<(Dialect, Fault)>,
+}
+
+impl Watch {
+    pub(crate) fn new(given: Dialect) -> Watch {
+        Watch {
+            given,
+            waiting: Some(Waiting::default()),
+            found: None,
+        }
+    }
+
+    /// One payload; the first that tells a dialect counts. The name of an event tells none.
+    pub(crate) fn look(&mut self, arrival: Arrival<'_>, text: &str) {
+        let Some(waiting) = &mut self.waiting else {
+            return;
+        };
+        let Ok(document) = members::document(text, None) else {
+            return;
+        };
+        let dialect = waiting.tells(&document, None);
+        if dialect.is_none() && waiting.hold(arrival, &document) {
+            return;
+        }
+        if let Some(dialect) = dialect.filter(|dialect| *dialect != self.given) {
+            waiting.note(&document);
+            let mut fault = waiting.unknown_dialect();
+            fault.rule = Code::OTHER_DIALECT.name();
+            dialect.name().clone_into(&mut fault.detail);
+            self.found = Some((dialect, arrival.place(fault)));
+        }
+        self.waiting = None;
     }
 }

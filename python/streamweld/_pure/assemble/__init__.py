@@ -92,6 +92,11 @@ class Assembler(ItemSurface, AttachedSurface):
 
     # The response
 
+    @property
+    def is_blank(self) -> bool:
+        """Nothing was said yet, and no error either."""
+        return not self._choices and self._error is None
+
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
         """The first chunk: what the response calls itself."""
         if self._started is None and not self._over:
@@ -261,6 +266,8 @@ class Assembler(ItemSurface, AttachedSurface):
             return
         self._over = True
         self._close(ended=True)
+        if not self._choices:
+            self._out.diagnose("finish_missing")  # nothing was said, nor why
         self.completeness = "complete"
 
     def end(self, rest: Rest) -> Completeness:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.ai_sdk_part import Schema, TypedPart
-from streamweld._pure.complaint import text_error
+from streamweld._pure.complaint import is_bare, text_error
 from streamweld._pure.counts import counts_of, read_counts
 from streamweld._pure.dialect.ai_sdk_parts_blocks import BlockReader
 from streamweld._pure.dialect.ai_sdk_parts_extras import error_of, is_complaint, read_file, read_source
@@ -86,9 +86,14 @@ class AiSdkPartsDecoder:
         return is_object(value) and not isinstance(value.get("type"), str) and is_complaint(value)
 
     @staticmethod
+    def is_line(value: object) -> bool:  # noqa: ARG004
+        """Whether more whole answers may follow, a line each: there is no whole answer."""
+        return False
+
+    @staticmethod
     def is_complaint(value: object) -> bool:
         """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
-        return is_object(value) and is_complaint(value)
+        return is_object(value) and (is_complaint(value) or is_bare(value))
 
     @staticmethod
     def is_of_use(value: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.ai_sdk_part import Schema, TypedPart
-from streamweld._pure.complaint import ErrorFields, read_error, text_error
+from streamweld._pure.complaint import ErrorFields, is_bare, read_error, text_error
 from streamweld._pure.dialect.ai_sdk_ui_blocks import BlockReader
 from streamweld._pure.dialect.ai_sdk_ui_message import MessageReader
 from streamweld._pure.dialect.ai_sdk_ui_tools import ToolReader
@@ -82,9 +82,14 @@ class AiSdkUiDecoder:
         return is_object(value) and not isinstance(value.get("type"), str) and _is_complaint(value)
 
     @staticmethod
+    def is_line(value: object) -> bool:  # noqa: ARG004
+        """Whether more whole answers may follow, a line each: there is no whole answer."""
+        return False
+
+    @staticmethod
     def is_complaint(value: object) -> bool:
         """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
-        return is_object(value) and _is_complaint(value)
+        return is_object(value) and (_is_complaint(value) or is_bare(value))
 
     @staticmethod
     def is_of_use(value: object) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.complaint import ErrorFields, read_error, text_error
+from streamweld._pure.complaint import ErrorFields, is_bare, read_error, text_error
 from streamweld._pure.counts import counts_of, read_counts
 from streamweld._pure.dialect.anthropic_blocks import Block, BlockReader
 from streamweld._pure.dialect.anthropic_fields import (
@@ -64,11 +64,16 @@ class AnthropicDecoder:
         return value.get("error") is not None
 
     @staticmethod
+    def is_line(value: object) -> bool:  # noqa: ARG004
+        """Whether more whole answers may follow, a line each: a message is told as a whole once."""
+        return False
+
+    @staticmethod
     def is_complaint(value: object) -> bool:
         """Whether a body that no event stream is is an error in a shape of its own."""
         if not is_object(value):
             return False
-        return _complains(value) or (list(value) == ["detail"] and isinstance(value["detail"], str))
+        return _complains(value) or is_bare(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.complaint import ErrorFields, text_error
 from streamweld._pure.dialect.chat_calls import CallReader
-from streamweld._pure.dialect.chat_choice import ChoiceReader, Chunk, Tools
+from streamweld._pure.dialect.chat_choice import ChoiceReader, Chunk, Tools, is_completion
 from streamweld._pure.dialect.chat_error import find_error, is_complaint, value_error
 from streamweld._pure.dialect.chat_metadata import CHUNK_FIELDS, ChunkMembers
 from streamweld._pure.dialect.chat_notes import is_read
@@ -67,7 +67,14 @@ class ChatDecoder:
         choices = value.get("choices")
         if not is_array(choices):
             return value.get("error") is not None
-        return any(is_object(item) and "message" in item and item.get("delta") is None for item in choices)
+        if any(is_object(item) and "message" in item and item.get("delta") is None for item in choices):
+            return True
+        return is_completion(value)
+
+    @staticmethod
+    def is_line(value: object) -> bool:
+        """Whether more may follow, a line each: a whole legacy completion looks like the last chunk of one."""
+        return is_object(value) and is_completion(value)
 
     @staticmethod
     def is_complaint(value: object) -> bool:

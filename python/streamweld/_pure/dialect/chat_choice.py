@@ -16,7 +16,7 @@ from streamweld._pure.dialect.chat_reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat_reasoning import ReasoningReader, whole_reasoning
 from streamweld._pure.dialect.chat_usage import read_usage_member
 from streamweld._pure.dialect.think import NOTHING, ThinkSplitter, split_whole
-from streamweld._pure.kinds import is_array
+from streamweld._pure.kinds import is_array, is_object
 from streamweld._pure.members import as_object, leftovers
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from streamweld._pure.out import Out
 
 
+_BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # beside a delta or a message it is any other member
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
@@ -104,7 +105,11 @@ class ChoiceReader:
         message = notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
         notes.tell()
-        carry = Carry(chunk.news, leftovers(payload, path, item, CHOICE_FIELDS))
+        legacy = is_legacy(item)
+        carry = Carry(chunk.news, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT))
+        if legacy:
+            self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
+            notes.tell()
         if delta:
             if new_id and self._spoke and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
@@ -143,12 +148,7 @@ class ChoiceReader:
             notes.tell()
             self._think_of(thought, carry)
         calls, legacy = delta.get("tool_calls"), delta.get("function_call")
-        pieces: list[Piece] = read_content(payload, delta.get("content"), (*path, "content"), notes)
-        if chunk.recovered:
-            pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text"]
-        if pieces and not ((final or calls or legacy) and self._restated(pieces)):
-            for piece in pieces:
-                self._piece(piece, carry)
+        self._content(chunk, delta.get("content"), (*path, "content"), carry, restates=bool(final or calls or legacy))
         if chunk.recovered:
             notes.tell()
             return
@@ -165,6 +165,15 @@ class ChoiceReader:
                 self._think.flush()
             for fragment in fragments:
                 self._assembler.call(self.index, fragment)
+
+    def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
+        """The content of a delta. `restates`: here it may be the whole text again (AM9)."""
+        pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
+        if chunk.recovered:
+            pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text"]
+        if pieces and not (restates and self._restated(pieces)):
+            for piece in pieces:
+                self._piece(piece, carry)
 
     def _think_of(self, thought: Thought, carry: Carrier) -> None:
         details = thought.details
@@ -282,6 +291,20 @@ class ChoiceReader:
         if limit is not None and self._audio_size > limit:
             raise self._tools.out.limit("max_text_bytes", limit)
         self._audio.append(audio)
+
+
+def is_legacy(item: Mapping[str, Any]) -> bool:
+    """Whether it is a choice of the legacy Completions, whose `text` is the content."""
+    return "text" in item and item.get("delta") is None and item.get("message") is None
+
+
+def is_completion(value: Mapping[str, Any]) -> bool:
+    """Whether all that it says is whole answers of the legacy Completions."""
+    choices = value.get("choices")
+    if not is_array(choices) or not choices or value.get("error") is not None:
+        return False
+    reasons = [item.get("finish_reason") for item in choices if is_object(item) and is_legacy(item)]
+    return len(reasons) == len(choices) and all(isinstance(reason, str) and reason.strip() for reason in reasons)
 
 
 def _finish_reason(item: Mapping[str, Any], path: Path, notes: Notes) -> str | None:

@@ -7,10 +7,9 @@ no identity of calls and no framing.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.complaint import ErrorFields, read_error, text_error
+from streamweld._pure.complaint import ErrorFields, is_bare, read_error, text_error
 from streamweld._pure.dialect.gemini_candidate import Candidate
 from streamweld._pure.dialect.gemini_fields import (
     ENVELOPE_FIELDS,
@@ -58,11 +57,16 @@ class GeminiDecoder:
         return is_object(value) and (_ends(value) or value.get("error") is not None or _complains(value))
 
     @staticmethod
+    def is_line(value: object) -> bool:
+        """Whether more may follow, a line each: it looks like a last chunk, and early models end every chunk so."""
+        return is_object(value) and value.get("error") is None and not _complains(value)
+
+    @staticmethod
     def is_complaint(value: object) -> bool:
         """Whether a body that no event stream is is an error in a shape of its own."""
         if not is_object(value):
             return False
-        return _complains(value) or (list(value) == ["detail"] and isinstance(value["detail"], str))
+        return _complains(value) or is_bare(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:
@@ -234,7 +238,7 @@ def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Pa
 def _find_error(
     payload: Payload, value: Mapping[str, Any], path: Path, event: str, *, used: bool
 ) -> ErrorFields | None:
-    """The error of a payload object, or None. Google's have a `status` where others have a type."""
+    """The error of a payload object, or None."""
     holder: object = value.get("error")
     if holder is not None and not (used and not holder):
         path = (*path, "error")
@@ -242,9 +246,7 @@ def _find_error(
         holder = value
     else:
         return None
-    error = read_error(payload, path, holder)
-    status = holder.get("status") if is_object(holder) else None
-    return replace(error, kind=status) if error.kind is None and isinstance(status, str) else error
+    return read_error(payload, path, holder)
 
 
 def _complains(value: Mapping[str, Any]) -> bool:

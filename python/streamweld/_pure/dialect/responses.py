@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.complaint import ErrorFields, read_error, text_error
+from streamweld._pure.complaint import ErrorFields, is_bare, read_error, text_error
 from streamweld._pure.counts import read_counts
 from streamweld._pure.delta import Address
 from streamweld._pure.dialect.responses_calls import ArgumentReader
@@ -91,12 +91,17 @@ class ResponsesDecoder:
         return value.get("error") is not None or ResponsesDecoder.is_complaint(value)
 
     @staticmethod
+    def is_line(value: object) -> bool:  # noqa: ARG004
+        """Whether more whole answers may follow, a line each: a response is told as a whole once."""
+        return False
+
+    @staticmethod
     def is_complaint(value: object) -> bool:
-        """Whether a document is an error without the word: a message with its code, or a web framework's `detail`."""
+        """Whether a document is an error without the word: a message with its code, or all that there is."""
         if not is_object(value):
             return False
-        if list(value) == ["detail"]:
-            return isinstance(value["detail"], str)
+        if is_bare(value):
+            return True
         if value.get("message") is None:
             return False
         kind = value.get("type")

@@ -22,6 +22,10 @@ impl Assembler {
         }
         self.over = true;
         self.close(out, true, false)?;
+        if self.choices.is_empty() {
+            // Nothing was said, nor why.
+            out.diagnose(Code::FINISH_MISSING, None, "")?;
+        }
         self.completeness = Completeness::Complete;
         Ok(())
     }
@@ -87,6 +91,11 @@ impl Assembler {
             return Err(error.fault());
         }
         Ok(())
+    }
+
+    /// Nothing was said yet, and no error either.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.choices.is_empty() && self.error.is_none()
     }
 
     pub fn completeness(&self) -> Completeness {

@@ -153,6 +153,10 @@ impl Read<'_> {
         self.ask(chat::is_body, |shapes| shapes.is_body)
     }
 
+    pub(crate) fn is_line(&self) -> bool {
+        self.ask(chat::is_line, |shapes| shapes.is_line)
+    }
+
     pub(crate) fn is_complaint(&self) -> bool {
         self.ask(chat::is_complaint, |shapes| shapes.is_complaint)
     }

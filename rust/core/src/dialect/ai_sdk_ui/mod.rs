@@ -14,7 +14,7 @@ use crate::ai_sdk_part::{
     Schema, TypedPart, is_complaint, is_of_use, is_typed, tell_document, whole_error,
 };
 use crate::ai_sdk_piece::Piece;
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, is_bare};
 use crate::config::Config;
 use crate::decode::{Decode, Shapes};
 use crate::delta::Address;
@@ -35,8 +35,11 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => !is_typed(object) && is_complaint(object),
         Document::Other(_) => false,
     },
+    is_line: |_| false,
     is_complaint: |document| match document {
-        Document::Object(object) => is_complaint(object),
+        Document::Object(object) => {
+            is_complaint(object) || is_bare(&object.members, &object.names())
+        }
         Document::Other(_) => false,
     },
     is_of_use: |document| match document {

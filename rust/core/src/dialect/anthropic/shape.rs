@@ -1,6 +1,7 @@
 //! What kind of payload a document is: a whole body, an error, of use, a note.
 
 use super::fields::{FACTS, type_of};
+use crate::complaint::is_bare;
 use crate::decode::Shapes;
 use crate::json::Kind;
 use crate::json::members::{Document, Object};
@@ -13,8 +14,10 @@ pub(crate) static SHAPES: Shapes = Shapes {
                 || object.present("error").is_some()
         })
     },
+    is_line: |_| false,
     is_complaint: |document| {
-        object(document).is_some_and(|object| complains(object) || is_detail(object))
+        object(document)
+            .is_some_and(|object| complains(object) || is_bare(&object.members, &object.names()))
     },
     is_of_use: |document| {
         object(document).is_some_and(|object| {
@@ -49,10 +52,4 @@ pub(super) fn complains(object: &Object<'_>) -> bool {
     worded
         && !FACTS.is_event(&type_of(&object.members))
         && (object.present("code").is_some() || object.present("type").is_some())
-}
-
-/// A web framework's error.
-fn is_detail(object: &Object<'_>) -> bool {
-    let detail = object.get("detail").map(|raw| raw.kind);
-    detail == Some(Kind::String) && object.names() == ["detail"]
 }

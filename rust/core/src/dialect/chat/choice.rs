@@ -16,6 +16,7 @@ use super::lesson::{self, Tally};
 use super::read::{Choice, Delta, Walk, present};
 use super::reasoning::{self, Progress};
 use super::say::{Carry, say};
+use super::shape::legacy_text;
 use super::{Step, Wire, calls, usage};
 use crate::delta::Fragment;
 use crate::dialect::think::{Think, is_white};
@@ -98,7 +99,16 @@ impl ChoiceState {
             own: Leftovers::default(),
             text: None,
         };
-        carry.own.extend(&choice.rest);
+        if let Some(text) = legacy_text(choice) {
+            let mut rest = choice.rest.clone();
+            rest.retain(|member| !member.key.is("text"));
+            carry.own.extend(&rest);
+            let pieces = content::read(Some(text), notes, at.member("text"));
+            self.content(wire, pieces, &mut carry, finish.is_some(), reading)?;
+            notes.tell(wire)?;
+        } else {
+            carry.own.extend(&choice.rest);
+        }
         let mut lesson = None;
         if let Some((delta, _)) = delta {
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
@@ -203,21 +213,14 @@ impl ChoiceState {
             }
             self.thought(wire, thought, carry)?;
         }
-        let mut pieces = content::read(delta.content, notes, at.member("content"));
-        if reading.tail {
-            pieces.retain(|piece| matches!(piece, Piece::Said(_)));
-        }
+        let pieces = content::read(delta.content, notes, at.member("content"));
         if reading.learns && !pieces.is_empty() {
             tally.add(lesson::of_text(delta.content));
         }
         let closes = finishes
             || says_something(delta.tool_calls.as_ref())
             || says_something(delta.function_call.as_ref());
-        if !(closes && self.restates(wire, &pieces)?) {
-            for piece in pieces {
-                self.piece(wire, piece, Some(carry))?;
-            }
-        }
+        self.content(wire, pieces, carry, closes, reading)?;
         if reading.tail {
             notes.tell(wire)?;
             return Ok(None);
@@ -252,6 +255,26 @@ impl ChoiceState {
             });
         }
         Ok(tally.only().map(|lesson| Lesson { metadata, ..lesson }))
+    }
+
+    /// The content of a delta. `closes`: here it may be the whole text again.
+    fn content(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        mut pieces: Vec<Piece<'_>>,
+        carry: &mut Carry<'_, '_>,
+        closes: bool,
+        reading: Reading,
+    ) -> Step {
+        if reading.tail {
+            pieces.retain(|piece| matches!(piece, Piece::Said(_)));
+        }
+        if closes && self.restates(wire, &pieces)? {
+            return Ok(());
+        }
+        pieces
+            .into_iter()
+            .try_for_each(|piece| self.piece(wire, piece, Some(carry)))
     }
 
     /// AM9: the closing chunk says all of the text again.

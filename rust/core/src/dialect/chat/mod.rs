@@ -28,7 +28,7 @@ use choice::ChoiceState;
 use error::Complaint;
 pub(crate) use error::is_complaint;
 use read::{Chunk, Document};
-pub(crate) use shape::{is_body, is_note, is_of_use};
+pub(crate) use shape::{is_body, is_line, is_note, is_of_use};
 use shape::{lone_error, wrapped};
 use template::Template;
 

@@ -57,6 +57,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) index: Slot<'a>,
     pub(crate) delta: Option<Walk<'a, Box<Delta<'a>>>>,
     pub(crate) message: Option<Walk<'a, Box<Delta<'a>>>>,
+    /// The content of a legacy completion; beside a delta or a message it is any other member, so it stands in `rest` too.
+    pub(crate) text: Slot<'a>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
     pub(crate) usage: Slot<'a>,
@@ -263,6 +265,11 @@ impl<'a> Reader<'a> {
                 "message" => {
                     let message = self.walk(Kind::Object, Self::delta)?;
                     self.set(&mut choice.message, "message", message);
+                }
+                "text" => {
+                    let raw = self.scanner.skip()?;
+                    self.set(&mut choice.text, "text", raw);
+                    choice.rest.push(Member { key, raw });
                 }
                 "finish_reason" => self.raw(&mut choice.finish_reason, "finish_reason")?,
                 "finishReason" => self.raw(&mut choice.finish_camel, "finishReason")?,

@@ -1,7 +1,8 @@
 //! What kind of payload a document is: wrapped, an error alone, a whole body, of use, a note.
 
-use super::error::{is_complaint, is_string};
-use super::read::{self, Chunk, Document, Walk, find, present};
+use super::error::{is_complaint, is_string, string};
+use super::read::{self, Choice, Chunk, Delta, Document, Slot, Walk, find, present};
+use crate::dialect::think::is_white;
 use crate::json::{Kind, Raw};
 
 /// The chunk in an envelope.
@@ -43,16 +44,40 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     let Some(Walk::Read(choices, _)) = &chunk.choices else {
         return present(chunk.error).is_some();
     };
-    choices.iter().any(|choice| match choice {
+    let whole = choices.iter().any(|choice| match choice {
+        Walk::Read(choice, _) => choice.message.is_some() && is_none(choice.delta.as_ref()),
+        Walk::Other(_) => false,
+    });
+    whole || is_line(document)
+}
+
+/// Whether more may follow, a line each: a whole legacy completion looks like the last chunk of one.
+pub(crate) fn is_line(document: &Document<'_>) -> bool {
+    let Document::Object(chunk) = document else {
+        return false;
+    };
+    let Some(Walk::Read(choices, _)) = &chunk.choices else {
+        return false;
+    };
+    let ends = |choice: &Walk<'_, Choice<'_>>| match choice {
         Walk::Read(choice, _) => {
-            choice.message.is_some()
-                && choice
-                    .delta
-                    .as_ref()
-                    .is_none_or(|delta| delta.raw().kind == Kind::Null)
+            let reason = choice.finish_reason.and_then(string);
+            legacy_text(choice).is_some()
+                && reason.is_some_and(|reason| !reason.trim_matches(is_white).is_empty())
         }
         Walk::Other(_) => false,
-    })
+    };
+    present(chunk.error).is_none() && !choices.is_empty() && choices.iter().all(ends)
+}
+
+/// The text of a choice of the legacy Completions: it is the content, where there is neither delta nor message.
+pub(super) fn legacy_text<'a>(choice: &Choice<'a>) -> Slot<'a> {
+    let alone = is_none(choice.delta.as_ref()) && is_none(choice.message.as_ref());
+    choice.text.filter(|_| alone)
+}
+
+fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
+    walk.is_none_or(|walk| walk.raw().kind == Kind::Null)
 }
 
 /// Whether a document behind a broken one brings what may be taken from there: a chunk, or an error.

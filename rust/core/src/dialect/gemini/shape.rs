@@ -1,7 +1,7 @@
 //! What kind of payload a document is: a chunk, a chunk in an envelope, a whole body, an error, of use, a note.
 
 use super::facts::is_reason;
-use crate::complaint::{Complaint, says_nothing};
+use crate::complaint::{Complaint, is_bare, says_nothing};
 use crate::decode::Shapes;
 use crate::json::Kind;
 use crate::json::members::{Document, Object, items, text};
@@ -21,8 +21,14 @@ pub(crate) static SHAPES: Shapes = Shapes {
             ends(object) || object.present("error").is_some() || complains(object)
         })
     },
+    // It looks like a last chunk, and early models end every chunk so.
+    is_line: |document| {
+        object(document)
+            .is_some_and(|object| object.present("error").is_none() && !complains(object))
+    },
     is_complaint: |document| {
-        object(document).is_some_and(|object| complains(object) || is_detail(object))
+        object(document)
+            .is_some_and(|object| complains(object) || is_bare(&object.members, &object.names()))
     },
     is_of_use: |document| {
         object(document).is_some_and(|object| is_used(object) || object.present("error").is_some())
@@ -79,7 +85,7 @@ pub(super) fn wrapped<'a>(object: &Object<'a>) -> Option<Object<'a>> {
     object.object("response").filter(is_used)
 }
 
-/// The error of a payload object. Google's have a `status` where others have a type.
+/// The error of a payload object.
 pub(super) fn error<'a>(
     object: &Object<'a>,
     event: Option<&str>,
@@ -88,23 +94,13 @@ pub(super) fn error<'a>(
     let said = object
         .present("error")
         .filter(|raw| !(used && says_nothing(*raw)));
-    let (mut complaint, holder) = match said {
-        Some(raw) => (Complaint::of_value(raw), Object::of(raw)),
+    match said {
+        Some(raw) => Some(Complaint::of_value(raw)),
         None if !used && (event == Some("error") || complains(object)) => {
-            let complaint = Complaint::of_members(&object.members, object.raw);
-            (complaint, Some(object.clone()))
+            Some(Complaint::of_members(&object.members, object.raw))
         }
-        None => return None,
-    };
-    if complaint.kind.is_none() {
-        let status = holder.and_then(|holder| holder.get("status"));
-        complaint.kind = status.and_then(text).map(|status| {
-            let (status, lone) = status.into_whole();
-            complaint.lone |= lone;
-            status
-        });
+        None => None,
     }
-    Some(complaint)
 }
 
 /// A message in words beside its code or status, as gateways write errors without an `error` member.
@@ -113,10 +109,4 @@ fn complains(object: &Object<'_>) -> bool {
     worded
         && !is_used(object)
         && (object.present("code").is_some() || object.present("status").is_some())
-}
-
-/// A web framework's error.
-fn is_detail(object: &Object<'_>) -> bool {
-    let detail = object.get("detail").map(|raw| raw.kind);
-    detail == Some(Kind::String) && object.names() == ["detail"]
 }

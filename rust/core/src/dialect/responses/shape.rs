@@ -3,14 +3,14 @@
 use super::facts::{FACTS, Kind as EventKind};
 use super::names::Slots;
 use super::response::is_whole;
-use crate::complaint::{Complaint, says_nothing};
+use crate::complaint::{Complaint, is_bare, says_nothing};
 use crate::decode::Shapes;
-use crate::json::Kind;
 use crate::json::members::{Document, Object};
 use crate::wire::Payload;
 
 pub(crate) static SHAPES: Shapes = Shapes {
     is_body: |document| object(document).is_some_and(is_body),
+    is_line: |_| false,
     is_complaint: |document| object(document).is_some_and(complains),
     is_of_use: |document| object(document).is_some_and(is_of_use),
     is_note: |document| object(document).is_some_and(is_note),
@@ -32,12 +32,12 @@ fn is_body(object: &Object<'_>) -> bool {
     object.present("error").is_some() || complains(object)
 }
 
-/// Whether a document is an error without the word: a message with its code, or a web framework's `detail`.
+/// Whether a document is an error without the word: a message with its code, or all that there is.
 fn complains(object: &Object<'_>) -> bool {
     let first = object.members.first();
-    if first.is_some_and(|first| first.key.is("detail")) && object.names() == ["detail"] {
-        let detail = object.get("detail");
-        return detail.is_some_and(|raw| raw.kind == Kind::String);
+    let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
+    if bare && is_bare(&object.members, &object.names()) {
+        return true;
     }
     if object.present("message").is_none() {
         return false;

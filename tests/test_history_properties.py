@@ -12,7 +12,8 @@ import pytest
 from streamweld.errors import HistoryError
 from streamweld.history import HistoryPolicy, convert, profiles
 from streamweld.history.checker import check
-from streamweld.history.readers import FAMILIES
+from streamweld.history.model import Call, Result, Text, arguments_object, result_text
+from streamweld.history.readers import FAMILIES, read
 
 from tests.generate_history import DIALECTS, Maker, told
 
@@ -143,3 +144,39 @@ def test_unreadable_messages_are_named() -> None:
         convert([{"role": "user", "content": "x"}, 5], target="anthropic")
     with pytest.raises(HistoryError, match="/0/role: unknown_role"):
         convert([{"role": "narrator", "content": "x"}], target="anthropic")
+
+
+@pytest.mark.parametrize(
+    "target", ["openai-chat", "responses", "anthropic", "gemini", "bedrock-converse", "ai-sdk-model"]
+)
+def test_there_and_back(target: str) -> None:
+    """What comes back is what went, but for what either way said that it changed or lost."""
+    same = 0
+    for dialect, tokens, payload, _ in HISTORIES[False]:
+        there = convert(payload, source=dialect, target=target, policy=KEEP)
+        back = convert(there.payload, source=target, target=dialect, policy=KEEP)
+        entries = [entry.to_dict() for one in (there, back) for entry in (*one.edits, *one.losses)]
+        held = json.dumps([back.payload, entries], ensure_ascii=False)
+        given = json.dumps(payload, ensure_ascii=False)
+        lost = [token for token in tokens if token in given and token not in held]
+        assert not lost, (dialect, lost, given)
+        if not entries:
+            same += 1
+            assert said(back.payload, dialect) == said(payload, dialect)
+    assert same
+
+
+def said(payload: Any, dialect: str) -> list[Any]:
+    """Texts, calls and results in their order: what a history says, whatever its words."""
+    container = CONTAINERS.get(dialect, "messages")
+    turns = read(FAMILIES[dialect], payload[container], None, (container,), None)
+    found: list[Any] = []
+    for turn in turns:
+        for part in turn.parts:
+            if isinstance(part, Text):
+                found.append((turn.role, part.text))
+            elif isinstance(part, Call):
+                found.append(("call", part.name, arguments_object(part)))
+            elif isinstance(part, Result):
+                found.append(("result", result_text(part)))
+    return found

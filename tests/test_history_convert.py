@@ -183,6 +183,22 @@ def test_paths_resolve_in_what_was_given() -> None:
     assert {edit.rule: edit.path for edit in lone.edits}["tool_id"] == "/items/0"
 
 
+def test_one_turn_more_takes_what_was_made_before() -> None:
+    call = {"id": "call.1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    told = {"role": "tool", "tool_call_id": "call.1", "content": "ok"}
+    said = {"role": "assistant", "content": "so"}
+    first = [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, told, said, USER, said]
+    before = convert(first, target="anthropic")
+    more = [*first, {"role": "user", "content": "more"}]
+    again = convert(more, target="anthropic", previous=before)
+    assert again == convert(more, target="anthropic")
+    assert again.payload["messages"][1] is before.payload["messages"][1]
+    same = convert(more, target="openai-chat", previous=convert(first, target="openai-chat"))
+    assert same.payload["messages"] is more
+    other = convert(more, target="anthropic", tools=["f"], previous=before)
+    assert other.payload["messages"][1] is not before.payload["messages"][1]
+
+
 def test_a_policy_has_its_words() -> None:
     with pytest.raises(UsageError, match="orphan_call='guess'"):
         HistoryPolicy(orphan_call="guess")  # type: ignore[arg-type]

@@ -180,3 +180,23 @@ def said(payload: Any, dialect: str) -> list[Any]:
             elif isinstance(part, Result):
                 found.append(("result", result_text(part)))
     return found
+
+
+@ROUTES
+@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
+def test_one_turn_more_is_the_same_as_all_anew(
+    target: str, gateway: str, options: dict[str, Any], broken: bool
+) -> None:
+    for dialect, _, payload, _ in HISTORIES[broken][:: 1 if len(SEEDS) > 40 else 3]:
+        container = CONTAINERS.get(dialect, "messages")
+        items = payload[container]
+        before: Any = None
+        for end in range(1, len(items) + 1):
+            given = {**payload, container: items[:end]}
+            anew = converted(given, dialect, target, gateway, **options)
+            again = converted(given, dialect, target, gateway, previous=before, **options)
+            assert json.dumps(again.payload) == json.dumps(anew.payload)
+            assert sorted(map(repr, again.edits)) == sorted(map(repr, anew.edits))
+            assert sorted(map(repr, again.losses)) == sorted(map(repr, anew.losses))
+            assert again.ids == anew.ids
+            before = again

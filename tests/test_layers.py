@@ -59,7 +59,7 @@ PYTHON_LAYERS = (
     "history.work history.reading history.detect history.replay",
     "history.writing history.read_*",
     "history.pass_* history.write_*",
-    "history.readers history.writers history.plan",
+    "history.readers history.writers history.plan history.resume",
     "history.check_report",
     "history.check_view",
     "history.check_*",

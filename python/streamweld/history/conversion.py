@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import plan, profiles
 from streamweld.history.detect import detect
-from streamweld.history.edits import Conversion
+from streamweld.history.edits import Conversion, IdMap
 from streamweld.history.model import members_of
 from streamweld.history.readers import CONTAINERS, FAMILIES, read
+from streamweld.history.resume import Seen, resumed
 from streamweld.history.work import HistoryPolicy, Work
 from streamweld.history.writers import SHAPES, write
 from streamweld.response import Response
@@ -34,6 +36,7 @@ def convert(
     policy: HistoryPolicy | None = None,
     tools: Iterable[Any] | Mapping[str, Any] | None = None,
     store: bool | None = None,
+    previous: Conversion | None = None,
 ) -> Conversion:
     """A request history in the words of another API, valid there, with a list of everything that was changed.
 
@@ -51,6 +54,9 @@ def convert(
         policy: how a broken history is mended.
         tools: the tools of the request: their names, a mapping by name, or their definitions in any dialect.
         store: whether the target keeps items between requests (Responses).
+        previous: what an earlier call made of the beginning of these very messages, under the same options: that is
+            kept where it can be, and only the end is converted. The payload is the same as without it; the edits of
+            what was kept stand first. The conversion keeps hold of the messages for that.
 
     Returns:
         The payload, the edits, the map of ids and the losses. Where nothing had to change, the payload holds the very
@@ -89,12 +95,40 @@ def convert(
         tools=tool_names(tools if tools is not None else (given or {}).get("tools")),
         pending=isinstance(messages, Response),
     )
+    seen = _seen(items, base, source_family, system, profile, work)
+    if previous is not None and seen is not None:
+
+        def alone(some: Sequence[Any], first: int) -> Conversion:
+            part = replace(work, edits=[], losses=[], ids=IdMap())
+            turns = plan.run(read(source_family, some, None, base, issuer, first), part)
+            written = write(family, turns, part)
+            if part.policy.on_unfixable == "raise":
+                _refuse(turns, written, profile, part)
+            return Conversion(written, tuple(part.edits), part.ids, tuple(part.losses))
+
+        again = resumed(previous, seen, alone)
+        if again is not None:
+            names = (CONTAINERS[family].system, seen.member)
+            written = {name: again.payload[name] for name in names if name is not None and name in again.payload}
+            return replace(again, payload=_payload(given, items, source_family, family, written), _seen=seen)
     turns = plan.run(read(source_family, items, system, base, issuer), work)
     written = write(family, turns, work)
     payload = _payload(given, items, source_family, family, written)
     if work.policy.on_unfixable == "raise" and not work.pending:
         _refuse(turns, payload, profile, work)
-    return Conversion(payload, tuple(work.edits), work.ids, tuple(work.losses))
+    return Conversion(payload, tuple(work.edits), work.ids, tuple(work.losses), seen)
+
+
+def _seen(
+    items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, work: Work
+) -> Seen | None:
+    """What a later call has to compare; None where a turn's form depends on how many there are, or on later ones."""
+    reasoning = work.about("reasoning")
+    moves = reasoning.get("fill") is not None or reasoning.get("max_replayed") is not None
+    if isinstance(items, str | Response) or moves or work.family == "ai-sdk-ui":
+        return None
+    options = (source, work.target, profile, work.policy, work.provider, work.model, work.tools, system)
+    return Seen(options, tuple(items), base, CONTAINERS[work.family].messages)
 
 
 def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, work: Work) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["Conversion", "Edit", "IdMap", "Loss"]
 
@@ -58,16 +58,30 @@ class IdMap:
     id of what the payload calls so. `pairs` holds every renamed call as (source id, target id), in order.
     """
 
-    __slots__ = ("_back", "_forth", "_pairs")
+    __slots__ = ("_back", "_calls", "_forth", "_pairs")
 
     def __init__(self) -> None:
         self._forth: dict[str, list[str]] = {}
         self._back: dict[str, str] = {}
         self._pairs: list[tuple[str, str]] = []
+        self._calls: list[tuple[str, str]] = []
+
+    @classmethod
+    def of(cls, calls: Iterable[tuple[str, str]]) -> IdMap:
+        """The map of these calls, in their order."""
+        made = cls()
+        for source, target in calls:
+            made._add(source, target)
+        return made
+
+    def calls(self) -> Sequence[tuple[str, str]]:
+        """Every call, in order, renamed or not: (source id, target id)."""
+        return self._calls
 
     def _add(self, source: str, target: str) -> None:
         """One call, in order of the history. Every call is told, so that `to_target` can count."""
         self._forth.setdefault(source, []).append(target)
+        self._calls.append((source, target))
         if source != target:
             self._back[target] = source
             self._pairs.append((source, target))
@@ -118,3 +132,4 @@ class Conversion:
     edits: tuple[Edit, ...] = ()
     ids: IdMap = field(default_factory=IdMap)
     losses: tuple[Loss, ...] = ()
+    _seen: Any = field(default=None, repr=False, compare=False)

@@ -76,11 +76,13 @@ _SYSTEM: Final[Mapping[str, Callable[[Any], list[Turn]]]] = {
 }
 
 
-def read(family: str, items: Sequence[Any] | str | Response, system: Any, base: Path, issuer: str | None) -> list[Turn]:
+def read(
+    family: str, items: Sequence[Any] | str | Response, system: Any, base: Path, issuer: str | None, first: int = 0
+) -> list[Turn]:
     """The turns of a history: the system prompt that stands outside of it, then what each message holds.
 
     Results in a row are one turn. Where a message is one item of many (Responses), what the assistant said in a row
-    is one turn too.
+    is one turn too. `first`: the number of the first message, where they are the end of a history.
 
     Raises:
         HistoryError: a message that no message of the dialect can be (`unreadable`, `unknown_role`).
@@ -95,7 +97,7 @@ def read(family: str, items: Sequence[Any] | str | Response, system: Any, base: 
         return turns + read_response.read_as_it_was(items, base, issuer, _READERS, family)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
     run: list[Part] = []  # the parts of the last turn, while more may join it
-    for n, item in enumerate(items):
+    for n, item in enumerate(items, first):
         path = (*base, n)
         if isinstance(item, Response):
             found = read_response.read_as_it_was(item, path, issuer, _READERS, family)

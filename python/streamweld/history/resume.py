@@ -1,0 +1,130 @@
+"""Converting again with one turn more: what an earlier conversion made of the beginning is kept, the end is made anew.
+
+The end begins where the user last spoke, behind an answer. It is converted alone, once as it was and once as it is; if
+what it was is the very end of the earlier payload, and the two share no id with what came before, the beginning stands.
+In doubt there is nothing to resume. It knows where a user speaks in each dialect, and no target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld.history.edits import Conversion, IdMap
+from streamweld.history.model import members_of
+from streamweld.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamweld.history.model import Path
+
+__all__ = ["Seen", "boundary", "resumed"]
+
+# What a turn may take from those before it, or give to them: then no part of a history stands alone.
+_ENTANGLED: Final = frozenset({"tool_name", "server_result_unasked", "result_unasked", "result_repeated", "first_role"})
+# What the last of all that was said gives up, and nobody else.
+_OF_THE_END: Final = frozenset({"trailing_space"})
+_RESULTS: Final = frozenset({"tool_result"})
+_RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a conversion was made of: the options, the messages, and where they stood."""
+
+    options: tuple[Any, ...]
+    items: tuple[Any, ...]
+    base: Path
+    member: str
+
+
+def _speaks(item: Any) -> bool:
+    """Whether the user speaks here, and gives no results."""
+    message = members_of(item)
+    if message.get("role") != "user":
+        return False
+    blocks: Any = message.get("content", message.get("parts"))
+    if isinstance(blocks, str):
+        return True
+    if not isinstance(blocks, list):
+        return False
+    told = [members_of(block) for block in cast("list[Any]", blocks)]  # type: ignore[redundant-cast]
+    return not any(b.get("type") in _RESULTS or any(name in b for name in _RESULT_MEMBERS) for b in told)
+
+
+def _instructs(item: Any) -> bool:
+    return members_of(item).get("role") in ("system", "developer")
+
+
+def _answers(item: Any) -> bool:
+    return isinstance(item, Response) or members_of(item).get("role") in ("assistant", "model")
+
+
+def boundary(items: Sequence[Any]) -> int | None:
+    """Where the user last spoke behind an answer; None where nobody did."""
+    for at in range(len(items) - 1, 0, -1):
+        if _speaks(items[at]) and _answers(items[at - 1]):
+            return at
+    return None
+
+
+def resumed(previous: Conversion, now: Seen, convert: Callable[[Sequence[Any], int], Conversion]) -> Conversion | None:
+    """The conversion of `now`, with the beginning that `previous` made; None where it cannot be told apart.
+
+    `convert`: converts some messages alone, the first of which is that number of all.
+    """
+    seen = previous._seen  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    if not isinstance(seen, Seen) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):
+        return None
+    cut = boundary(seen.items)
+    if cut is None or 2 * cut < len(now.items) or len(now.items) < len(seen.items):
+        return None
+    if not all(map(is_, seen.items, now.items)) or any(_instructs(item) for item in now.items[cut:]):
+        return None
+    was, new = convert(seen.items[cut:], cut), convert(now.items[cut:], cut)
+    before: list[Any] = previous.payload[now.member]
+    end: list[Any] = was.payload[now.member]
+    kept = len(before) - len(end)
+    if kept <= 0 or before[kept:] != end:
+        return None
+    # Not one edit of the beginning may be for the end's sake, nor the other way round.
+    first, inner = len(previous.edits) - len(was.edits), {edit.path for edit in was.edits}
+    edits = [edit for edit in previous.edits if not _within(edit.path, cut, now.base)]
+    losses = [loss for loss in previous.losses if not _within(loss.path, cut, now.base)]
+    if len(edits) != first or len(losses) != len(previous.losses) - len(was.losses):
+        return None
+    if any(not _within(path, cut, now.base) for path in inner):
+        return None
+    if any(edit.rule in _OF_THE_END for edit in edits):
+        return None
+    if any(edit.rule in _ENTANGLED for edit in (*previous.edits, *was.edits, *new.edits)):
+        return None
+    ids = _joined(previous.ids, was.ids, new.ids)
+    if ids is None or not _item_ids(before[:kept]).isdisjoint(_item_ids(new.payload[now.member])):
+        return None
+    payload = {**previous.payload, now.member: [*before[:kept], *new.payload[now.member]]}
+    return Conversion(payload, (*edits, *new.edits), ids, (*losses, *new.losses))
+
+
+def _within(path: str, cut: int, base: Path) -> bool:
+    """Whether a pointer points behind the cut."""
+    steps = path.split("/")[1:]
+    at = len(base)
+    return len(steps) > at and steps[at].isdigit() and int(steps[at]) >= cut
+
+
+def _item_ids(messages: Sequence[Any]) -> set[Any]:
+    return {item_id for item_id in [members_of(message).get("id") for message in messages] if item_id}
+
+
+def _joined(previous: IdMap, was: IdMap, new: IdMap) -> IdMap | None:
+    """The ids of the beginning and those of the new end; None where they share one."""
+    earlier = previous.calls()
+    kept = earlier[: len(earlier) - len(was.calls())]
+    told = {word for pair in kept for word in pair}
+    fresh = new.calls()
+    if any(word in told for pair in fresh for word in pair):
+        return None
+    return IdMap.of((*kept, *fresh))

@@ -1,4 +1,4 @@
-"""Payloads against the official typed models of OpenAI and Anthropic, where those packages are (the extra `bench`).
+"""Payloads against the official typed models of OpenAI and Anthropic (the extra `bench`), and Gemini's where it is.
 
 The models know less than the servers take back: what a server said that its own package has no parameter for is left
 out here by name.
@@ -7,12 +7,15 @@ out here by name.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from streamweld.history import HistoryPolicy, convert
 
 from tests.generate_history import DIALECTS, Maker, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pydantic = pytest.importorskip("pydantic", reason="the typed models come with the extra bench")
 openai = pytest.importorskip("openai", reason="the typed models come with the extra bench")
@@ -33,6 +36,21 @@ def model(target: str) -> Any:
     return pydantic.TypeAdapter(Param)
 
 
+def payloads(target: str, *, broken: bool) -> Iterator[tuple[int, str, Any]]:
+    for seed in range(60):
+        script = Maker(seed, broken=broken).script(1 + seed % 6)
+        for dialect in DIALECTS if script else ():
+            yield seed, dialect, convert(told(script, dialect), source=dialect, target=target, policy=KEEP).payload
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
+def test_what_is_written_for_gemini(broken: bool) -> None:
+    types = pytest.importorskip("google.genai.types", reason="google-genai is in no extra")
+    for seed, dialect, payload in payloads("gemini", broken=broken):
+        for content in payload["contents"]:
+            assert types.Content.model_validate(content), (seed, dialect, content)
+
+
 MEMBERS = {"openai-chat": "messages", "responses": "input", "anthropic": "messages"}
 
 
@@ -40,17 +58,11 @@ MEMBERS = {"openai-chat": "messages", "responses": "input", "anthropic": "messag
 @pytest.mark.parametrize("target", list(MEMBERS))
 def test_what_is_written_is_what_the_models_say(target: str, broken: bool) -> None:
     seen = 0
-    for seed in range(60):
-        script = Maker(seed, broken=broken).script(1 + seed % 6)
-        for dialect in DIALECTS:
-            if not script:
-                continue
-            payload = told(script, dialect)
-            made = convert(payload, source=dialect, target=target, policy=KEEP).payload
-            for message in made[MEMBERS[target]]:
-                faults = unfit(model(target), with_details(message))
-                assert not faults, (seed, dialect, message, faults)
-                seen += 1
+    for seed, dialect, made in payloads(target, broken=broken):
+        for message in made[MEMBERS[target]]:
+            faults = unfit(model(target), with_details(message))
+            assert not faults, (seed, dialect, message, faults)
+            seen += 1
     assert seen > 500
 
 

@@ -36,6 +36,7 @@ PYTHON_LAYERS = (
     "_pure.sse _pure.out _pure.complaint _pure.counts",
     "_pure.notes",
     "_pure.ai_sdk_part",
+    "_pure.ai_sdk_block",
     "_pure.assemble*",
     "_pure.dialect",
     "_pure.dialect.think",

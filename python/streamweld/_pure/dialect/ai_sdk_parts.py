@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.ai_sdk_block import BlockReader
 from streamweld._pure.ai_sdk_part import Schema, TypedPart
 from streamweld._pure.complaint import is_bare, text_error
 from streamweld._pure.counts import counts_of, read_counts
-from streamweld._pure.dialect.ai_sdk_parts_blocks import BlockReader
 from streamweld._pure.dialect.ai_sdk_parts_extras import error_of, is_complaint, read_file, read_source
 from streamweld._pure.dialect.ai_sdk_parts_start import StartReader
 from streamweld._pure.dialect.ai_sdk_parts_tools import ToolReader
@@ -45,7 +45,8 @@ class AiSdkPartsDecoder:
         self._assembler = assembler
         self._out = out
         self._start = StartReader(assembler)
-        self._blocks = BlockReader(assembler)
+        # Providers say `delta`, `streamText` says `text` (B 9.1).
+        self._blocks = BlockReader(assembler, ("delta", "text"))
         self._tools = ToolReader(assembler)
         self._reason: str | None = None  # of the last step, until something comes behind it
         self.ended = False

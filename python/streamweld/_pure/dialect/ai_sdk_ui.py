@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.ai_sdk_block import BlockReader
 from streamweld._pure.ai_sdk_part import Schema, TypedPart
 from streamweld._pure.complaint import ErrorFields, is_bare, read_error, text_error
-from streamweld._pure.dialect.ai_sdk_ui_blocks import BlockReader
 from streamweld._pure.dialect.ai_sdk_ui_message import MessageReader
+from streamweld._pure.dialect.ai_sdk_ui_shown import ShownReader
 from streamweld._pure.dialect.ai_sdk_ui_tools import ToolReader
 from streamweld._pure.kinds import is_object
 from streamweld._pure.notes import Notes
@@ -40,7 +41,8 @@ class AiSdkUiDecoder:
         self._assembler = assembler
         self._out = out
         self._message = MessageReader(assembler, out, config["limits"]["max_text_bytes"])
-        self._blocks = BlockReader(assembler)
+        self._blocks = BlockReader(assembler, ("delta",))
+        shown = ShownReader(assembler)
         self._tools = ToolReader(assembler)
         self._aborted = False
         self._finished = False  # `finish` came: only the marker may be missing
@@ -66,10 +68,10 @@ class AiSdkUiDecoder:
             "tool-output-available": self._tools.output_available,
             "tool-output-error": self._tools.output_error,
             "tool-output-denied": self._tools.output_denied,
-            "source-url": self._blocks.source_url,
-            "source-document": self._blocks.source_document,
-            "file": self._blocks.file,
-            "reasoning-file": self._blocks.file,
+            "source-url": shown.source_url,
+            "source-document": shown.source_document,
+            "file": shown.file,
+            "reasoning-file": shown.file,
             "custom": self._keep,
             "error": self._error_chunk,
             "finish": self._finish,

@@ -1,8 +1,8 @@
-"""Text and reasoning parts of an AI SDK stream: start, deltas and end, paired by an id.
+"""Text and reasoning of an AI SDK stream: start, deltas and end, paired by an id that lives as long as the step.
 
-The id lives as long as the step: providers number blocks, so that `0` comes again. What providers hang on any of the
-three (`anthropic.signature` comes on an empty delta, `openai.itemId` and `reasoningEncryptedContent` on start and end)
-belongs to the whole part. Knows no tools.
+Provider-level parts and UI message chunks tell them alike. Providers number blocks, so that `0` comes again in the next
+step. What providers hang on any of the three (`anthropic.signature` comes on an empty delta, `openai.itemId` and
+`reasoningEncryptedContent` on start and end) belongs to the whole part. Knows no tools and no types.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ class _Block:
 
 
 class BlockReader:
-    """Hands the text and reasoning parts of one stream on."""
+    """Hands the text and reasoning parts of one stream on. `spellings`: the names under which a text may come."""
 
-    __slots__ = ("_assembler", "_redacted")
+    __slots__ = ("_assembler", "_redacted", "_spellings")
 
-    def __init__(self, assembler: Assembler) -> None:
+    def __init__(self, assembler: Assembler, spellings: tuple[str, ...]) -> None:
         self._assembler = assembler
+        self._spellings = spellings
         self._redacted: set[str] = set()  # ids of open reasoning parts that hold nothing to read
 
     def forget(self) -> None:
@@ -59,8 +60,7 @@ class BlockReader:
 
     def delta(self, part: TypedPart) -> None:
         block = self._block(part)
-        # Providers say `delta`, `streamText` says `text` (B 9.1).
-        text = part.text("delta", "text")
+        text = part.text(*self._spellings)
         if text:
             self._assembler.part_text(0, *block.place, block.kind, text, block.provider.metadata)
         self._attributes(block, block.provider.metadata)

@@ -135,17 +135,22 @@ class TextReader:
     ) -> Raw:
         """The content of a whole item. `again`: in the terminal output, which only repeats.
 
-        Gives back what of the members beside it was not told at its opening.
+        Gives back what of the members beside it was not told at its opening. Where nobody announced a message, its
+        first part carries them.
         """
         tell = self._assembler.restate_part if again else self._assembler.part_closed
+        announced = self._members_of == _key(address)
         for sort, part, here, place in _content(item, path, reader):
             at = replace(address, sub=place)
             if not isinstance(part, str) and not self._is_closed(at):
                 self._annotations(part, here, reader, at, sort)
-            told = as_object(_rest(part, here, reader))
-            tell(0, sort.item, at, sort.channel, sort.reasoning, _text(part, here, sort, reader), told)
+            rest = _rest(part, here, reader)
+            if sort.item == "message" and not announced:
+                rest, members = {**members, **rest}, {}
+            text = _text(part, here, sort, reader)
+            tell(0, sort.item, at, sort.channel, sort.reasoning, text, as_object(rest))
             self._close(at)
-        if self._members_of != _key(address):
+        if not announced:
             return members
         known = self._members if self._carried else {}
         self._members, self._members_of, self._carried = {}, None, True

@@ -214,17 +214,19 @@ impl Texts {
 
     /// The content of a whole item. `again`: in the terminal output, which only repeats.
     ///
-    /// Gives back what of the members beside it was not told at its opening.
+    /// Gives back what of the members beside it was not told at its opening. Where nobody announced a message, its first
+    /// part carries them.
     pub(super) fn close_content<'a>(
         &mut self,
         item: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
         whom: &Whom<'a>,
-        beside: Leftovers<'a>,
+        mut beside: Leftovers<'a>,
         again: bool,
     ) -> Result<Leftovers<'a>, Fault> {
         let mut whom = whom.clone();
+        let announced = self.members_of == Key::of(&whom);
         each_piece(item, at, reader, |reader, piece, at| {
             whom.sub = Some(piece.place);
             if let Some(part) = &piece.part
@@ -232,7 +234,11 @@ impl Texts {
             {
                 self.annotations(part, at, reader, &whom, piece.sort)?;
             }
-            let told = piece.rest().text();
+            let mut rest = piece.rest();
+            if piece.sort.item == ItemKind::Message && !announced {
+                rest = std::mem::take(&mut beside).and(&rest);
+            }
+            let told = rest.text();
             let text = piece.text(reader, at);
             let at = piece.sort.at(whom.address());
             let Wire { assembler, out } = &mut reader.wire;
@@ -244,7 +250,7 @@ impl Texts {
             self.close(&whom);
             Ok(())
         })?;
-        if self.members_of != Key::of(&whom) {
+        if !announced {
             return Ok(beside);
         }
         let known = self.told();

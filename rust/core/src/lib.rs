@@ -25,7 +25,6 @@ pub mod fault;
 mod gate;
 pub mod json;
 mod ladder;
-#[allow(dead_code)] // until every dialect is read
 mod leftovers;
 pub mod limits;
 mod notes;

@@ -6,60 +6,17 @@
 // A test may panic; the lints know it only of functions that are marked as tests.
 #![allow(clippy::indexing_slicing, clippy::string_slice, clippy::unwrap_used)]
 
-use std::fmt::Write as _;
+mod retold;
 
-use streamweld_core::event::{Event, Sink};
+use retold::{Rng, read};
 use streamweld_core::policy::{Base, Policy};
-use streamweld_core::{Config, Dialect, Parser};
-
-#[derive(Default)]
-struct Log(String);
-
-impl Sink for Log {
-    fn event(&mut self, event: &Event<'_>) {
-        writeln!(self.0, "{event:?}").unwrap();
-    }
-}
-
-/// xorshift: the same streams in every run.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
-
-fn read(body: &[u8], config: &Config, caching: bool, cuts: &[usize]) -> String {
-    let mut parser = Parser::with_caching(Some(Dialect::Chat), config.clone(), caching);
-    let mut log = Log::default();
-    let mut from = 0;
-    for to in cuts.iter().copied().chain([body.len()]) {
-        if let Err(fault) = parser.feed(&body[from..to], &mut log) {
-            writeln!(log.0, "{fault:?}").unwrap();
-        }
-        from = to;
-    }
-    if let Err(fault) = parser.close(&mut log) {
-        writeln!(log.0, "{fault:?}").unwrap();
-    }
-    parser.snapshot(&mut log);
-    writeln!(log.0, "{:?}", parser.completeness()).unwrap();
-    log.0
-}
+use streamweld_core::{Config, Dialect};
 
 fn check(body: &[u8], config: &Config, rng: &mut Rng) {
-    let plain = read(body, config, false, &[]);
+    let plain = read(Dialect::Chat, body, config, false, &[]);
     assert_eq!(
         plain,
-        read(body, config, true, &[]),
+        read(Dialect::Chat, body, config, true, &[]),
         "{}",
         String::from_utf8_lossy(body)
     );
@@ -69,7 +26,7 @@ fn check(body: &[u8], config: &Config, rng: &mut Rng) {
     cuts.sort_unstable();
     assert_eq!(
         plain,
-        read(body, config, true, &cuts),
+        read(Dialect::Chat, body, config, true, &cuts),
         "{cuts:?} {}",
         String::from_utf8_lossy(body)
     );

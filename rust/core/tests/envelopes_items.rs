@@ -7,54 +7,13 @@
 // A test may panic; the lints know it only of functions that are marked as tests.
 #![allow(clippy::indexing_slicing, clippy::string_slice, clippy::unwrap_used)]
 
+mod retold;
+
 use std::fmt::Write as _;
 
-use streamweld_core::event::{Event, Sink};
+use retold::{Rng, read};
 use streamweld_core::policy::{Base, Policy};
-use streamweld_core::{Config, Dialect, Parser};
-
-#[derive(Default)]
-struct Log(String);
-
-impl Sink for Log {
-    fn event(&mut self, event: &Event<'_>) {
-        writeln!(self.0, "{event:?}").unwrap();
-    }
-}
-
-/// xorshift: the same streams in every run.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
-
-fn read(dialect: Dialect, body: &[u8], config: &Config, caching: bool, cuts: &[usize]) -> String {
-    let mut parser = Parser::with_caching(Some(dialect), config.clone(), caching);
-    let mut log = Log::default();
-    let mut from = 0;
-    for to in cuts.iter().copied().chain([body.len()]) {
-        if let Err(fault) = parser.feed(&body[from..to], &mut log) {
-            writeln!(log.0, "{fault:?}").unwrap();
-        }
-        from = to;
-    }
-    if let Err(fault) = parser.close(&mut log) {
-        writeln!(log.0, "{fault:?}").unwrap();
-    }
-    parser.snapshot(&mut log);
-    writeln!(log.0, "{:?}", parser.completeness()).unwrap();
-    log.0
-}
+use streamweld_core::{Config, Dialect};
 
 fn check(dialect: Dialect, body: &[u8], config: &Config, rng: &mut Rng) {
     let plain = read(dialect, body, config, false, &[]);

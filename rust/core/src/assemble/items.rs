@@ -5,7 +5,6 @@
 //! address means is said in `book`, what becomes of a part in `item_parts`, of a call in `item_calls`, of a call that is
 //! announced twice in `item_again`, of a terminal list in `restate`. `metadata` is the text of a JSON object, everywhere.
 //! It knows no dialect.
-#![allow(dead_code)] // until every dialect is read
 
 use super::book::{Purpose, usable};
 use super::choice::Choice;

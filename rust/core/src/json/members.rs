@@ -67,27 +67,6 @@ impl<'a> Object<'a> {
         self.get(name).and_then(string)
     }
 
-    /// The same, halves of surrogate pairs apart.
-    pub(crate) fn text(&self, name: &str) -> Option<Text<'a>> {
-        self.get(name).and_then(text)
-    }
-
-    /// The members that are not among `modelled`.
-    pub(crate) fn rest(&self, modelled: &[&str]) -> Vec<Member<'a>> {
-        let known = |member: &Member<'_>| modelled.iter().any(|name| member.key.is(name));
-        let rest = self.members.iter().filter(|member| !known(member));
-        rest.copied().collect()
-    }
-
-    /// Which of the `modelled` members stand here more than once.
-    pub(crate) fn repeated<'m>(&self, modelled: &[&'m str]) -> Vec<&'m str> {
-        let twice = |name: &&&str| {
-            let same = self.members.iter().filter(|member| member.key.is(name));
-            same.count() > 1
-        };
-        modelled.iter().filter(twice).copied().collect()
-    }
-
     /// The names of all members, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let names = self.members.iter();
@@ -218,12 +197,10 @@ mod tests {
         };
         assert_eq!(object.string("a").as_deref(), Some("2"));
         assert_eq!(object.get("a").and_then(integer), Some(2));
-        assert_eq!(object.repeated(&["a", "b"]), ["a"]);
         assert_eq!(object.names(), ["a", "b", "n"]);
         assert!(object.has("n") && object.present("n").is_none());
         let inner = object.object("b").and_then(|inner| inner.string("c"));
         assert_eq!(inner.as_deref(), Some("x"));
-        assert_eq!(object.rest(&["a", "n"]).len(), 1);
         assert!(matches!(document("[1]", None), Ok(Document::Other(_))));
         assert!(document("{\"a\":1}}", None).is_err());
     }

@@ -3,7 +3,6 @@
 
 pub mod automaton;
 mod escape;
-#[allow(dead_code)] // until every dialect is read
 pub(crate) mod members;
 mod number;
 pub(crate) mod repeats;

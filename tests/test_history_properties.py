@@ -19,6 +19,12 @@ from tests.generate_history import DIALECTS, Maker, told
 
 SEEDS = range(400 if os.environ.get("STREAMWELD_FULL") else 40)
 CONTAINERS = {"responses": "input", "gemini": "contents"}
+SYSTEM = {
+    "responses": "instructions",
+    "anthropic": "system",
+    "gemini": "systemInstruction",
+    "bedrock-converse": "system",
+}
 
 
 def all_routes() -> list[tuple[str, str, dict[str, Any]]]:
@@ -169,12 +175,17 @@ def test_there_and_back(target: str) -> None:
 def said(payload: Any, dialect: str) -> list[Any]:
     """Texts, calls and results in their order: what a history says, whatever its words."""
     container = CONTAINERS.get(dialect, "messages")
-    turns = read(FAMILIES[dialect], payload[container], None, (container,), None)
+    system = payload.get(SYSTEM.get(dialect))
+    turns = read(FAMILIES[dialect], payload[container], system, (container,), None)
     found: list[Any] = []
     for turn in turns:
+        # What instructs is one thing, under any of its names: most dialects have a single place for it.
+        role = "instructions" if turn.role in ("system", "developer") else turn.role
         for part in turn.parts:
-            if isinstance(part, Text):
-                found.append((turn.role, part.text))
+            if isinstance(part, Text) and role == "instructions" and found and found[-1][0] == role:
+                found[-1] = (role, f"{found[-1][1]}\n\n{part.text}")  # there may be a single text for all of them
+            elif isinstance(part, Text):
+                found.append((role, part.text))
             elif isinstance(part, Call):
                 found.append(("call", part.name, arguments_object(part)))
             elif isinstance(part, Result):

@@ -55,7 +55,7 @@ class ArrayBody:
     def __init__(self, limit: int | None) -> None:
         self.is_one: bool | None = None
         self.closed = False  # the array is
-        self.spilled = False  # something stands behind it
+        self.spilled: int | None = None  # where something stands behind it
         self._limit = limit
         self._held = b""  # from the beginning of the body, while it is not known what it is
         self._at = 0  # bytes read as an array
@@ -126,7 +126,8 @@ class ArrayBody:
         if at == len(data):
             return at
         if self.closed:
-            self.spilled = True
+            if self.spilled is None:
+                self.spilled = base + at
             return len(data)
         if data[at : at + 1] == b"]":
             self.closed = True

@@ -44,7 +44,8 @@ class Ending:
 
     def of_array(self, body: ArrayBody) -> Rest:
         """The same, of an array."""
-        if body.spilled:
+        if body.spilled is not None:
+            self._stage.place(body.spilled, self._stage.ordinal)
             self._stage.after_end()
         if body.closed:
             return "nothing"

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Seen", "boundary", "resumed"]
 
 # What a turn may take from those before it, or give to them: then no part of a history stands alone.
-_ENTANGLED: Final = frozenset({"tool_name", "server_result_unasked", "result_unasked", "result_repeated", "first_role"})
+_ENTANGLED: Final = frozenset(
+    {"tool_name", "name_empty", "server_result_unasked", "result_unasked", "result_repeated", "first_role"}
+)
 # What the last of all that was said gives up, and nobody else.
 _OF_THE_END: Final = frozenset({"trailing_space"})
 _RESULTS: Final = frozenset({"tool_result"})
@@ -86,6 +88,9 @@ def resumed(previous: Conversion, now: Seen, convert: Callable[[Sequence[Any], i
     was, new = convert(seen.items[cut:], cut), convert(now.items[cut:], cut)
     before: list[Any] = previous.payload[now.member]
     end: list[Any] = was.payload[now.member]
+    # Where what the user said there came to nothing, the answers on both sides of it are neighbours.
+    if not (_asks(end) and _asks(new.payload[now.member])):
+        return None
     kept = len(before) - len(end)
     if kept <= 0 or before[kept:] != end:
         return None
@@ -106,6 +111,10 @@ def resumed(previous: Conversion, now: Seen, convert: Callable[[Sequence[Any], i
         return None
     payload = {**previous.payload, now.member: [*before[:kept], *new.payload[now.member]]}
     return Conversion(payload, (*edits, *new.edits), ids, (*losses, *new.losses))
+
+
+def _asks(messages: Sequence[Any]) -> bool:
+    return bool(messages) and members_of(messages[0]).get("role") == "user"
 
 
 def _within(path: str, cut: int, base: Path) -> bool:

@@ -42,8 +42,8 @@ pub(crate) struct ArrayBody {
     pub(crate) body: Body,
     /// The array is.
     pub(crate) closed: bool,
-    /// Something stands behind it.
-    pub(crate) spilled: bool,
+    /// Where something stands behind it.
+    pub(crate) spilled: Option<u64>,
     /// How many elements there were.
     pub(crate) ordinal: u64,
     /// From the beginning of the body, while it is not known what it is.
@@ -70,7 +70,7 @@ impl ArrayBody {
         ArrayBody {
             body: Body::Undecided,
             closed: false,
-            spilled: false,
+            spilled: None,
             ordinal: 0,
             held: Vec::new(),
             at: 0,
@@ -166,7 +166,7 @@ impl ArrayBody {
                 b' ' | b'\t' | b'\n' | b'\r' => {}
                 b',' if !self.closed => {}
                 _ if self.closed => {
-                    self.spilled = true;
+                    self.spilled.get_or_insert(self.at);
                     self.at += data.len() as u64;
                     *data = &[];
                     return false;
@@ -243,7 +243,7 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn elements(body: &[u8], cut: usize) -> (Vec<(String, u64)>, Body, bool, bool) {
+    fn elements(body: &[u8], cut: usize) -> (Vec<(String, u64)>, Body, bool, Option<u64>) {
         let mut array = ArrayBody::new();
         let mut out = Vec::new();
         for piece in body.chunks(cut) {
@@ -278,7 +278,11 @@ mod tests {
         let expected = expected.map(|(text, at)| (text.to_owned(), at)).to_vec();
         for cut in 1..=body.len() {
             let found = elements(body, cut);
-            assert_eq!(found, (expected.clone(), Body::Array, true, true), "{cut}");
+            assert_eq!(
+                found,
+                (expected.clone(), Body::Array, true, Some(38)),
+                "{cut}"
+            );
         }
     }
 

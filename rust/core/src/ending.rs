@@ -62,7 +62,9 @@ impl Stage {
     /// The same of an array. `total`: how many bytes there were.
     pub(crate) fn close_array(&mut self, out: &mut Out<'_>, array: &ArrayBody, total: u64) -> Step {
         let place = (total, array.ordinal);
-        if array.spilled {
+        if let Some(at) = array.spilled {
+            let place = (at, array.ordinal);
+            out.at(place.0, place.1);
             self.after_end(out).map_err(|fault| put(fault, place))?;
         }
         // An array without its end was cut, between two elements too.

@@ -14,6 +14,7 @@ const FEW: usize = 8;
 #[derive(Clone, Debug)]
 enum Store<K, V> {
     Few(Vec<(K, V)>),
+    #[allow(clippy::box_collection)] // so that what is nearly always a list is no larger than one
     Many(Box<HashMap<K, V>>),
 }
 

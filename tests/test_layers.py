@@ -73,7 +73,7 @@ PYTHON_LAYERS = (
     "__main__",
 )
 RUST_CORE_LAYERS = (
-    "spec",
+    "spec few rare",
     "limits policy json.number json.token json.escape json.verdict",
     "json.text json.automaton",
     "json.value json.members json.repeats",

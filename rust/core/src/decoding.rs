@@ -3,6 +3,8 @@
 use std::mem;
 
 use crate::arrival::Standing;
+use crate::config::Config;
+use crate::dialect::chat::Chat;
 use crate::dialect::{Dialect, Read, Reader};
 use crate::ladder::MARKER;
 use crate::out::Out;
@@ -13,12 +15,14 @@ use crate::wire::{Payload, Step, Wire, unknown};
 impl Stage {
     /// An error in plain words.
     pub(crate) fn text(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
+        let config = out.config;
         let mut wire = Wire {
             assembler: &mut self.assembler,
             out,
         };
         let Some(decoder) = &mut self.other else {
-            return self.chat.text(&mut wire, payload);
+            let chat = chat(&mut self.chat, config, self.caching);
+            return chat.text(&mut wire, payload);
         };
         decoder.text(&mut wire, payload)?;
         self.done |= decoder.ended();
@@ -58,7 +62,10 @@ impl Stage {
         };
         match &mut self.other {
             Some(decoder) => decoder.flush(&mut wire),
-            None => self.chat.flush(&mut wire),
+            None => match &mut self.chat {
+                Some(chat) => chat.flush(&mut wire),
+                None => Ok(()),
+            },
         }
     }
 
@@ -149,6 +156,7 @@ impl Stage {
     }
 
     fn decode(&mut self, out: &mut Out<'_>, document: &Read<'_>, payload: Payload<'_>) -> Step {
+        let config = out.config;
         let mut wire = Wire {
             assembler: &mut self.assembler,
             out,
@@ -162,7 +170,8 @@ impl Stage {
             }
             (Read::Chat(document), None) => {
                 self.swift = !self.done && self.last.is_none();
-                self.chat.document(&mut wire, document, payload)
+                let chat = chat(&mut self.chat, config, self.caching);
+                chat.document(&mut wire, document, payload)
             }
             // A document is read as its decoder wants it.
             _ => unknown(&mut wire, payload),
@@ -195,4 +204,9 @@ impl Stage {
     pub(crate) fn is_keep_alive(&self, event: &str) -> bool {
         self.keep_alive.contains(&event)
     }
+}
+
+/// Chat's decoder, made when it has something to read: a stream of another dialect never needs it.
+fn chat<'c>(known: &'c mut Option<Box<Chat>>, config: &Config, caching: bool) -> &'c mut Chat {
+    known.get_or_insert_with(|| Box::new(Chat::new(config, caching)))
 }

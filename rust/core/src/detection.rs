@@ -1,8 +1,6 @@
 //! Which dialect a stream has: payloads that tell none are held, and go their way from their own places once another one
 //! tells it; at the end, whether a given one was the right one, and what a lone document was.
 
-use std::mem;
-
 use crate::arrival::Arrival;
 use crate::delta::Rest;
 use crate::fault::Fault;
@@ -56,7 +54,7 @@ impl Stage {
 
     /// The dialect is known: what waited goes its way, from its own place.
     fn release(&mut self, out: &mut Out<'_>) -> Step {
-        let waiting = mem::take(&mut self.waiting);
+        let waiting = self.waiting.take();
         if !waiting.held.is_empty() {
             self.seen = false;
         }

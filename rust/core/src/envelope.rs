@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::delta::{Address, PartAt};
+use crate::delta::{Address, Channel, ItemKind, PartAt};
 use crate::json::{Kind, Raw, Text, string_end};
 use crate::wire::{Ending, Step, Wire};
 
@@ -85,18 +85,27 @@ impl Whom {
     }
 }
 
+/// A part of an item, but for its address.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    choice: i32,
+    kind: ItemKind,
+    channel: Channel,
+    reasoning_kind: &'static str,
+}
+
 #[derive(Debug)]
 struct Envelope {
     /// The name of the frame.
-    event: String,
-    head: Vec<u8>,
+    event: Box<str>,
+    head: Box<[u8]>,
     /// Each hole with the bytes behind it.
-    holes: Vec<(Hole, Vec<u8>)>,
+    holes: Box<[(Hole, Box<[u8]>)]>,
     /// No line end stands in it, so that it can be known before it is cut out of its line.
     one_line: bool,
     whom: Whom,
     /// `None`: a call.
-    part: Option<PartAt<'static>>,
+    part: Option<Part>,
 }
 
 /// Those of one stream.
@@ -154,7 +163,16 @@ impl Envelopes {
         let address = envelope.whom.address();
         let Wire { assembler, out } = wire;
         match envelope.part {
-            Some(part) => assembler.part_text(out, PartAt { address, ..part }, text, None),
+            Some(part) => {
+                let at = PartAt {
+                    choice: part.choice,
+                    kind: part.kind,
+                    address,
+                    channel: part.channel,
+                    reasoning_kind: part.reasoning_kind,
+                };
+                assembler.part_text(out, at, text, None)
+            }
             None => assembler.call_text(out, 0, address, text, None, None),
         }
     }
@@ -218,23 +236,22 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
     let behind = holes.iter().zip(ends.chain([payload.len()]));
     let bytes = payload.as_bytes();
     let behind =
-        behind.map(|((hole, range), end)| Some((*hole, bytes.get(range.end..end)?.to_vec())));
+        behind.map(|((hole, range), end)| Some((*hole, bytes.get(range.end..end)?.into())));
     let (address, part) = match lesson.target {
         Target::Call(address) => (address, None),
         Target::Part(part) => (
             part.address,
-            Some(PartAt {
+            Some(Part {
                 choice: part.choice,
                 kind: part.kind,
-                address: Address::default(),
                 channel: part.channel,
                 reasoning_kind: part.reasoning_kind,
             }),
         ),
     };
     Some(Envelope {
-        event: event.unwrap_or_default().to_owned(),
-        head: bytes.get(..holes.first()?.1.start)?.to_vec(),
+        event: event.unwrap_or_default().into(),
+        head: bytes.get(..holes.first()?.1.start)?.into(),
         holes: behind.collect::<Option<_>>()?,
         one_line: !payload.contains('\n'),
         whom: Whom {
@@ -253,9 +270,9 @@ impl Envelope {
         if event != self.event.as_bytes() {
             return None;
         }
-        let mut rest = input.strip_prefix(self.head.as_slice())?;
+        let mut rest = input.strip_prefix(&*self.head)?;
         let mut found = Found::default();
-        for (hole, behind) in &self.holes {
+        for (hole, behind) in &*self.holes {
             let after = match hole {
                 Hole::Text | Hole::Padding => {
                     let (end, escaped) = string_end(rest, 0)?;
@@ -276,7 +293,7 @@ impl Envelope {
                     rest.get(blank..)?
                 }
             };
-            rest = after.strip_prefix(behind.as_slice())?;
+            rest = after.strip_prefix(&**behind)?;
         }
         let end = ending.length(rest)?;
         if found.text.is_empty() || !(ending == Ending::Here || self.one_line) {

@@ -115,7 +115,7 @@ impl<'a> Leftovers<'a> {
 /// What the members of a level said last: what does not change is not said again.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen {
-    members: Vec<(String, String)>,
+    members: Vec<(Box<str>, Box<str>)>,
 }
 
 impl LastSeen {
@@ -126,7 +126,7 @@ impl LastSeen {
                 || self
                     .members
                     .iter()
-                    .any(|(known, last)| member.key.is(known) && last == member.raw.text)
+                    .any(|(known, last)| member.key.is(known) && **last == *member.raw.text)
         };
         if members.iter().all(unchanged) {
             return Leftovers::default();
@@ -137,15 +137,15 @@ impl LastSeen {
         let mut room = REMEMBERED.saturating_sub(self.members.len());
         for member in &level.members {
             let key = member.key.name();
-            match self.members.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, last)) if last == member.raw.text => continue,
+            match self.members.iter_mut().find(|(known, _)| **known == *key) {
+                Some((_, last)) if **last == *member.raw.text => continue,
                 Some((_, last)) => {
-                    last.clear();
-                    last.push_str(member.raw.text);
+                    *last = member.raw.text.into();
                 }
                 None if room > 0 => {
                     room -= 1;
-                    let member = (key.into_owned(), member.raw.text.to_owned());
+                    let member = (key.into(), member.raw.text.into());
+                    self.members.reserve_exact(1);
                     self.members.push(member);
                 }
                 None => {}

@@ -4,12 +4,12 @@
 //! fault or the end nothing is taken any more.
 
 use std::mem;
+use std::sync::Arc;
 
 use crate::array_body::{ArrayBody, Body};
 use crate::assemble::Assembler;
 use crate::config::Config;
 use crate::delta::Completeness;
-use crate::dialect::chat::Chat;
 use crate::dialect::{Dialect, keep_alive_anywhere};
 use crate::event::Sink;
 use crate::fault::Fault;
@@ -17,9 +17,10 @@ use crate::gate::Gate;
 use crate::limits::LimitName;
 use crate::out::{Diagnostic, Ledger, Out};
 use crate::policy::DuplicatePayload;
+use crate::rare::Rare;
 use crate::sse::Framer;
 use crate::stage::Stage;
-use crate::waiting::{Waiting, Watch};
+use crate::waiting::Watch;
 
 /// How much of a body is kept until its first payload.
 const HEAD: usize = 512;
@@ -29,11 +30,13 @@ type Step = Result<(), Fault>;
 /// Reads one stream.
 #[derive(Debug)]
 pub struct Parser {
-    config: Config,
+    /// Shared by streams that were made with the same one.
+    config: Arc<Config>,
     ledger: Ledger,
     framer: Framer,
     stage: Stage,
-    array: ArrayBody,
+    /// `None`: the body is no array.
+    array: Option<Box<ArrayBody>>,
     /// Bytes fed so far.
     total: u64,
     over: bool,
@@ -41,13 +44,18 @@ pub struct Parser {
 
 impl Parser {
     /// `None` detects the dialect.
-    pub fn new(dialect: Option<Dialect>, config: Config) -> Parser {
+    pub fn new(dialect: Option<Dialect>, config: impl Into<Arc<Config>>) -> Parser {
         Parser::with_caching(dialect, config, true)
     }
 
     /// Without caching every payload is read in full; the result is the same.
     #[doc(hidden)]
-    pub fn with_caching(dialect: Option<Dialect>, config: Config, caching: bool) -> Parser {
+    pub fn with_caching(
+        dialect: Option<Dialect>,
+        config: impl Into<Arc<Config>>,
+        caching: bool,
+    ) -> Parser {
+        let config = config.into();
         let mut assembler = Assembler::new(&config);
         if let Some(dialect) = dialect {
             assembler.speak(dialect.name());
@@ -58,7 +66,7 @@ impl Parser {
             ledger: Ledger::default(),
             stage: Stage {
                 dialect,
-                chat: Chat::new(&config, caching),
+                chat: None,
                 other: dialect.and_then(|dialect| dialect.decoder(&config)),
                 keep_alive: dialect.map_or_else(keep_alive_anywhere, Dialect::keep_alive),
                 assembler,
@@ -69,14 +77,14 @@ impl Parser {
                 last: drops.then_some(None),
                 caching,
                 swift: false,
-                waiting: Waiting::default(),
-                watch: dialect.map(Watch::new),
+                waiting: Rare::default(),
+                watch: dialect.map(|dialect| Box::new(Watch::new(dialect))),
                 undecided: None,
                 lines: false,
                 framed: false,
                 array: false,
             },
-            array: ArrayBody::new(),
+            array: Some(Box::new(ArrayBody::new())),
             total: 0,
             config,
             over: false,
@@ -110,29 +118,31 @@ impl Parser {
         let taken = input.get(..room).unwrap_or(input);
         *total += taken.len() as u64;
         if !stage.seen && stage.head.len() < HEAD {
-            stage
-                .head
-                .extend(taken.iter().take(HEAD - stage.head.len()));
+            let more = taken.get(..HEAD - stage.head.len()).unwrap_or(taken);
+            stage.head.extend_from_slice(more);
         }
         let mut gate = Gate {
             stage,
             out: Out::new(config, ledger, sink),
         };
-        match array.body {
-            Body::Events => framer.feed(taken, &mut gate)?,
-            Body::Array => gate.elements(array, taken)?,
-            Body::Undecided => {
-                if let Some(known) = array.decide(taken) {
-                    match array.body {
-                        Body::Array => gate.elements(array, &known)?,
-                        _ => framer.feed(&known, &mut gate)?,
+        match array {
+            None => framer.feed(taken, &mut gate)?,
+            Some(body) if body.body == Body::Array => gate.elements(body, taken)?,
+            Some(body) => {
+                if let Some(known) = body.decide(taken) {
+                    if body.body == Body::Array {
+                        gate.elements(body, &known)?;
+                    } else {
+                        *array = None;
+                        framer.feed(&known, &mut gate)?;
                     }
                 }
             }
         }
         match limit.filter(|_| taken.len() < input.len()) {
             Some(limit) => {
-                let ordinal = framer.ordinal() + array.ordinal;
+                let elements = array.as_ref().map_or(0, |array| array.ordinal);
+                let ordinal = framer.ordinal() + elements;
                 Err(Fault::limit(LimitName::max_stream_bytes, limit).at(limit, ordinal))
             }
             None => Ok(()),
@@ -157,14 +167,15 @@ impl Parser {
             stage,
             out: Out::new(config, ledger, sink),
         };
-        if array.body == Body::Undecided {
+        match array {
+            Some(array) if array.body == Body::Array => {
+                return gate.stage.close_array(&mut gate.out, array, *total);
+            }
             // Too short to be anything else.
-            framer.feed(&array.give_up(), &mut gate)?;
+            Some(array) => framer.feed(&array.give_up(), &mut gate)?,
+            None => {}
         }
         let Gate { stage, mut out } = gate;
-        if array.body == Body::Array {
-            return stage.close_array(&mut out, array, *total);
-        }
         stage.close(&mut out, &framer.finish())
     }
 

@@ -15,6 +15,7 @@ use crate::ladder::{Found, MARKER, climb, position, trim};
 use crate::limits::LimitName;
 use crate::out::Out;
 use crate::policy::Base;
+use crate::rare::Rare;
 use crate::spec::Code;
 use crate::sse::decode_utf8;
 use crate::waiting::{Held, Waiting, Watch};
@@ -24,7 +25,8 @@ use crate::wire::{Ending, Payload, Step, Wire};
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) dialect: Option<Dialect>,
-    pub(crate) chat: Chat,
+    /// Chat's decoder, from its first payload on.
+    pub(crate) chat: Option<Box<Chat>>,
     /// The decoder, unless it is Chat's.
     pub(crate) other: Option<Box<dyn Decode>>,
     /// Events that say that there is nothing to say.
@@ -45,11 +47,11 @@ pub(crate) struct Stage {
     /// They may be now.
     pub(crate) swift: bool,
     /// Payloads that told no dialect.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: Rare<Waiting>,
     /// The dialect was given.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<Box<Watch>>,
     /// It is the whole answer, or the first of several lines.
-    pub(crate) undecided: Option<Held>,
+    pub(crate) undecided: Option<Box<Held>>,
     /// Documents stand on lines of their own.
     pub(crate) lines: bool,
     /// Data stood in a data line.
@@ -95,8 +97,12 @@ impl Stage {
         };
         match &mut self.other {
             Some(decoder) => decoder.known(&mut wire, event, input, ending),
-            None if matches!(event, b"" | b"message") => self.chat.known(&mut wire, input, ending),
-            None => Ok(0),
+            None => match &mut self.chat {
+                Some(chat) if matches!(event, b"" | b"message") => {
+                    chat.known(&mut wire, input, ending)
+                }
+                _ => Ok(0),
+            },
         }
     }
 
@@ -143,6 +149,9 @@ impl Stage {
         let bare = matches!(found, Found::Blank | Found::Comment | Found::Null);
         let first = !self.seen;
         self.seen |= !bare;
+        if self.seen {
+            self.head = Vec::new();
+        }
         match found {
             Found::Broken(error) if event == Some("error") && too_deep(out, error).is_none() => {
                 self.text(out, payload)
@@ -162,10 +171,13 @@ impl Stage {
                 };
                 if let Some(watch) = &mut self.watch {
                     watch.look(arrival, text);
+                    if watch.is_content() {
+                        self.watch = None;
+                    }
                 }
                 let alone = first && standing.stray && standing.one_line && !self.framed;
                 if alone && document.is_body() && document.is_line() {
-                    self.undecided = Some(Held::of(arrival));
+                    self.undecided = Some(Box::new(Held::of(arrival)));
                 }
                 self.document(out, document, payload, standing)?;
                 self.swift &= self.undecided.is_none();

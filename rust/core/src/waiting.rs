@@ -5,6 +5,7 @@ use crate::dialect::{Dialect, detect, seen};
 use crate::fault::Fault;
 use crate::json::members::{self, Document};
 use crate::ladder::trim;
+use crate::rare::blank;
 use crate::spec::Code;
 use crate::sse::decode_utf8;
 
@@ -52,6 +53,8 @@ pub(crate) struct Waiting {
     names: Vec<String>,
     size: usize,
 }
+
+blank!(Waiting);
 
 impl Waiting {
     pub(crate) fn is_empty(&self) -> bool {
@@ -104,7 +107,7 @@ impl Waiting {
 #[derive(Debug)]
 pub(crate) struct Watch {
     given: Dialect,
-    waiting: Option<Waiting>,
+    waiting: Option<Box<Waiting>>,
     /// Another dialect than the given one, and what is raised if nothing was understood.
     pub(crate) found: Option<(Dialect, Fault)>,
 }
@@ -113,9 +116,14 @@ impl Watch {
     pub(crate) fn new(given: Dialect) -> Watch {
         Watch {
             given,
-            waiting: Some(Waiting::default()),
+            waiting: Some(Box::default()),
             found: None,
         }
+    }
+
+    /// The stream has the given dialect: there is nothing more to see.
+    pub(crate) fn is_content(&self) -> bool {
+        self.waiting.is_none() && self.found.is_none()
     }
 
     /// One payload; the first that tells a dialect counts. The name of an event tells none.

@@ -1,7 +1,7 @@
 //! The plain data of `options.to_config` as the core's `Config`.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,14 +19,17 @@ static POLICIES: LazyLock<[Policy; 3]> =
     LazyLock::new(|| [Base::Standard, Base::Strict, Base::Salvage].map(Policy::new));
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 
+/// What a caller has who says nothing: one for all streams.
+static USUAL: LazyLock<Arc<Config>> = LazyLock::new(Arc::default);
+
 /// Every code by its name.
 static CODES: LazyLock<HashMap<&'static str, Code>> =
     LazyLock::new(|| Code::all().map(|code| (code.name(), code)).collect());
 
 /// Reads the whole table. A name or value that the core does not know is the caller's error.
-pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Config> {
+pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let py = config.py();
-    Ok(Config {
+    let config = Config {
         policy: policy(config)?,
         limits: match member(config, intern!(py, "limits"))? {
             Some(limits) => read_limits(limits.cast::<PyDict>()?)?,
@@ -38,6 +41,11 @@ pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Config> {
         known_call_ids: strings(config, intern!(py, "known_call_ids"))?,
         content_type: word(config, intern!(py, "content_type"))?,
         seed: word(config, intern!(py, "seed"))?,
+    };
+    Ok(if config == **USUAL {
+        Arc::clone(&USUAL)
+    } else {
+        Arc::new(config)
     })
 }
 

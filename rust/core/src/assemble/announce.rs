@@ -53,7 +53,7 @@ pub fn publish(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
         return;
     }
     flush_unstarted(out, choice, Some(slot));
-    choice.unstarted.clear(); // what is left is this call
+    choice.unstarted = Vec::new(); // what is left is this call
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot) {
         start(out, call, index);

@@ -38,7 +38,7 @@ pub struct ArgumentText {
     /// Not JSON and never will be: only appended to.
     pub plain: bool,
     /// What came behind a whole value and belongs nowhere.
-    pub overflow: Vec<u8>,
+    pub overflow: crate::rare::Rare<Vec<u8>>,
     /// Length of the beginning of the text that is arriving again.
     pub shadow: usize,
     /// It began with a fragment that carried the call's name.
@@ -49,7 +49,7 @@ pub struct ArgumentText {
     last: usize,
     cumulative: Cumulative,
     doubling: Doubling,
-    canonical: Option<String>,
+    canonical: Option<Box<str>>,
 }
 
 impl ArgumentText {
@@ -134,7 +134,7 @@ impl ArgumentText {
     pub fn canonical(&mut self) -> &str {
         let data = &self.data;
         self.canonical
-            .get_or_insert_with(|| canonical(&String::from_utf8_lossy(data)))
+            .get_or_insert_with(|| canonical(&String::from_utf8_lossy(data)).into_boxed_str())
     }
 
     /// One non-empty fragment. `header`: it came with a name.
@@ -195,7 +195,7 @@ impl ArgumentText {
     /// Another text, from outside: the close of a call, or a decision about two calls.
     pub fn replace(&mut self, data: Vec<u8>) {
         self.become_text(data);
-        self.overflow.clear();
+        self.overflow = Default::default();
         self.shadow = 0;
         self.cumulative.alive = false;
         self.doubling.alive = false;

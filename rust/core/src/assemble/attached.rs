@@ -3,22 +3,26 @@
 //! Each is told once and kept for the snapshot; of the results of one call the last one counts. It knows no part of the
 //! three channels and no call. The rest of the `Assembler`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::shared::{Desk, Step};
 use super::{Assembler, At, announce};
 use crate::event::Event;
+use crate::few::Map;
 use crate::out::Out;
+use crate::rare::blank;
 
 /// What was attached so far, by part.
 #[derive(Clone, Debug, Default)]
 pub struct Attached {
     pub records: BTreeMap<u32, Record>,
     /// The part of the results of a call.
-    results: HashMap<(i32, String), u32>,
+    results: Map<(i32, String), u32>,
     /// The part of what is kept under a key.
-    keyed: HashMap<(i32, String), u32>,
+    keyed: Map<(i32, String), u32>,
 }
+
+blank!(Attached);
 
 /// One of them, with its choice and metadata.
 #[derive(Clone, Debug)]

@@ -48,7 +48,6 @@ pub fn open_call(
         // It takes the index from a call that is under way.
         call.contested = contested.then_some(Code::AMBIGUOUS_SAME_INDEX);
         call.id = incoming.id.map(str::to_owned);
-        call.last_id = call.id.clone();
         call.first = first;
         call.name = incoming.name.unwrap_or_default().to_owned();
     }
@@ -159,10 +158,11 @@ pub fn take_id(
         return Ok(());
     };
     if call.id.as_deref() == Some(identity) {
-        call.last_id = Some(identity.to_owned());
+        call.last_id = None;
         return Ok(());
     }
-    if call.id.is_none() {
+    let first = call.id.is_none();
+    if first {
         call.id = Some(identity.to_owned());
     } else if !call.aliases.iter().any(|alias| alias == identity) {
         call.id_changed = true;
@@ -174,7 +174,7 @@ pub fn take_id(
         desk.out
             .diagnose(Code::UNSTABLE_ID, Some(call.part), identity)?;
     }
-    call.last_id = Some(identity.to_owned());
+    call.last_id = (!first).then(|| identity.to_owned());
     choice.by_id.insert(identity.to_owned(), slot);
     desk.shared.ids_seen.insert(identity.to_owned());
     Ok(())

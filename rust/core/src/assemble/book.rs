@@ -9,8 +9,6 @@
 //! d   a call, and nothing of the address is known: the latest open call, unless an id says that it is another one
 //! e   else there is no such item
 
-use std::collections::HashMap;
-
 use super::call::Call;
 use super::item::Item;
 use super::restate::Restatement;
@@ -19,6 +17,8 @@ use super::shared::Desk;
 use super::text_part::TextPart;
 use crate::delta::{Address, ItemKind};
 use crate::fault::Fault;
+use crate::few::Map;
+use crate::rare::{Rare, blank};
 
 /// What an address is looked up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +35,12 @@ pub struct Book {
     items: Vec<Item>,
     open: Roster,
     /// By kind.
-    open_of: [Roster; 3],
-    by_id: HashMap<ItemKind, HashMap<String, usize>>,
-    by_call: HashMap<String, usize>,
+    open_of: [Rare<Roster>; 3],
+    by_id: Map<ItemKind, Map<String, usize>>,
+    by_call: Map<String, usize>,
     /// What `by_call` held before it was forgotten: results may come later.
-    earlier: HashMap<String, usize>,
-    by_index: HashMap<(ItemKind, i64), usize>,
-    /// The last one opened there, of any kind.
-    at_index: HashMap<i64, usize>,
+    earlier: Rare<Map<String, usize>>,
+    by_index: Map<(ItemKind, i64), usize>,
     /// Those that have a part or a call, in order.
     pub filled: Vec<usize>,
     /// Of the last item that began.
@@ -50,6 +48,8 @@ pub struct Book {
     /// A terminal list is being told.
     pub restated: Option<Box<Restatement>>,
 }
+
+blank!(Book, Roster, Map<String, usize>);
 
 impl Book {
     #[inline]
@@ -105,7 +105,7 @@ impl Book {
         self.roster_mut(kind).remove(item);
     }
 
-    fn roster_mut(&mut self, kind: ItemKind) -> &mut Roster {
+    fn roster_mut(&mut self, kind: ItemKind) -> &mut Rare<Roster> {
         let [message, reasoning, call] = &mut self.open_of;
         match kind {
             ItemKind::Message => message,
@@ -128,7 +128,6 @@ impl Book {
         let kind = self.items.get(item).map(|item| item.kind);
         if let (Some(index), Some(kind)) = (address.index, kind) {
             self.by_index.insert((kind, index), item);
-            self.at_index.insert(index, item);
         }
     }
 
@@ -177,8 +176,7 @@ impl Book {
                     false
                 };
                 if keep {
-                    let ids = self.by_id.entry(kind).or_default();
-                    ids.insert(item_id.to_owned(), item);
+                    self.by_id.slot(kind).insert(item_id.to_owned(), item);
                     if kind != ItemKind::Call {
                         desk.spend_bytes(item_id.chars().count())?;
                     }
@@ -278,7 +276,10 @@ impl Book {
         }
         if address.item_id.is_none() && (address.index.is_none() || bound.is_none()) {
             // A text without a usable address, or on the index of an item of another kind.
-            let taken = |index: i64| self.at_index.contains_key(&index);
+            let taken = |index: i64| {
+                let mut kinds = KINDS.into_iter();
+                kinds.any(|kind| self.by_index.contains_key(&(kind, index)))
+            };
             return self
                 .latest(kind)
                 .filter(|_| address.index.is_none_or(taken));
@@ -362,10 +363,13 @@ impl Book {
     /// Ids and indexes may be used again.
     pub fn forget(&mut self) {
         self.by_id.clear();
-        self.earlier.extend(self.by_call.drain());
+        if self.by_call.len() > 0 {
+            self.by_call.pour(&mut self.earlier);
+        }
         self.by_index.clear();
-        self.at_index.clear();
-        self.open_of.iter_mut().for_each(Roster::clear);
+        for open in self.open_of.iter_mut().filter(|open| !open.is_blank()) {
+            open.clear();
+        }
     }
 
     /// What is open never was.

@@ -4,13 +4,14 @@
 //! in `announce`.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use super::arguments::ArgumentText;
 use super::canonical::canonical;
 use super::fork::Fork;
 use super::objects::{ObjectMerge, RawMembers};
+use crate::few::Set;
 use crate::json::Surrogates;
+use crate::rare::{Rare, blank};
 use crate::spec::Code;
 
 /// A new id in every delta must not fill the memory; the index or the order still finds the call.
@@ -36,7 +37,8 @@ pub struct Call {
     /// The first one on the wire.
     pub id: Option<String>,
     /// Further ids, in order.
-    pub aliases: Vec<String>,
+    pub aliases: Rare<Vec<String>>,
+    /// The last one, if that is another.
     pub last_id: Option<String>,
     /// The call that had its id before.
     pub first: Option<usize>,
@@ -69,10 +71,10 @@ pub struct Call {
     /// Its result came in the same stream: nobody is to run it any more.
     pub answered: bool,
     /// R1g: indexes under which a header came again.
-    pub announced_again: HashSet<Option<i64>>,
+    pub announced_again: Rare<Set<Option<i64>>>,
     pub name_conflict_said: bool,
     /// Named ambiguities that were said of it.
-    pub guess_said: Vec<Code>,
+    pub guess_said: Rare<Vec<Code>>,
     /// A terminal message left it out.
     pub conflict_said: bool,
     /// The named ambiguity that the next piece without an id stands in.
@@ -88,8 +90,10 @@ pub struct Call {
     pub whole_sent: bool,
     /// The text on the wire, where the close replaced it by what it stands for.
     pub raw: Option<String>,
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<Box<Verdict>>,
 }
+
+blank!(Set<Option<i64>>);
 
 impl Call {
     pub fn new(slot: usize, part: u32, custom: bool) -> Call {

@@ -2,7 +2,7 @@
 //!
 //! State and lookups, every one in one step. It knows no rule and no event.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::book::Book;
 use super::call::Call;
@@ -11,6 +11,8 @@ use super::roster::Roster;
 use super::shared::{Desk, Step};
 use super::textual::Textual;
 use crate::fault::Fault;
+use crate::few::{Map, Set};
+use crate::rare::{Blank, Rare, blank};
 use crate::spec::Code;
 
 /// The private index of the one call of `function_call`.
@@ -34,6 +36,22 @@ pub struct FinishState {
     pub concluded: Option<&'static str>,
 }
 
+/// Asked with every piece of a call: nothing to make first.
+static UNFINISHED: FinishState = FinishState {
+    raw: None,
+    reason: None,
+    natural: false,
+    repeated: false,
+    concluded: None,
+};
+
+impl Blank for FinishState {
+    #[inline]
+    fn blank() -> &'static Self {
+        &UNFINISHED
+    }
+}
+
 /// What a displaced call is remembered by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
@@ -45,7 +63,7 @@ pub enum Key {
 #[derive(Clone, Debug, Default)]
 pub struct ByIndex {
     low: Vec<Option<usize>>,
-    rest: HashMap<i64, usize>,
+    rest: Rare<Map<i64, usize>>,
 }
 
 impl ByIndex {
@@ -67,6 +85,7 @@ impl ByIndex {
             return;
         };
         if self.low.len() <= place {
+            self.low.reserve_exact(place + 1 - self.low.len());
             self.low.resize(place + 1, None);
         }
         if let Some(entry) = self.low.get_mut(place) {
@@ -80,14 +99,23 @@ impl ByIndex {
 pub struct OpenCalls {
     pub unfinished: Roster,
     /// Of these, the named ones without any argument text.
-    pub waiting: Roster,
+    pub waiting: Rare<Roster>,
 }
+
+blank!(
+    OpenCalls,
+    Map<i64, usize>,
+    Map<u32, usize>,
+    Set<(Key, String, String)>,
+);
 
 impl OpenCalls {
     fn set(&mut self, call: &Call, present: bool) {
         let waits = present && !call.name.is_empty() && call.is_empty() && !call.tentative;
         self.unfinished.set(call.slot, present);
-        self.waiting.set(call.slot, waits);
+        if waits || !self.waiting.is_blank() {
+            self.waiting.set(call.slot, waits);
+        }
     }
 }
 
@@ -99,25 +127,25 @@ pub struct Choice {
     /// In order of creation.
     pub calls: Vec<Call>,
     /// The latest call with that id.
-    pub by_id: HashMap<String, usize>,
+    pub by_id: Map<String, usize>,
     pub by_index: ByIndex,
     /// The last call addressed at all.
     pub latest: Option<usize>,
     /// R3c3: by place in the last list of several.
-    pub multi: HashMap<u32, usize>,
+    pub multi: Rare<Map<u32, usize>>,
     /// R1d, R3a3: what calls said that were displaced: key, name, canonical arguments.
-    pub payloads: HashSet<(Key, String, String)>,
-    open_json: OpenCalls,
+    pub payloads: Rare<Set<(Key, String, String)>>,
+    open_json: Rare<OpenCalls>,
     /// Free-form text and JSON share no call.
-    open_text: OpenCalls,
+    open_text: Rare<OpenCalls>,
     /// Named, not shown yet.
     pub unstarted: Vec<usize>,
     /// An index went from one call to another: it is no order.
     pub rebound: bool,
-    pub finish: FinishState,
-    pub metadata: RawMembers,
+    pub finish: Rare<FinishState>,
+    pub metadata: Rare<RawMembers>,
     /// What the wire itself opens and closes.
-    pub book: Book,
+    pub book: Rare<Book>,
     pub message_seen: bool,
     /// Its parts and calls are.
     pub closed: bool,
@@ -131,18 +159,18 @@ impl Choice {
             index,
             textual,
             calls: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: Map::default(),
             by_index: ByIndex::default(),
             latest: None,
-            multi: HashMap::new(),
-            payloads: HashSet::new(),
-            open_json: OpenCalls::default(),
-            open_text: OpenCalls::default(),
+            multi: Rare::default(),
+            payloads: Rare::default(),
+            open_json: Rare::default(),
+            open_text: Rare::default(),
             unstarted: Vec::new(),
             rebound: false,
-            finish: FinishState::default(),
-            metadata: RawMembers::default(),
-            book: Book::default(),
+            finish: Rare::default(),
+            metadata: Rare::default(),
+            book: Rare::default(),
             message_seen: false,
             closed: false,
             step: 0,
@@ -193,8 +221,12 @@ impl Choice {
             return;
         };
         let json = call.text.is_unfinished() && call.merge.is_none() && !call.dropped;
-        self.open_json.set(call, json);
-        self.open_text.set(call, call.custom && !call.dropped);
+        let text = call.custom && !call.dropped;
+        for (open, present) in [(&mut self.open_json, json), (&mut self.open_text, text)] {
+            if present || !open.is_blank() {
+                open.set(call, present);
+            }
+        }
     }
 
     pub fn open_calls(&self, custom: bool) -> &OpenCalls {
@@ -272,10 +304,10 @@ impl Choice {
         self.by_id.clear();
         self.by_index = ByIndex::default();
         self.latest = None;
-        self.multi.clear();
-        self.payloads.clear();
-        self.open_json = OpenCalls::default();
-        self.open_text = OpenCalls::default();
+        self.multi = Rare::default();
+        self.payloads = Rare::default();
+        self.open_json = Rare::default();
+        self.open_text = Rare::default();
         self.unstarted.clear();
         self.rebound = false;
     }

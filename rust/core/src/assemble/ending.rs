@@ -81,7 +81,7 @@ impl Assembler {
         let record = ErrorRecord::new(code, kind, message, raw);
         let raises = out.dooms(Code::UPSTREAM_ERROR);
         let closed = self.close(out, false, false);
-        let error = self.error.insert(record);
+        let error = self.error.insert(Box::new(record));
         closed?;
         if !raises {
             out.diagnose(Code::UPSTREAM_ERROR, None, "")?;

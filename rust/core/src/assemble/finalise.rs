@@ -78,7 +78,7 @@ pub fn close_calls(
     }
     for (slot, verdict) in verdicts {
         if let Some(call) = choice.get_mut(slot) {
-            call.verdict = Some(verdict);
+            call.verdict = Some(Box::new(verdict));
         }
         announce::show_final(desk, choice, slot);
     }
@@ -100,7 +100,7 @@ pub fn close_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> 
     };
     let verdict = judge(desk, call, given, &owners, true, false)?;
     if let Some(call) = choice.get_mut(slot) {
-        call.verdict = Some(verdict);
+        call.verdict = Some(Box::new(verdict));
     }
     announce::show_final(desk, choice, slot);
     Ok(())
@@ -200,7 +200,7 @@ pub fn absorb(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, other: 
     let Some(gone) = choice.get_mut(other) else {
         return;
     };
-    let ids: Vec<String> = gone.id.iter().chain(&gone.aliases).cloned().collect();
+    let ids: Vec<String> = gone.id.iter().chain(&*gone.aliases).cloned().collect();
     let (name, metadata) = (gone.name.clone(), gone.metadata.take());
     let Some(call) = choice.get_mut(slot) else {
         return;

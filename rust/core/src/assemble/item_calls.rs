@@ -70,7 +70,6 @@ pub fn begin_call(
     if let Some(call) = choice.get_mut(slot) {
         call.item_id = item_id;
         call.id = address.call_id.map(str::to_owned);
-        call.last_id.clone_from(&call.id);
         call.provider_executed = traits.provider_executed;
         call.dropped = hidden;
         call.whole_sent = hidden;
@@ -156,7 +155,7 @@ pub fn note_ids(
         }
         if let (None, Some(call_id)) = (&call.id, address.call_id) {
             call.id = Some(call_id.to_owned());
-            call.last_id.clone_from(&call.id);
+            call.last_id = None;
             desk.shared.ids_seen.insert(call_id.to_owned());
         }
         for identity in [address.item_id, address.call_id].into_iter().flatten() {

@@ -62,6 +62,7 @@ use crate::fault::Fault;
 use crate::json::Text;
 use crate::out::Out;
 use crate::policy::CloseCallsAt;
+use crate::rare::Rare;
 use crate::spec::{self, Code};
 
 /// The parts and calls of one stream.
@@ -70,10 +71,10 @@ pub struct Assembler {
     shared: Shared,
     /// In order of first sight.
     choices: Vec<Choice>,
-    attached: Attached,
-    started: Option<StartRecord>,
-    usage: Option<UsageRecord>,
-    error: Option<ErrorRecord>,
+    attached: Rare<Attached>,
+    started: Option<Box<StartRecord>>,
+    usage: Option<Box<UsageRecord>>,
+    error: Option<Box<ErrorRecord>>,
     /// The wire said that it broke off.
     broken_off: bool,
     /// The dialect has no terminal marker, and may end here.
@@ -92,7 +93,7 @@ struct At<'a, 'o> {
 impl Assembler {
     pub fn new(config: &Config) -> Assembler {
         Assembler {
-            shared: Shared::new(Settings::new(config)),
+            shared: Shared::new(Settings::of(config)),
             ..Assembler::default()
         }
     }
@@ -136,16 +137,21 @@ impl Assembler {
         if self.started.is_none() && !self.over {
             let record = StartRecord::new(id, model, created, metadata);
             out.emit(&record.event());
-            self.started = Some(record);
+            self.started = Some(Box::new(record));
         }
         Ok(())
+    }
+
+    /// The metadata of the first chunk.
+    pub fn start_metadata(&self) -> Option<&str> {
+        self.started.as_ref()?.metadata()
     }
 
     /// Token counts. The last that says something holds; they are never summed.
     pub fn usage(&mut self, _out: &mut Out<'_>, usage: Usage<'_>) -> Step {
         let record = UsageRecord::new(usage);
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
-            self.usage = Some(record);
+            self.usage = Some(Box::new(record));
         }
         Ok(())
     }

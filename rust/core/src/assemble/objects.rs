@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::canonical::{canonical, is_whole};
 use crate::json::{Raw, Scan, Scanner, Text, write_string};
+use crate::rare::blank;
 
 /// Each member's key and text, in order; of equal keys the last holds, at the place of the first.
 fn members(raw: &str) -> Vec<(String, &str)> {
@@ -189,7 +190,10 @@ fn inside(text: &str) -> Option<&str> {
 /// Members of raw objects, the last of each key.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
-    members: Keyed<String>,
+    /// Of one object, which mostly is all there is: its text, as `text` gives it.
+    first: Option<Box<str>>,
+    /// Of several.
+    members: Option<Box<Keyed<String>>>,
     size: usize,
 }
 
@@ -197,39 +201,73 @@ impl RawMembers {
     /// Take in the text of one object; tells by how much the whole has grown.
     pub fn add(&mut self, raw: &str) -> i64 {
         let before = signed(self.size);
-        for (key, text) in members(raw) {
-            if !self.members.has(&key) {
-                self.size += key.chars().count() + 4;
+        let more = members(raw);
+        if self.first.is_none() && self.members.is_none() {
+            let sizes = more
+                .iter()
+                .map(|(key, text)| key.chars().count() + 4 + text.chars().count());
+            self.size += sizes.sum::<usize>();
+            self.first = written(&more).map(String::into_boxed_str);
+            return signed(self.size) - before;
+        }
+        for (key, text) in more {
+            let mut size = self.size;
+            let members = self.several();
+            if !members.has(&key) {
+                size += key.chars().count() + 4;
             }
-            let value = self.members.slot(key);
-            self.size -= value.chars().count();
-            self.size += text.chars().count();
+            let value = members.slot(key);
+            size -= value.chars().count();
+            size += text.chars().count();
             value.clear();
             value.push_str(text);
+            self.size = size;
         }
         signed(self.size) - before
     }
 
     pub fn put(&mut self, key: &str, text: String) {
-        *self.members.slot(key.to_owned()) = text;
+        *self.several().slot(key.to_owned()) = text;
+    }
+
+    /// A second object comes: the first is taken apart.
+    fn several(&mut self) -> &mut Keyed<String> {
+        let first = self.first.take();
+        self.members.get_or_insert_with(|| {
+            let mut keyed = Keyed::default();
+            for (key, text) in first.as_deref().map(members).unwrap_or_default() {
+                text.clone_into(keyed.slot(key));
+            }
+            Box::new(keyed)
+        })
     }
 
     pub fn text(&self) -> Option<String> {
-        if self.members.members.is_empty() {
-            return None;
+        match &self.members {
+            Some(keyed) => written(&keyed.members),
+            None => self.first.as_deref().map(str::to_owned),
         }
-        let mut out = String::from("{");
-        for (place, (key, text)) in self.members.members.iter().enumerate() {
-            if place > 0 {
-                out.push(',');
-            }
-            write_string(&mut out, key);
-            out.push(':');
-            out.push_str(text);
-        }
-        out.push('}');
-        Some(out)
     }
+}
+
+blank!(RawMembers);
+
+/// The text of an object; `None` of none.
+fn written(members: &[(String, impl AsRef<str>)]) -> Option<String> {
+    if members.is_empty() {
+        return None;
+    }
+    let mut out = String::from("{");
+    for (place, (key, text)) in members.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        write_string(&mut out, key);
+        out.push(':');
+        out.push_str(text.as_ref());
+    }
+    out.push('}');
+    Some(out)
 }
 
 fn signed(size: usize) -> i64 {

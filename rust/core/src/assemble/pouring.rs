@@ -149,7 +149,6 @@ fn divide(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
         let id = choice.get(slot).and_then(|call| call.id.clone());
         let other = sibling(desk, choice, slot, Some(index))?;
         if let Some(call) = choice.get_mut(other) {
-            call.last_id.clone_from(&id);
             call.id = id;
             call.first = Some(slot);
             call.tentative = own.is_empty();
@@ -287,7 +286,6 @@ fn give_sibling(
     if let Some(id) = id.filter(|_| keep_id) {
         if let Some(call) = choice.get_mut(other) {
             call.id = Some(id.clone());
-            call.last_id = Some(id.clone());
             call.first = Some(slot);
         }
         choice.by_id.insert(id, other);

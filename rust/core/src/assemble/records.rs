@@ -33,6 +33,10 @@ impl StartRecord {
         }
     }
 
+    pub fn metadata(&self) -> Option<&str> {
+        self.metadata.as_deref()
+    }
+
     pub fn event(&self) -> Event<'_> {
         Event::ResponseStarted {
             id: self.id.as_deref(),

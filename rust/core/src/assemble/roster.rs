@@ -3,65 +3,105 @@
 //! A doubly linked list over small numbers, so that neither a fragment nor a removal ever walks over a thousand calls. A
 //! call that leaves and comes back stands last. It knows nothing of what the numbers mean.
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// No number: the end of the list. What is beyond it is never there; nothing in memory could be so many.
+const NONE: u32 = u32::MAX;
+/// In place of the number before: not in the list.
+const ABSENT: u32 = u32::MAX - 1;
+
+#[derive(Clone, Copy, Debug)]
 struct Link {
-    before: Option<usize>,
-    after: Option<usize>,
-    present: bool,
+    before: u32,
+    after: u32,
 }
 
+const LEFT: Link = Link {
+    before: ABSENT,
+    after: NONE,
+};
+
 /// Numbers in the order in which they were added.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Roster {
     links: Vec<Link>,
-    first: Option<usize>,
-    last: Option<usize>,
-    count: usize,
+    first: u32,
+    last: u32,
+    count: u32,
+}
+
+impl Default for Roster {
+    fn default() -> Roster {
+        Roster {
+            links: Vec::new(),
+            first: NONE,
+            last: NONE,
+            count: 0,
+        }
+    }
+}
+
+fn known(number: u32) -> Option<usize> {
+    (number < ABSENT).then_some(number as usize)
 }
 
 impl Roster {
+    fn link(&self, number: u32) -> Option<&Link> {
+        self.links.get(known(number)?)
+    }
+
+    fn link_mut(&mut self, number: u32) -> Option<&mut Link> {
+        self.links.get_mut(known(number)?)
+    }
+
     pub fn contains(&self, number: usize) -> bool {
-        self.links.get(number).is_some_and(|link| link.present)
+        let link = self.links.get(number);
+        link.is_some_and(|link| link.before != ABSENT)
     }
 
     pub fn len(&self) -> usize {
-        self.count
+        self.count as usize
     }
 
     pub fn add(&mut self, number: usize) {
+        let Some(short) = u32::try_from(number).ok().filter(|it| *it < ABSENT) else {
+            return;
+        };
         if self.contains(number) {
             return;
         }
         if self.links.len() <= number {
-            self.links.resize(number + 1, Link::default());
+            // A list that grows by itself begins with four; most streams have one call.
+            self.links
+                .reserve_exact(usize::from(self.links.is_empty()) * (number + 1));
+            self.links.resize(number + 1, LEFT);
         }
         let before = self.last;
         if let Some(link) = self.links.get_mut(number) {
             *link = Link {
                 before,
-                after: None,
-                present: true,
+                after: NONE,
             };
         }
-        match before.and_then(|before| self.links.get_mut(before)) {
-            Some(link) => link.after = Some(number),
-            None => self.first = Some(number),
+        match self.link_mut(before) {
+            Some(link) => link.after = short,
+            None => self.first = short,
         }
-        self.last = Some(number);
+        self.last = short;
         self.count += 1;
     }
 
     pub fn remove(&mut self, number: usize) {
-        let Some(link) = self.links.get_mut(number).filter(|link| link.present) else {
+        if !self.contains(number) {
+            return;
+        }
+        let Some(link) = self.links.get_mut(number) else {
             return;
         };
-        let Link { before, after, .. } = *link;
-        *link = Link::default();
-        match before.and_then(|before| self.links.get_mut(before)) {
+        let Link { before, after } = std::mem::replace(link, LEFT);
+        match self.link_mut(before) {
             Some(link) => link.after = after,
             None => self.first = after,
         }
-        match after.and_then(|after| self.links.get_mut(after)) {
+        match self.link_mut(after) {
             Some(link) => link.before = before,
             None => self.last = before,
         }
@@ -70,12 +110,12 @@ impl Roster {
 
     /// Nobody is there any more. It costs what was added since the last time, whatever the numbers are.
     pub fn clear(&mut self) {
-        let mut next = self.last.take();
-        while let Some(link) = next.and_then(|number| self.links.get_mut(number)) {
+        let mut next = std::mem::replace(&mut self.last, NONE);
+        while let Some(link) = self.link_mut(next) {
             next = link.before;
-            *link = Link::default();
+            *link = LEFT;
         }
-        self.first = None;
+        self.first = NONE;
         self.count = 0;
     }
 
@@ -88,19 +128,19 @@ impl Roster {
     }
 
     pub fn first(&self) -> Option<usize> {
-        self.first
+        known(self.first)
     }
 
     pub fn last(&self) -> Option<usize> {
-        self.last
+        known(self.last)
     }
 
     /// From the last one backwards.
     pub fn latest(&self) -> impl Iterator<Item = usize> + '_ {
         let mut next = self.last;
         std::iter::from_fn(move || {
-            let number = next?;
-            next = self.links.get(number).and_then(|link| link.before);
+            let number = known(next)?;
+            next = self.link(next).map_or(NONE, |link| link.before);
             Some(number)
         })
     }

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::config::Config;
+use crate::rare::{Rare, blank};
 
 /// As far as the caller told: names, and whether a schema says that a parameter is required.
 #[derive(Clone, Debug, Default)]
@@ -40,18 +41,24 @@ pub struct Settings {
     pub seed: Option<String>,
 }
 
+blank!(Settings);
+
 impl Settings {
-    pub fn new(config: &Config) -> Settings {
+    /// Most callers say nothing of the kind.
+    pub fn of(config: &Config) -> Rare<Settings> {
+        if config.tools.is_none() && config.known_call_ids.is_empty() && config.seed.is_none() {
+            return Rare::default();
+        }
         let required = config.tools.iter().flatten().map(|tool| {
             let needs = tool.required.as_ref().is_some_and(|list| !list.is_empty());
             (tool.name.clone(), needs)
         });
-        Settings {
+        Rare::from(Settings {
             tools: Tools {
                 required: required.collect(),
             },
             known_call_ids: config.known_call_ids.iter().cloned().collect(),
             seed: config.seed.clone(),
-        }
+        })
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! It counts and it says no; it knows no rule. `Desk` is what a rule works at: this, and the way out.
 
-use std::collections::{HashMap, HashSet};
-
 use super::settings::Settings;
 use crate::fault::Fault;
+use crate::few::{Map, Set};
 use crate::limits::LimitName;
 use crate::out::Out;
 use crate::policy::Switches;
+use crate::rare::Rare;
 use crate::spec::Code;
 
 pub type Step = Result<(), Fault>;
@@ -16,17 +16,17 @@ pub type Step = Result<(), Fault>;
 /// One per stream.
 #[derive(Debug, Default)]
 pub struct Shared {
-    pub settings: Settings,
+    pub settings: Rare<Settings>,
     next_part: u32,
     choices: u64,
     calls: u64,
     argument_bytes: usize,
     text_bytes: i64,
     /// On the wire, of any call.
-    pub ids_seen: HashSet<String>,
+    pub ids_seen: Set<String>,
     /// To closed calls.
-    pub ids_given: HashSet<String>,
-    next_suffix: HashMap<String, u64>,
+    pub ids_given: Set<String>,
+    next_suffix: Map<String, u64>,
     /// The dialect's calls need no id.
     pub ids_optional: bool,
 }
@@ -117,7 +117,7 @@ impl Desk<'_, '_> {
 }
 
 impl Shared {
-    pub fn new(settings: Settings) -> Shared {
+    pub fn new(settings: Rare<Settings>) -> Shared {
         Shared {
             settings,
             ..Shared::default()

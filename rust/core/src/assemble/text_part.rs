@@ -3,6 +3,7 @@
 use super::objects::RawMembers;
 pub use crate::delta::Channel;
 use crate::event::{Delta, Event, Mark, Opened};
+use crate::rare::{Rare, blank};
 
 /// What hangs on a reasoning part.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +13,8 @@ pub struct Attributes {
     /// Raw arrays.
     pub details: Vec<String>,
 }
+
+blank!(Attributes);
 
 impl Attributes {
     pub fn take_in(&mut self, other: Attributes) {
@@ -32,7 +35,7 @@ pub struct TextPart {
     pub text: String,
     /// Raw arrays.
     pub annotations: Vec<String>,
-    pub attributes: Attributes,
+    pub attributes: Rare<Attributes>,
     /// For the close.
     pub metadata: Option<Box<RawMembers>>,
     pub open: bool,
@@ -49,7 +52,7 @@ impl TextPart {
             item_id: None,
             text: String::new(),
             annotations: Vec::new(),
-            attributes: Attributes::default(),
+            attributes: Rare::default(),
             metadata: None,
             open: true,
             void: false,

@@ -11,13 +11,14 @@ use crate::fault::Fault;
 use crate::json::{Surrogates, Text};
 use crate::out::Out;
 use crate::policy::ContentMode as Mode;
+use crate::rare::Rare;
 use crate::spec::Code;
 
 /// How much was said in one channel, so that a comparison need not look at the text itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
-    parts: usize,
-    pieces: usize,
+    parts: u32,
+    pieces: u32,
     /// Bytes.
     length: usize,
 }
@@ -27,13 +28,13 @@ struct Said {
 pub struct Textual {
     choice: i32,
     content_mode: Mode,
-    mode: Option<ContentMode>,
+    mode: Option<Box<ContentMode>>,
     joiners: [Surrogates; 3],
     said: [Said; 3],
     /// Waiting for the next text part.
-    annotations: Vec<String>,
+    annotations: Rare<Vec<String>>,
     /// For the next reasoning part.
-    attributes: Vec<Attributes>,
+    attributes: Rare<Vec<Attributes>>,
     pub parts: Vec<TextPart>,
     /// The one that is open; parts that the wire itself opens and closes are not counted (`item_parts`).
     open: Option<usize>,
@@ -44,11 +45,11 @@ impl Textual {
         Textual {
             choice,
             content_mode,
-            mode: ContentMode::new(content_mode),
+            mode: ContentMode::new(content_mode).map(Box::new),
             joiners: [Surrogates::default(); 3],
             said: [Said::default(); 3],
-            annotations: Vec::new(),
-            attributes: Vec::new(),
+            annotations: Rare::default(),
+            attributes: Rare::default(),
             parts: Vec::new(),
             open: None,
         }
@@ -253,10 +254,10 @@ impl Textual {
             part.void = true;
         }
         self.said = [Said::default(); 3];
-        self.mode = ContentMode::new(self.content_mode);
+        self.mode = ContentMode::new(self.content_mode).map(Box::new);
         self.joiners = [Surrogates::default(); 3];
-        self.annotations.clear();
-        self.attributes.clear();
+        self.annotations = Rare::default();
+        self.attributes = Rare::default();
     }
 
     /// The same from that part on.
@@ -272,12 +273,12 @@ impl Textual {
         self.close_open(desk)?;
         let mut left = Vec::new();
         if !self.attributes.is_empty() {
-            let waiting = std::mem::take(&mut self.attributes);
+            let waiting = self.attributes.take();
             let attached = waiting.iter().all(|one| self.was_attached(one));
             let details: Vec<String> = waiting.iter().flat_map(|one| one.details.clone()).collect();
             if !attached {
                 // Signed or encrypted reasoning without a word of it: it must be handed back all the same.
-                self.attributes = waiting;
+                self.attributes = waiting.into();
                 self.open(desk, Channel::Reasoning, "raw", None);
                 self.close(desk.out);
             } else if !details.is_empty()
@@ -290,10 +291,7 @@ impl Textual {
             }
         }
         if !self.annotations.is_empty() {
-            left.push((
-                "annotations",
-                joined(&std::mem::take(&mut self.annotations)),
-            ));
+            left.push(("annotations", joined(&self.annotations.take())));
         }
         Ok(left)
     }
@@ -373,9 +371,9 @@ impl Textual {
         let (part, choice) = (desk.next_part(), self.choice);
         let mut new = TextPart::new(part, channel, kind);
         if channel == Channel::Text {
-            new.annotations = std::mem::take(&mut self.annotations);
+            new.annotations = self.annotations.take();
         } else if channel == Channel::Reasoning {
-            for one in self.attributes.drain(..) {
+            for one in self.attributes.take() {
                 new.attributes.take_in(one);
             }
         }

@@ -3,7 +3,6 @@
 //! Blocks are addressed by their index, whatever a gateway does with it; which block a delta belongs to where that leaves
 //! a choice is the assembler's business (Q 4.2 M). Knows no message and no end.
 
-use std::collections::HashSet;
 use std::mem;
 
 use super::block::{Block, open_call, open_text, open_thinking, other};
@@ -12,10 +11,12 @@ use super::kept::Kept;
 use crate::config::Config;
 use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
 use crate::fault::Fault;
+use crate::few::Set;
 use crate::json::members::{Object, find, integer, present, text};
 use crate::json::{Kind, Raw, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::Notes;
+use crate::rare::{Rare, blank};
 use crate::spec::Code;
 use crate::wire::{Step, Wire};
 
@@ -37,7 +38,7 @@ pub(super) struct Held {
 pub(super) struct Blocks {
     max_index: u64,
     /// The indexes of the blocks that are open.
-    open: HashSet<i64>,
+    open: Set<i64>,
     /// The index of the latest start.
     last: Option<i64>,
     /// Its block is one that a turn cannot end with.
@@ -48,10 +49,12 @@ pub(super) struct Blocks {
     /// How many of those are used, or not needed.
     given: usize,
     /// Those that were streamed after all.
-    restated: HashSet<usize>,
+    restated: Rare<Set<usize>>,
     /// A block that still gets deltas, and that nobody models.
-    kept: Option<Kept>,
+    kept: Option<Box<Kept>>,
 }
+
+blank!(Set<usize>);
 
 impl Blocks {
     pub(super) fn new(config: &Config) -> Blocks {
@@ -195,7 +198,7 @@ impl Blocks {
                     // M1: whatever was open under this index is over.
                     close(wire, index, None)?;
                 }
-                self.kept = other(wire, block, &kind, notes)?;
+                self.kept = other(wire, block, &kind, notes)?.map(Box::new);
                 Ok(())
             }
         }

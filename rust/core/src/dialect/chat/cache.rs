@@ -206,6 +206,8 @@ impl Cache {
             return;
         }
         if self.templates.len() < KEPT {
+            // Most streams have one or two, and they are large.
+            self.templates.reserve_exact(1);
             self.templates.push(template);
         } else if let Some(place) = self.templates.get_mut(self.next) {
             *place = template;

@@ -54,7 +54,7 @@ pub(super) struct Taken<'a> {
 #[derive(Debug)]
 pub(super) struct ChoiceState {
     pub(super) index: i32,
-    pub(super) think: Option<Think>,
+    pub(super) think: Option<Box<Think>>,
     pub(super) details: Progress,
     /// Pieces of audio, which go to the last event.
     pub(super) audio: Vec<String>,
@@ -71,7 +71,7 @@ impl ChoiceState {
     pub(super) fn new(index: i32, inline_reasoning: bool) -> ChoiceState {
         ChoiceState {
             index,
-            think: inline_reasoning.then(Think::default),
+            think: inline_reasoning.then(Box::default),
             details: Progress::default(),
             audio: Vec::new(),
             audio_size: 0,
@@ -114,7 +114,7 @@ impl ChoiceState {
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
             if reading.new_id && self.spoke && role {
                 wire.assembler.restart(wire.out, self.index)?;
-                self.think = self.think.take().map(|_| Think::default());
+                self.think = self.think.take().map(|_| Box::default());
                 self.details = Progress::default();
                 self.spoke = false;
             }

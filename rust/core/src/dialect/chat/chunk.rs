@@ -156,6 +156,9 @@ impl Chat {
                 if let Some(limit) = limit.filter(|_| is_full(self.choices.len())) {
                     return Err(Fault::limit(LimitName::max_choices, limit));
                 }
+                // Nearly every stream has one, and a list that grows by itself begins with four.
+                self.choices
+                    .reserve_exact(usize::from(self.choices.is_empty()));
                 self.choices.push(ChoiceState::new(
                     index,
                     wire.out.config.policy.inline_reasoning,

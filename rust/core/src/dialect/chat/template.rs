@@ -5,6 +5,7 @@
 use super::cache::{Found, HOLES, Hole, Lesson, What};
 use super::calls::{not_blank, usable_id};
 use crate::json::{Kind, Raw, string_end};
+use crate::rare::{Rare, blank};
 use crate::wire::Ending;
 
 /// Whether a number is what `digits` takes: anything else is part of the envelope.
@@ -25,17 +26,17 @@ pub(crate) struct Template {
     pub(crate) choice: i32,
     /// Metadata below the chunk level, which every such chunk carries.
     pub(crate) metadata: Option<String>,
-    pub(super) head: Vec<u8>,
+    pub(super) head: Box<[u8]>,
     /// Each hole with the bytes behind it.
-    pub(super) holes: Vec<(Hole, Vec<u8>)>,
-    details: Option<[Mark; 2]>,
-    usage: Option<[Mark; 2]>,
+    pub(super) holes: Box<[(Hole, Box<[u8]>)]>,
+    /// Parts with holes in them.
+    details: Option<Box<[Mark; 2]>>,
+    usage: Option<Box<[Mark; 2]>>,
     /// No line end stands in it, so that it can be known before it is cut out of its line.
     one_line: bool,
     /// It is a text with nothing to it.
     plain: bool,
-    id: Memo,
-    name: Memo,
+    memos: Rare<Memos>,
 }
 
 /// What stood in a hole the last time, and whether it was of use. Without such a hole it never is.
@@ -67,6 +68,15 @@ impl Memo {
     }
 }
 
+/// Of chunks that carry them.
+#[derive(Debug, Default)]
+struct Memos {
+    id: Memo,
+    name: Memo,
+}
+
+blank!(Memos);
+
 /// Where a part of the payload begins and ends.
 fn range(payload: &str, raw: Raw<'_>) -> Option<(usize, usize)> {
     let start = (raw.text.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
@@ -96,9 +106,9 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
             holes: count,
         }
     };
-    let marks = |raw: Option<Raw<'_>>| -> Option<Option<[Mark; 2]>> {
+    let marks = |raw: Option<Raw<'_>>| -> Option<Option<Box<[Mark; 2]>>> {
         let Some(raw) = raw else { return Some(None) };
-        range(payload, raw).map(|(start, end)| Some([mark(start), mark(end)]))
+        range(payload, raw).map(|(start, end)| Some(Box::new([mark(start), mark(end)])))
     };
     let (details, usage) = (marks(lesson.details)?, marks(lesson.usage)?);
     let ends = holes
@@ -109,19 +119,18 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
     let behind = holes
         .iter()
         .zip(ends)
-        .map(|((hole, _, end), next)| Some((*hole, payload.as_bytes().get(*end..next)?.to_vec())));
+        .map(|((hole, _, end), next)| Some((*hole, payload.as_bytes().get(*end..next)?.into())));
     Some(Template {
         one_line: !payload.contains('\n'),
         plain: lesson.what == What::Text
             && lesson.metadata.is_none()
             && details.is_none()
             && usage.is_none(),
-        id: Memo::default(),
-        name: Memo::default(),
+        memos: Rare::default(),
         what: lesson.what,
         choice,
         metadata: lesson.metadata,
-        head: payload.as_bytes().get(..holes.first()?.1)?.to_vec(),
+        head: payload.as_bytes().get(..holes.first()?.1)?.into(),
         holes: behind.collect::<Option<_>>()?,
         details,
         usage,
@@ -132,9 +141,13 @@ impl Template {
     /// Remembers the ids and names that were found, and leaves those that are of use.
     #[inline]
     pub(super) fn recall<'t>(&'t mut self, found: &mut Found<'t>) -> &'t Template {
-        self.id.renew(found.id, usable_id);
-        self.name.renew(found.name, not_blank);
-        (found.id, found.name) = (self.id.get(), self.name.get());
+        if found.id.is_some() || found.name.is_some() {
+            let memos = &mut *self.memos;
+            memos.id.renew(found.id, usable_id);
+            memos.name.renew(found.name, not_blank);
+        }
+        let memos = &*self.memos;
+        (found.id, found.name) = (memos.id.get(), memos.name.get());
         self
     }
 
@@ -145,16 +158,16 @@ impl Template {
         input: &'p [u8],
         ending: Ending,
     ) -> Option<(&'p str, usize)> {
-        let [(Hole::Text, behind)] = self.holes.as_slice() else {
+        let [(Hole::Text, behind)] = &*self.holes else {
             return None;
         };
         if !self.plain {
             return None;
         }
-        let rest = input.strip_prefix(self.head.as_slice())?;
+        let rest = input.strip_prefix(&*self.head)?;
         let (length, escaped) = string_end(rest, 0)?;
         let (text, after) = rest.split_at_checked(length)?;
-        let after = after.strip_prefix(behind.as_slice())?;
+        let after = after.strip_prefix(&**behind)?;
         let end = ending
             .length(after)
             .filter(|_| !escaped && (ending == Ending::Here || self.one_line))?;
@@ -171,9 +184,9 @@ impl Template {
         ending: Ending,
         found: &mut Found<'p>,
     ) -> Option<usize> {
-        let mut rest = input.strip_prefix(self.head.as_slice())?;
+        let mut rest = input.strip_prefix(&*self.head)?;
         let mut same: Option<&[u8]> = None;
-        for (hole, behind) in &self.holes {
+        for (hole, behind) in &*self.holes {
             let after = match hole {
                 Hole::Text => {
                     let (value, escaped, after) = string(rest)?;
@@ -197,8 +210,13 @@ impl Template {
                     let (value, after) = rest.split_at_checked(digits(rest))?;
                     (!value.is_empty()).then_some(after)?
                 }
-                Hole::Id => self.id.same(rest).or_else(|| plain(rest, &mut found.id))?,
+                Hole::Id => self
+                    .memos
+                    .id
+                    .same(rest)
+                    .or_else(|| plain(rest, &mut found.id))?,
                 Hole::Name => self
+                    .memos
                     .name
                     .same(rest)
                     .or_else(|| plain(rest, &mut found.name))?,
@@ -208,7 +226,7 @@ impl Template {
                     after
                 }
             };
-            rest = after.strip_prefix(behind.as_slice())?;
+            rest = after.strip_prefix(&**behind)?;
         }
         if same.is_some_and(|same| same != found.text.as_bytes()) {
             return None;
@@ -234,14 +252,14 @@ impl Template {
             };
             at += *slot + behind.len();
         }
-        let part = |[start, end]: [Mark; 2]| {
+        let part = |[start, end]: &[Mark; 2]| {
             let place = |mark: Mark| mark.fixed + lengths.iter().take(mark.holes).sum::<usize>();
-            std::str::from_utf8(payload.get(place(start)..place(end))?).ok()
+            std::str::from_utf8(payload.get(place(*start)..place(*end))?).ok()
         };
-        if let Some(marks) = self.details {
+        if let Some(marks) = &self.details {
             found.details = Some(part(marks)?);
         }
-        if let Some(marks) = self.usage {
+        if let Some(marks) = &self.usage {
             found.usage = Some(part(marks)?);
         }
         Some(())

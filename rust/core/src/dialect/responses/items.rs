@@ -3,8 +3,6 @@
 //! Knows the item types. Messages and reasoning hold text, calls have a file of their own, results belong to calls, and
 //! what nobody models is kept as it is for the next turn.
 
-use std::collections::{HashMap, HashSet};
-
 use super::calls::{CallItem, call_type, open_call, read_call};
 use super::facts::{CallType, FACTS};
 use super::mark::mark_of;
@@ -13,10 +11,12 @@ use super::read::{Reader, Whom, rest};
 use super::text::Texts;
 use crate::delta::ItemKind;
 use crate::fault::Fault;
+use crate::few::{Map, Set};
 use crate::json::members::{Object, is_string, items, string};
 use crate::json::{Kind, Raw, Text, compact};
 use crate::leftovers::Leftovers;
 use crate::notes::Pointer;
+use crate::rare::Rare;
 use crate::wire::{Step, Wire};
 
 /// Whole things that are known not to be news.
@@ -28,11 +28,11 @@ const ITEM_DONE: &str = "response.output_item.done";
 /// The output items of one stream.
 #[derive(Debug)]
 pub(super) struct Items {
-    pub(super) texts: Texts,
+    pub(super) texts: Rare<Texts>,
     /// Marks of what was handed on and must not be twice.
-    once: HashSet<u64>,
+    once: Set<u64>,
     /// The type of the item that stood at an output index.
-    types: HashMap<i64, String>,
+    types: Map<i64, String>,
     /// The last whole item is one that a response may end with.
     pub(super) ends_with_answer: bool,
 }
@@ -40,9 +40,9 @@ pub(super) struct Items {
 impl Default for Items {
     fn default() -> Items {
         Items {
-            texts: Texts::default(),
-            once: HashSet::new(),
-            types: HashMap::new(),
+            texts: Rare::default(),
+            once: Set::default(),
+            types: Map::default(),
             ends_with_answer: true,
         }
     }
@@ -59,7 +59,7 @@ struct Standing<'p> {
 impl Items {
     /// The answer starts again from nothing: indexes mean other items.
     pub(super) fn begin_again(&mut self) {
-        self.texts = Texts::default();
+        self.texts = Rare::default();
         self.types.clear();
         self.once.clear();
     }

@@ -21,7 +21,7 @@ use items::Items;
 use names::{Slots, is_empty_array};
 use read::Reader;
 use repeated::{Place, tell_repeated};
-use response::{Said, is_whole};
+use response::is_whole;
 use sequence::Sequence;
 pub(crate) use shape::SHAPES;
 use shape::find_error;
@@ -44,13 +44,13 @@ use crate::wire::{Ending, Payload, Step, Wire};
 pub(crate) struct Responses {
     items: Items,
     sequence: Sequence,
-    /// None: the response has not spoken.
-    said: Option<Said>,
+    /// The response has spoken.
+    said: bool,
     /// Another id of the response means another start.
     restarts: bool,
     id: Option<String>,
     /// The type of the event before, and its kind: most events follow one of their own.
-    last: Option<(String, EventKind)>,
+    last: Option<(&'static str, &'static EventKind)>,
     ended: bool,
     envelopes: Envelopes,
 }
@@ -60,7 +60,7 @@ impl Responses {
         Responses {
             items: Items::default(),
             sequence: Sequence::default(),
-            said: None,
+            said: false,
             restarts: config.policy.switches.restart_on_new_stream_id,
             id: None,
             last: None,
@@ -73,13 +73,13 @@ impl Responses {
     #[inline]
     fn kind(&mut self, name: &str) -> Option<EventKind> {
         if let Some((last, kind)) = &self.last
-            && last == name
+            && *last == name
         {
-            return Some(*kind);
+            return Some(**kind);
         }
-        let kind = FACTS.kinds.get(name).copied()?;
-        self.last = Some((name.to_owned(), kind));
-        Some(kind)
+        let (name, kind) = FACTS.kinds.get_key_value(name)?;
+        self.last = Some((*name, kind));
+        Some(*kind)
     }
 
     fn object(

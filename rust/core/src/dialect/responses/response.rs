@@ -12,18 +12,15 @@ use super::read::{Reader, member, rest};
 use super::repeated::{Place, tell_repeated};
 use crate::complaint::{Complaint, says_nothing};
 use crate::dialect::think::is_white;
-use crate::json::members::{Object, integer, is_string, string};
+use crate::json::members::{Document, Object, document, integer, is_string, string};
 use crate::json::{Kind, Raw};
 use crate::leftovers::Leftovers;
 use crate::notes::Pointer;
 use crate::spec::Code;
 use crate::wire::{Payload, Step, Wire};
 
-/// Members of the response whose first text is kept.
+/// Members of the response whose first text is compared with their last.
 const REMEMBERED: usize = 64;
-
-/// What the response first said of itself.
-pub(super) type Said = HashMap<String, String>;
 
 impl Responses {
     pub(super) fn opening<'a>(
@@ -112,7 +109,7 @@ impl Responses {
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
     ) -> Step {
-        if self.said.is_some() {
+        if self.said {
             return Ok(());
         }
         let members = rest(response, &FACTS.response_fields);
@@ -123,9 +120,7 @@ impl Responses {
         if id.is_none() && model.is_none() && created.is_none() && members.is_empty() {
             return Ok(());
         }
-        let said = members.members.iter().take(REMEMBERED);
-        let said = said.map(|one| (one.key.name().into_owned(), one.raw.text.to_owned()));
-        self.said = Some(said.collect());
+        self.said = true;
         let model = model.map(|model| reader.whole_text(model));
         let created = created.filter(|raw| raw.kind != Kind::String);
         let metadata = members.text();
@@ -170,7 +165,7 @@ impl Responses {
         let mut left = Leftovers::default();
         if let Some(response) = response {
             usage(response, at, &mut reader)?;
-            left = self.news(response);
+            left = news(response, reader.wire.assembler.start_metadata());
             if let Some(details) = reader.object(response, at, "incomplete_details") {
                 left.add(member("incomplete_details", details.raw));
                 status = worse(status, details.get("reason"));
@@ -198,17 +193,18 @@ impl Responses {
         assembler.finish(out, 0, &status, FACTS.finish(&status))?;
         assembler.done(out)
     }
+}
 
-    /// What the response says otherwise than at its beginning.
-    fn news<'a>(&self, response: &Object<'a>) -> Leftovers<'a> {
-        let mut left = rest(response, &FACTS.response_fields);
-        if let Some(said) = &self.said {
-            let known = |name: &str| said.get(name).map(String::as_str);
-            left.members
-                .retain(|one| known(&one.key.name()) != Some(one.raw.text));
-        }
-        left
+/// What the response says otherwise than at its beginning, which is read again for that.
+fn news<'a>(response: &Object<'a>, said: Option<&str>) -> Leftovers<'a> {
+    let mut left = rest(response, &FACTS.response_fields);
+    if let Some(Ok(Document::Object(said))) = said.map(|said| document(said, None)) {
+        let known = said.members.iter().take(REMEMBERED);
+        let known: HashMap<_, _> = known.map(|one| (one.key.name(), one.raw.text)).collect();
+        left.members
+            .retain(|one| known.get(&one.key.name()) != Some(&one.raw.text));
     }
+    left
 }
 
 fn usage<'a>(response: &Object<'a>, at: Pointer<'_>, reader: &mut Reader<'_, '_, 'a>) -> Step {

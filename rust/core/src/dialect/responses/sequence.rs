@@ -18,15 +18,36 @@ use crate::spec::Code;
 /// and the terminal output still reconcile.
 const WINDOW: usize = 16_384;
 
+/// For how many more there is room at a time, at the beginning.
+const STEP: usize = 8;
+
+/// The mark of each event by its number, and the numbers in order of arrival.
+#[derive(Debug, Default)]
+struct Scattered {
+    seen: HashMap<i128, u64>,
+    order: VecDeque<i128>,
+}
+
+impl Scattered {
+    fn keep(&mut self, number: i128, mark: u64) {
+        if self.order.len() >= WINDOW
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.seen.remove(&oldest);
+        }
+        self.seen.insert(number, mark);
+        self.order.push_back(number);
+    }
+}
+
 /// The numbers of one stream, as long as they can be trusted.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     /// The first number, and the mark of each event from there on: mostly they are counted without a gap.
     first: i128,
     run: VecDeque<u64>,
-    /// Else the mark of each event by its number, and the numbers in order of arrival.
-    seen: HashMap<i128, u64>,
-    order: VecDeque<i128>,
+    /// Else
+    scattered: Option<Box<Scattered>>,
     distrusted: bool,
     said: bool,
 }
@@ -72,8 +93,8 @@ impl Sequence {
 
     #[inline]
     fn known(&self, number: i128) -> Option<u64> {
-        if !self.order.is_empty() {
-            return self.seen.get(&number).copied();
+        if let Some(scattered) = &self.scattered {
+            return scattered.seen.get(&number).copied();
         }
         let place = usize::try_from(number - self.first).ok()?;
         self.run.get(place).copied()
@@ -81,31 +102,28 @@ impl Sequence {
 
     #[inline]
     fn keep(&mut self, number: i128, mark: u64) {
-        if self.order.is_empty() {
-            if self.run.is_empty() {
-                self.first = number;
-            }
-            if number == self.first + self.run.len() as i128 {
-                if self.run.len() >= WINDOW {
-                    self.run.pop_front();
-                    self.first += 1;
-                }
-                self.run.push_back(mark);
-                return;
-            }
-            let run = (self.first..).zip(mem::take(&mut self.run));
-            for (number, mark) in run {
-                self.seen.insert(number, mark);
-                self.order.push_back(number);
-            }
+        if let Some(scattered) = &mut self.scattered {
+            return scattered.keep(number, mark);
         }
-        if self.order.len() >= WINDOW
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.seen.remove(&oldest);
+        if self.run.is_empty() {
+            self.first = number;
         }
-        self.seen.insert(number, mark);
-        self.order.push_back(number);
+        if number == self.first + self.run.len() as i128 {
+            if self.run.len() >= WINDOW {
+                self.run.pop_front();
+                self.first += 1;
+            } else if self.run.len() == self.run.capacity() {
+                // By a quarter, not to twice the size: it is most of what a long stream holds.
+                self.run.reserve_exact((self.run.len() / 4).max(STEP));
+            }
+            self.run.push_back(mark);
+            return;
+        }
+        let scattered = self.scattered.insert(Box::default());
+        for (number, mark) in (self.first..).zip(mem::take(&mut self.run)) {
+            scattered.keep(number, mark);
+        }
+        scattered.keep(number, mark);
     }
 }
 

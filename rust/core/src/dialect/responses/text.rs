@@ -2,17 +2,19 @@
 //!
 //! Knows where in an event a text stands. Which part it belongs to is the assembler's business.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::content::{Piece, each_piece, sorted};
 use super::facts::{FACTS, Sort, TextEvent};
 use super::read::{Reader, Whom, rest};
 use crate::delta::{Address, ItemKind, PartAttributes};
 use crate::fault::Fault;
+use crate::few::{Map, Set};
 use crate::json::members::{Object, items, members};
 use crate::json::{Kind, Raw};
 use crate::leftovers::Leftovers;
 use crate::notes::Pointer;
+use crate::rare::blank;
 use crate::wire::{Step, Wire};
 
 /// Items of which it is known how many annotations came, and which parts are closed.
@@ -42,15 +44,17 @@ impl Key {
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     /// How many annotations of each part have come.
-    annotated: HashMap<Key, HashMap<Option<i64>, usize>>,
+    annotated: Map<Key, Map<Option<i64>, usize>>,
     /// Parts that take none any more.
-    closed: HashMap<Key, HashSet<Option<i64>>>,
+    closed: Map<Key, Set<Option<i64>>>,
     /// What the last announced message says beside its content (`phase`), as an object: its parts carry it.
     members: Option<String>,
     members_of: Key,
     /// The members wait for a part that carries them.
     waiting: bool,
 }
+
+blank!(Texts);
 
 impl Texts {
     /// A delta may have to open its part.
@@ -311,9 +315,9 @@ impl Texts {
         if !self.annotated.contains_key(&key) && self.annotated.len() >= REMEMBERED {
             return;
         }
-        let counts = self.annotated.entry(key).or_default();
+        let counts = self.annotated.slot(key);
         if counts.contains_key(&whom.sub) || counts.len() < REMEMBERED {
-            *counts.entry(whom.sub).or_default() += more;
+            *counts.slot(whom.sub) += more;
         }
     }
 
@@ -322,7 +326,7 @@ impl Texts {
             if !self.closed.contains_key(&key) && self.closed.len() >= REMEMBERED {
                 continue;
             }
-            let places = self.closed.entry(key).or_default();
+            let places = self.closed.slot(key);
             if places.len() < REMEMBERED {
                 places.insert(whom.sub);
             }

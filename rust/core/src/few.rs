@@ -1,0 +1,236 @@
+//! Maps and sets that mostly hold nothing or a handful: a list that is looked through, hashed once it is long.
+//!
+//! An empty one is three words and no allocation, where a hash table is six and begins with room for three. It knows
+//! nothing of what it holds, and keeps no order. Layer 1.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::mem;
+
+/// Up to so many entries are looked through one by one.
+const FEW: usize = 8;
+
+#[derive(Clone, Debug)]
+enum Store<K, V> {
+    Few(Vec<(K, V)>),
+    #[allow(clippy::box_collection)] // so that what is nearly always a list is no larger than one
+    Many(Box<HashMap<K, V>>),
+}
+
+/// Values by key.
+#[derive(Clone, Debug)]
+pub struct Map<K, V>(Store<K, V>);
+
+impl<K, V> Default for Map<K, V> {
+    fn default() -> Self {
+        Map(Store::Few(Vec::new()))
+    }
+}
+
+impl<K: Eq + Hash, V> Map<K, V> {
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Store::Few(list) => list.len(),
+            Store::Many(table) => table.len(),
+        }
+    }
+
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        match &self.0 {
+            Store::Few(list) => {
+                let mut list = list.iter();
+                list.find(|(known, _)| known.borrow() == key)
+                    .map(|(_, value)| value)
+            }
+            Store::Many(table) => table.get(key),
+        }
+    }
+
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        match &mut self.0 {
+            Store::Few(list) => {
+                let mut list = list.iter_mut();
+                list.find(|(known, _)| known == key).map(|(_, value)| value)
+            }
+            Store::Many(table) => table.get_mut(key),
+        }
+    }
+
+    pub fn contains_key<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.get(key).is_some()
+    }
+
+    /// Of equal keys the last one holds. True where there was none.
+    pub fn insert(&mut self, key: K, value: V) -> bool {
+        if let Some(known) = self.get_mut(&key) {
+            *known = value;
+            return false;
+        }
+        self.make_room();
+        match &mut self.0 {
+            Store::Few(list) => list.push((key, value)),
+            Store::Many(table) => _ = table.insert(key, value),
+        }
+        true
+    }
+
+    /// For one more.
+    fn make_room(&mut self) {
+        let Store::Few(list) = &mut self.0 else {
+            return;
+        };
+        if list.len() == FEW {
+            self.0 = Store::Many(Box::new(mem::take(list).into_iter().collect()));
+        } else if list.len() == list.capacity() {
+            // 1, 2, 4, 8: a list that grows by itself begins with four.
+            list.reserve_exact(list.len().max(1));
+        }
+    }
+
+    /// The value of a key, made where there is none.
+    pub fn slot(&mut self, key: K) -> &mut V
+    where
+        V: Default,
+    {
+        let place = match &self.0 {
+            Store::Few(list) => list.iter().position(|(known, _)| *known == key),
+            Store::Many(_) => None,
+        };
+        if place.is_none() {
+            self.make_room();
+        }
+        match &mut self.0 {
+            Store::Many(table) => table.entry(key).or_default(),
+            Store::Few(list) => {
+                let place = place.unwrap_or(list.len());
+                if place == list.len() {
+                    list.push((key, V::default()));
+                }
+                // Unreachable panic: the place was just found or filled.
+                #[allow(clippy::indexing_slicing)]
+                &mut list[place].1
+            }
+        }
+    }
+
+    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        match &mut self.0 {
+            Store::Few(list) => {
+                let place = list.iter().position(|(known, _)| known.borrow() == key);
+                place.map(|place| list.swap_remove(place)).is_some()
+            }
+            Store::Many(table) => table.remove(key).is_some(),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = Map::default();
+    }
+
+    /// Moves all of them to another map.
+    pub fn pour(&mut self, into: &mut Map<K, V>) {
+        match mem::take(self).0 {
+            Store::Few(list) => list.into_iter().for_each(|(key, value)| {
+                into.insert(key, value);
+            }),
+            Store::Many(table) => table.into_iter().for_each(|(key, value)| {
+                into.insert(key, value);
+            }),
+        }
+    }
+}
+
+/// Things that are there or not.
+#[derive(Clone, Debug)]
+pub struct Set<K>(Map<K, ()>);
+
+impl<K> Default for Set<K> {
+    fn default() -> Self {
+        Set(Map::default())
+    }
+}
+
+impl<K: Eq + Hash> Set<K> {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn contains<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.0.contains_key(key)
+    }
+
+    /// True where it was not there.
+    pub fn insert(&mut self, key: K) -> bool {
+        self.0.insert(key, ())
+    }
+
+    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.0.remove(key)
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl<K: Eq + Hash> FromIterator<K> for Set<K> {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let mut set = Set::default();
+        keys.into_iter().for_each(|key| {
+            set.insert(key);
+        });
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_or_many_say_the_same() {
+        let mut map: Map<String, usize> = Map::default();
+        let mut model: HashMap<String, usize> = HashMap::new();
+        for step in 0..400_usize {
+            let key = (step * 7 % 23 % (1 + step / 8)).to_string();
+            if step % 5 == 4 {
+                assert_eq!(map.remove(key.as_str()), model.remove(&key).is_some());
+            } else {
+                assert_eq!(
+                    map.insert(key.clone(), step),
+                    model.insert(key, step).is_none()
+                );
+            }
+            assert_eq!(map.len(), model.len());
+            for key in (0..25).map(|key: usize| key.to_string()) {
+                assert_eq!(map.get(key.as_str()), model.get(&key));
+            }
+        }
+        assert!(model.len() > FEW);
+        let mut other = Map::default();
+        map.pour(&mut other);
+        assert_eq!((map.len(), other.len()), (0, model.len()));
+        other.clear();
+        assert_eq!(other.len(), 0);
+    }
+}

@@ -261,14 +261,16 @@ impl Envelope {
         let mut found = Found::default();
         for (hole, behind) in &self.holes {
             let after = match hole {
-                Hole::Text | Hole::Padding => {
+                Hole::Text => {
                     let (end, escaped) = string_end(rest, 0)?;
                     let (value, after) = rest.split_at_checked(end)?;
-                    let value = std::str::from_utf8(value).ok()?;
-                    if *hole == Hole::Text {
-                        (found.text, found.escaped) = (value, escaped);
-                    }
+                    (found.text, found.escaped) = (std::str::from_utf8(value).ok()?, escaped);
                     after
+                }
+                Hole::Padding => {
+                    let (value, after) = rest.split_at_checked(string_end(rest, 0)?.0)?;
+                    let text = value.is_ascii() || std::str::from_utf8(value).is_ok();
+                    text.then_some(after)?
                 }
                 Hole::Number => {
                     let (value, after) = rest.split_at_checked(digits(rest))?;

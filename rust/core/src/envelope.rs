@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use crate::assemble::Trail;
 use crate::delta::{Address, Channel, ItemKind, PartAt};
 use crate::json::{Kind, Raw, Text, string_end};
 use crate::wire::{Ending, Step, Wire};
@@ -56,7 +57,7 @@ pub(crate) struct Lesson<'a> {
 pub(crate) struct Found<'p> {
     text: &'p str,
     escaped: bool,
-    pub(crate) number: Option<&'p str>,
+    pub(crate) number: Option<u32>,
     /// The whole payload.
     pub(crate) payload: &'p [u8],
     /// With its ending.
@@ -106,6 +107,8 @@ struct Envelope {
     whom: Whom,
     /// `None`: a call.
     part: Option<Part>,
+    /// Where its last piece went.
+    trail: Trail,
 }
 
 /// Those of one stream.
@@ -151,8 +154,8 @@ impl Envelopes {
 
     /// Does what the payload says that was found last.
     #[inline]
-    pub(crate) fn act(&self, wire: &mut Wire<'_, '_>, found: &Found<'_>) -> Step {
-        let Some(envelope) = self.known.get(self.last) else {
+    pub(crate) fn act(&mut self, wire: &mut Wire<'_, '_>, found: &Found<'_>) -> Step {
+        let Some(envelope) = self.known.get_mut(self.last) else {
             return Ok(());
         };
         let text = if found.escaped {
@@ -160,7 +163,7 @@ impl Envelopes {
         } else {
             Text::plain(found.text)
         };
-        let address = envelope.whom.address();
+        let (address, trail) = (envelope.whom.address(), &mut envelope.trail);
         let Wire { assembler, out } = wire;
         match envelope.part {
             Some(part) => {
@@ -171,9 +174,9 @@ impl Envelopes {
                     channel: part.channel,
                     reasoning_kind: part.reasoning_kind,
                 };
-                assembler.part_text(out, at, text, None)
+                assembler.go_on_with_part(out, at, text, trail)
             }
-            None => assembler.call_text(out, 0, address, text, None, None),
+            None => assembler.go_on_with_call(out, 0, address, text, trail),
         }
     }
 
@@ -261,6 +264,7 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
             sub: address.sub,
         },
         part,
+        trail: Trail::default(),
     })
 }
 
@@ -274,19 +278,21 @@ impl Envelope {
         let mut found = Found::default();
         for (hole, behind) in &*self.holes {
             let after = match hole {
-                Hole::Text | Hole::Padding => {
+                Hole::Text => {
                     let (end, escaped) = string_end(rest, 0)?;
                     let (value, after) = rest.split_at_checked(end)?;
-                    let value = std::str::from_utf8(value).ok()?;
-                    if *hole == Hole::Text {
-                        (found.text, found.escaped) = (value, escaped);
-                    }
+                    (found.text, found.escaped) = (std::str::from_utf8(value).ok()?, escaped);
                     after
+                }
+                Hole::Padding => {
+                    let (value, after) = rest.split_at_checked(string_end(rest, 0)?.0)?;
+                    let text = value.is_ascii() || std::str::from_utf8(value).is_ok();
+                    text.then_some(after)?
                 }
                 Hole::Number => {
                     let (value, after) = rest.split_at_checked(digits(rest))?;
-                    found.number = std::str::from_utf8(value).ok().filter(|it| !it.is_empty());
-                    found.number.map(|_| after)?
+                    found.number = Some(value_of(value)?);
+                    after
                 }
                 Hole::Blanks => {
                     let blank = rest.iter().take_while(|byte| **byte == b' ').count();
@@ -304,6 +310,13 @@ impl Envelope {
         found.length = length + end;
         Some(found)
     }
+}
+
+/// The value of so few digits that it fits; `None` without any.
+#[inline]
+fn value_of(digits: &[u8]) -> Option<u32> {
+    let add = |value: u32, digit: &u8| value * 10 + u32::from(digit & 15);
+    (!digits.is_empty()).then(|| digits.iter().fold(0, add))
 }
 
 /// The length of a small number without a sign or a leading zero; 0 where there is none.

@@ -36,6 +36,15 @@ impl<K: Eq + Hash, V> Map<K, V> {
         }
     }
 
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        let (list, table) = match &self.0 {
+            Store::Few(list) => (list.as_slice(), None),
+            Store::Many(table) => (&[][..], Some(table)),
+        };
+        let hashed = table.into_iter().flat_map(|table| table.values());
+        list.iter().map(|(_, value)| value).chain(hashed)
+    }
+
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,

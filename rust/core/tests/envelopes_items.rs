@@ -87,6 +87,8 @@ const STRINGS: &[&str] = &[
     "\\ud83d",
     "\\ude00",
     "\\ud83d\\ude00",
+    "a\\ud83d",
+    "\\ude00b",
     "größer",
     "{\\\"a\\\":1}",
     "null",
@@ -143,6 +145,10 @@ const RESPONSES: &[&str] = &[
     r#"{"type":"response.mcp_call_arguments.delta","item_id":"mcp_1","output_index":4,"delta":"S"}"#,
     r#"{"type":"response.output_item.added","output_index":N,"item":{"id":"msg_N","type":"message","role":"assistant","phase":"S","content":[]}}"#,
     r#"{"type":"response.output_item.added","output_index":N,"item":{"id":"fc_N","type":"function_call","call_id":"call_N","name":"f","arguments":""}}"#,
+    r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"call_1","name":"f","arguments":"S"}}"#,
+    r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"call_1","arguments":""}}"#,
+    r#"{"type":"response.function_call_arguments.done","output_index":1,"item_id":"fc_1","arguments":"S"}"#,
+    r#"{"type":"response.content_part.added","output_index":0,"item_id":"msg_1","content_index":0,"part":{"type":"output_text","text":"S"}}"#,
     r#"{"type":"response.output_text.done","item_id":"msg_1","output_index":0,"content_index":0,"text":"S"}"#,
     r#"{"type":"response.output_item.done","output_index":N,"item":{"id":"fc_N","type":"function_call","call_id":"call_N","name":"f","arguments":"S"}}"#,
 ];
@@ -212,5 +218,43 @@ fn shapes_that_repeat() {
             body.extend(&last);
         }
         check(dialect, &body, &configs[rng.below(configs.len())], &mut rng);
+    }
+}
+
+/// Deltas, any other event, and the same deltas again, as often as it takes to know them.
+#[test]
+fn whatever_comes_between() {
+    let mut rng = Rng(0x9E37_79B9_7F4A_7C15);
+    let configs = configs();
+    let block = r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}"#;
+    let call = r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"c","name":"f","arguments":""}}"#;
+    for (dialect, shapes, opening) in [
+        (Dialect::Anthropic, MESSAGES, block),
+        (Dialect::Responses, RESPONSES, call),
+    ] {
+        let deltas = shapes.iter().filter(|shape| shape.contains("delta\""));
+        for (delta, other) in deltas.flat_map(|delta| shapes.iter().map(move |it| (delta, it))) {
+            for said in ["", "{\\\"a\\\":", "{\\\"a\\\":1}", "{\\\"a\\\":[1,2", "1"] {
+                let mut body = String::new();
+                let mut count = 0;
+                let mut put = |shape: &str, text: &str| {
+                    let number = count.to_string();
+                    count += 1;
+                    let data = shape.replace('Q', &number).replace(['N', 'B'], "");
+                    let data = data.replace("\":,", "\":1,").replace("\":}", "\":1}");
+                    writeln!(body, "data: {}\n", data.replace('S', text)).unwrap();
+                };
+                put(opening, "");
+                for text in ["{\\\"a\\\":", "[", "1", ",", "2"] {
+                    put(delta, text);
+                }
+                put(other, said);
+                for text in ["3", ",4", "]", "}", "x"] {
+                    put(delta, text);
+                }
+                let config = &configs[rng.below(configs.len())];
+                check(dialect, body.as_bytes(), config, &mut rng);
+            }
+        }
     }
 }

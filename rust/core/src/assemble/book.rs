@@ -62,6 +62,12 @@ impl Book {
         self.items.get_mut(item)
     }
 
+    /// How many items there are, and how many ids.
+    pub fn sizes(&self) -> (usize, usize) {
+        let ids = self.by_id.values().map(Map::len).sum::<usize>();
+        (self.items.len(), ids + self.by_call.len())
+    }
+
     pub fn is_used(&self) -> bool {
         !self.items.is_empty()
     }

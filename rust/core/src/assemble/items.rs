@@ -333,12 +333,12 @@ fn make(at: &PartAt<'_>) -> Make {
     }
 }
 
-fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option<usize> {
+pub(super) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option<usize> {
     let calls = &choice.calls;
     choice.book.find(calls, at.kind, &at.address, purpose)
 }
 
-fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {
+pub(super) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {
     let kind = Some(at.reasoning_kind);
     find_part(choice, item, at.channel, kind, at.address.sub)
 }

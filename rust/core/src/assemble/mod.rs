@@ -43,6 +43,7 @@ mod shared;
 mod snapshot;
 mod stitch;
 mod swift;
+mod swift_items;
 mod text_part;
 mod textual;
 
@@ -51,6 +52,7 @@ use choice::{Choice, leave};
 use records::{ErrorRecord, StartRecord, UsageRecord};
 use settings::Settings;
 use shared::{Desk, Shared, Step};
+pub use swift_items::Trail;
 use textual::{Attributes, Channel, Textual};
 
 use serde_json::Value;
@@ -71,6 +73,8 @@ pub struct Assembler {
     shared: Shared,
     /// In order of first sight.
     choices: Vec<Choice>,
+    /// Changes with whatever happens to a choice, but for the next piece of what is under way.
+    turn: u64,
     attached: Rare<Attached>,
     started: Option<Box<StartRecord>>,
     usage: Option<Box<UsageRecord>>,
@@ -100,6 +104,7 @@ impl Assembler {
 
     #[inline]
     fn at<'a, 'o>(&'a mut self, out: &'a mut Out<'o>, index: i32) -> Result<At<'a, 'o>, Fault> {
+        self.turn += 1;
         let mut desk = Desk {
             shared: &mut self.shared,
             out,

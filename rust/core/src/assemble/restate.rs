@@ -16,38 +16,75 @@ use crate::delta::{Address, ItemKind, PartAt};
 /// What was streamed, by what it says. Made once, when the list begins, so that no entry walks over all of it.
 #[derive(Clone, Debug, Default)]
 pub struct Restatement {
+    /// Until an entry is not found by its address, which most are: nothing else is looked up.
+    heard: Vec<Heard>,
     parts: HashMap<(ItemKind, Channel, String), Vec<Spot>>,
     calls: HashMap<(String, String), Vec<usize>>,
 }
 
+/// What one part or call said before the list.
+#[derive(Clone, Debug)]
+enum Heard {
+    Part(Spot, (ItemKind, Channel, String)),
+    Call {
+        item: usize,
+        name: String,
+        said: String,
+        /// Arguments that are a whole value, however it is written.
+        whole: bool,
+    },
+}
+
 impl Restatement {
-    pub fn new(choice: &mut Choice) -> Restatement {
-        let mut out = Restatement::default();
+    pub fn new(choice: &Choice) -> Restatement {
+        let mut heard = Vec::new();
         // Backwards, so that the first one is the last of its list.
-        for item in choice.book.filled.clone().into_iter().rev() {
+        for &item in choice.book.filled.iter().rev() {
             let Some(kind) = choice.book.get(item).map(|item| item.kind) else {
                 continue;
             };
             for spot in choice.spots(item).rev() {
                 if let Some((_, part)) = choice.one(spot).filter(|(_, part)| !part.void) {
-                    let key = (kind, part.channel, part.text.clone());
-                    out.parts.entry(key).or_default().push(spot);
+                    heard.push(Heard::Part(spot, (kind, part.channel, part.text.clone())));
                 }
             }
-            let slot = choice.slot_of(item);
-            if let Some(call) = slot.and_then(|slot| choice.get_mut(slot))
-                && !call.dropped
-            {
-                let said = if call.is_complete() && !call.custom {
-                    call.canonical().into_owned()
+            if let Some(call) = choice.call_of(item).filter(|call| !call.dropped) {
+                let whole = call.is_complete() && !call.custom;
+                let said = if whole {
+                    call.words()
                 } else {
-                    call.text.text().into_owned()
+                    call.text.text()
                 };
-                let key = (call.name.clone(), said);
-                out.calls.entry(key).or_default().push(item);
+                heard.push(Heard::Call {
+                    item,
+                    name: call.name.clone(),
+                    said: said.into_owned(),
+                    whole,
+                });
             }
         }
-        out
+        Restatement {
+            heard,
+            ..Restatement::default()
+        }
+    }
+
+    /// Makes what was heard ready to be looked up.
+    fn order(&mut self) {
+        for heard in std::mem::take(&mut self.heard) {
+            match heard {
+                Heard::Part(spot, key) => self.parts.entry(key).or_default().push(spot),
+                Heard::Call {
+                    item,
+                    name,
+                    said,
+                    whole,
+                } => {
+                    let said = if whole { canonical(&said) } else { said };
+                    self.calls.entry((name, said)).or_default().push(item);
+                }
+            }
+        }
     }
 
     /// The item and the part that an entry tells again, as far as they are there.
@@ -65,6 +102,7 @@ impl Restatement {
         if let Some(named) = book.by_ids(&choice.calls, at.kind, &at.address) {
             return (Some(named), find(named));
         }
+        self.order();
         let key = (at.kind, at.channel, text.to_owned());
         if let Some(same) = self.parts.get_mut(&key) {
             while let Some(spot) = same.pop() {
@@ -105,6 +143,7 @@ impl Restatement {
             // Else the list has two under one id.
             return (!again || tells(choice, named, name, arguments)).then_some(named);
         }
+        self.order();
         let book = &choice.book;
         let said = if is_whole(arguments.as_bytes()) {
             canonical(arguments)

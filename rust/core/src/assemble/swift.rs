@@ -92,7 +92,7 @@ fn go_on(desk: &mut Desk<'_, '_>, choice: &mut Choice, piece: Piece<'_>) -> Resu
 
 /// All of its text so far was shown, and it may be shown as it comes.
 #[inline]
-fn is_shown(call: &Call) -> bool {
+pub(super) fn is_shown(call: &Call) -> bool {
     call.started
         && call.text.is_unfinished()
         && call.sent > 0

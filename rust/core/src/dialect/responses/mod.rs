@@ -22,7 +22,7 @@ use names::{Slots, is_empty_array};
 use read::Reader;
 use repeated::{Place, tell_repeated};
 use response::is_whole;
-use sequence::Sequence;
+use sequence::{Sequence, number};
 pub(crate) use shape::SHAPES;
 use shape::find_error;
 use text::Texts;
@@ -98,7 +98,7 @@ impl Responses {
             return Ok(());
         }
         if !payload.tail {
-            let number = slots.get(fields.sequence_number);
+            let number = number(slots.get(fields.sequence_number));
             if self
                 .sequence
                 .is_replayed(wire.out, number, payload.text.as_bytes())?
@@ -295,10 +295,7 @@ impl Decode for Responses {
         let Some(found) = self.envelopes.find(event, input, ending) else {
             return Ok(0);
         };
-        let number = found.number.map(|text| Raw {
-            text,
-            kind: Kind::Number,
-        });
+        let number = found.number.map(i128::from);
         if !self.sequence.is_replayed(wire.out, number, found.payload)? {
             self.envelopes.act(wire, &found)?;
         }

@@ -53,18 +53,14 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// Whether this very event was there before. What is no integer is no number, and says nothing.
+    /// Whether this very event was there before.
     pub(super) fn is_replayed(
         &mut self,
         out: &mut Out<'_>,
-        number: Slot<'_>,
+        number: Option<i128>,
         text: &[u8],
     ) -> Result<bool, Fault> {
-        let Some(number) = number.filter(|_| !self.distrusted).and_then(|raw| {
-            let token = Number { raw: raw.text };
-            let whole = raw.kind == Kind::Number && token.is_integer();
-            whole.then(|| raw.text.parse().ok()).flatten().filter(fits)
-        }) else {
+        let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
         };
         let mark = mark(text);
@@ -125,6 +121,13 @@ impl Sequence {
         }
         scattered.keep(number, mark);
     }
+}
+
+/// What is no integer is no number, and says nothing.
+pub(super) fn number(slot: Slot<'_>) -> Option<i128> {
+    let raw = slot.filter(|raw| raw.kind == Kind::Number)?;
+    let whole = Number { raw: raw.text }.is_integer();
+    whole.then(|| raw.text.parse().ok()).flatten().filter(fits)
 }
 
 /// Within 64 bits, with a sign or without.

@@ -79,6 +79,25 @@ impl Sink for Collector<'_> {
             None => self.push(Err(PyMemoryError::new_err(()))),
         }
     }
+
+    fn text_deltas(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
+        if self.error.is_some() {
+            return;
+        }
+        let mut start = 0;
+        for &end in ends {
+            let text = texts.get(start..end).unwrap_or_default();
+            start = end;
+            let text = self.words.get(self.py, text);
+            let made = self
+                .types
+                .make(self.py, Kind::Text, part, text, choice, None);
+            match made {
+                Some(event) => self.events.push(event),
+                None => return self.push(Err(PyMemoryError::new_err(()))),
+            }
+        }
+    }
 }
 
 type Built = PyResult<Py<PyAny>>;

@@ -102,7 +102,7 @@ RUST_CORE_LAYERS = (
     "lib",
 )
 RUST_BINDINGS_LAYERS = (
-    "events errors",
+    "events errors shelf",
     "words",
     "config input delta",
     "sink",

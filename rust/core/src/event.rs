@@ -181,6 +181,21 @@ impl Usage<'_> {
 /// Where events go: one call an event, in order.
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
+
+    /// Several `TextDelta`s of one part in a row, without metadata: `texts` has their texts one after the other, each up
+    /// to one of `ends`.
+    fn text_deltas(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
+        let mut start = 0;
+        for &end in ends {
+            self.event(&Event::TextDelta(Delta {
+                part,
+                text: texts.get(start..end).unwrap_or_default(),
+                choice,
+                metadata: None,
+            }));
+            start = end;
+        }
+    }
 }
 
 /// For those who want the result only.
@@ -189,4 +204,6 @@ pub struct Silent;
 
 impl Sink for Silent {
     fn event(&mut self, _: &Event<'_>) {}
+
+    fn text_deltas(&mut self, _: u32, _: i32, _: &str, _: &[usize]) {}
 }

@@ -1,16 +1,17 @@
 //! A stage as the receiver of the framer: what it hands out goes on, at its place.
 //!
-//! A whole event that is known is taken before it is cut into lines.
+//! A whole event that is known is taken before it is cut into lines, and several at once where they are all alike.
 
 use memchr::memchr;
 
 use crate::array_body::ArrayBody;
 use crate::arrival::Arrival;
 use crate::fault::Fault;
+use crate::limits::as_len;
 use crate::out::Out;
-use crate::sse::{Item, Receiver};
+use crate::sse::{Item, Receiver, Taken};
 use crate::stage::Stage;
-use crate::wire::{Ending, Step};
+use crate::wire::{DATA, Ending, Step, Wire};
 
 /// A stage with its way out: takes what the framer hands out.
 pub(crate) struct Gate<'g, 'o> {
@@ -19,6 +20,23 @@ pub(crate) struct Gate<'g, 'o> {
 }
 
 impl Gate<'_, '_> {
+    /// Events that differ in one text only, as many as there are. None of them has anything to say but its text, so that
+    /// where they stand is not asked.
+    #[inline]
+    fn alike(&mut self, rest: &[u8], most: usize) -> Taken {
+        let Stage {
+            other: None,
+            chat: Some(chat),
+            assembler,
+            ..
+        } = &mut *self.stage
+        else {
+            return Taken::default();
+        };
+        let out = &mut self.out;
+        chat.alike(&mut Wire { assembler, out }, rest, most)
+    }
+
     /// The elements of an array, one by one.
     pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> Step {
         self.stage.array = true;
@@ -64,17 +82,20 @@ impl Receiver for Gate<'_, '_> {
     }
 
     #[inline]
-    fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<usize, Fault> {
+    fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<Taken, Fault> {
         if !self.stage.swift || self.stage.done {
-            return Ok(0);
+            return Ok(Taken::default());
         }
-        let Some((event, payload)) = one_line_of_data(rest) else {
-            return Ok(0);
+        let limit = as_len(self.out.config.limits.max_events);
+        let left = limit.saturating_sub(usize::try_from(ordinal).unwrap_or(usize::MAX));
+        let taken = self.alike(rest, left);
+        if taken.events > 0 {
+            self.stage.framed = true;
+            return Ok(taken);
+        }
+        let Some((event, payload)) = one_line_of_data(rest).filter(|_| left > 0) else {
+            return Ok(Taken::default());
         };
-        let limit = self.out.config.limits.max_events;
-        if limit.is_some_and(|limit| ordinal >= limit) {
-            return Ok(0);
-        }
         // A frame is where its data is.
         let before = rest.len() - payload.len();
         let offset = offset + (before - DATA.len()) as u64;
@@ -84,8 +105,11 @@ impl Receiver for Gate<'_, '_> {
             .stage
             .known(&mut self.out, event, payload, Ending::BlankLine);
         match known {
-            Ok(0) => Ok(0),
-            Ok(length) => Ok(before + length),
+            Ok(0) => Ok(Taken::default()),
+            Ok(length) => Ok(Taken {
+                events: 1,
+                bytes: before + length,
+            }),
             Err(fault) => {
                 let data = payload
                     .split(|byte| matches!(byte, b'\n' | b'\r'))
@@ -103,8 +127,6 @@ impl Receiver for Gate<'_, '_> {
         }
     }
 }
-
-const DATA: &[u8] = b"data: ";
 
 /// The name of an event, if that comes first, and what follows the beginning of its data line.
 #[inline]

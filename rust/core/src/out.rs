@@ -86,6 +86,11 @@ impl<'a> Out<'a> {
         self.sink.event(event);
     }
 
+    /// Several `TextDelta`s in a row, as `Sink` says.
+    pub fn emit_texts(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
+        self.sink.text_deltas(part, choice, texts, ends);
+    }
+
     /// Moves on to the payload at that place.
     #[inline]
     pub fn at(&mut self, offset: u64, ordinal: u64) {

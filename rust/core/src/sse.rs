@@ -15,7 +15,7 @@ use field::{Digits, ends_document, give_back, is_blank, split_line, value_of};
 
 pub use field::decode_utf8;
 pub(crate) use field::ends_inside_a_sequence;
-pub use item::{Frame, Item, Pending, Receiver, Stray};
+pub use item::{Frame, Item, Pending, Receiver, Stray, Taken};
 
 const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
@@ -180,8 +180,8 @@ impl Framer {
                 // What fits into the cap with its line ends does so without them.
                 let room = rest.get(..self.max_event).unwrap_or(rest);
                 let taken = on.whole(room, at, self.ordinal)?;
-                if let Some(tail) = rest.get(taken..).filter(|_| taken > 0) {
-                    (rest, self.ordinal) = (tail, self.ordinal + 1);
+                if let Some(tail) = rest.get(taken.bytes..).filter(|_| taken.events > 0) {
+                    (rest, self.ordinal) = (tail, self.ordinal + taken.events as u64);
                     continue;
                 }
             }

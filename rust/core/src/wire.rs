@@ -6,6 +6,9 @@ use crate::out::Out;
 
 pub(crate) type Step = Result<(), Fault>;
 
+/// The beginning of a data line, as nearly everybody writes it.
+pub(crate) const DATA: &[u8] = b"data: ";
+
 /// Where wire deltas go.
 #[derive(Debug)]
 pub(crate) struct Wire<'w, 'o> {

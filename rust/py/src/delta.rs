@@ -3,7 +3,7 @@
 //! To the caller they are like the others in `events`. They are made by hand, over the interpreter's own interface, as
 //! an object of the usual kind costs twice as much to make and to drop, and each would be one more for the garbage
 //! collector to walk over: these hold a string and, now and then, plain data, and are not tracked. All `unsafe` of the
-//! bindings is in this module.
+//! bindings is in this module and in `shelf`, which keeps their memory.
 //!
 //! What makes it sound: `Object` is laid out in C, with the interpreter's head first and its size in the type's
 //! description; it comes whole out of `make`, its two references are owned and never null, and nobody can write to it.
@@ -11,8 +11,6 @@
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
 use std::ptr::{addr_of_mut, null, null_mut};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
@@ -23,6 +21,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::errors;
 use crate::events::{self, Fields};
+use crate::shelf::{Shelf, Spare};
 
 const MODULE: &str = "streamweld.events";
 
@@ -42,6 +41,7 @@ struct Class {
     fields: [&'static CStr; 4],
     doc: &'static CStr,
     new: ffi::newfunc,
+    dealloc: ffi::destructor,
 }
 
 static CLASSES: [Class; 3] = [
@@ -52,6 +52,7 @@ static CLASSES: [Class; 3] = [
         doc: c"TextDelta(part, text, choice=0, provider_metadata=None)\n--\n\n\
                A piece of text, as one wire frame brought it.",
         new: new_text,
+        dealloc: dealloc_text,
     },
     Class {
         name: "ReasoningDelta",
@@ -60,6 +61,7 @@ static CLASSES: [Class; 3] = [
         doc: c"ReasoningDelta(part, text, choice=0, provider_metadata=None)\n--\n\n\
                A piece of reasoning, as one wire frame brought it.",
         new: new_reasoning,
+        dealloc: dealloc_reasoning,
     },
     Class {
         name: "ToolCallDelta",
@@ -68,6 +70,7 @@ static CLASSES: [Class; 3] = [
         doc: c"ToolCallDelta(part, arguments, choice=0, provider_metadata=None)\n--\n\n\
                A piece of a call's arguments. Those since the last `ToolCallReset` of the part add up to the call's text.",
         new: new_arguments,
+        dealloc: dealloc_arguments,
     },
 ];
 
@@ -133,10 +136,13 @@ impl Types {
     ) -> Option<Py<PyAny>> {
         let class = self.of(kind).as_ptr().cast::<ffi::PyTypeObject>();
         // SAFETY: `class` is one of ours: its objects are laid out as `Object`, its size is theirs. Every field is written
-        // before anyone sees the object. The interpreter writes the head, with one reference, which is handed on, and takes
-        // the reference to the type that `dealloc` drops.
+        // before anyone sees the object. Its head is that of an object of this class with one reference, which is handed on:
+        // the interpreter wrote it, and took the reference to the type that goes with the memory.
         unsafe {
-            let object = allocate(class);
+            let object = match kind.shelf().take() {
+                Some(spare) => spare,
+                None => ffi::PyObject_New::<Object>(class),
+            };
             if object.is_null() {
                 return None;
             }
@@ -150,69 +156,60 @@ impl Types {
     }
 }
 
-/// How many dead objects are kept for the next ones: as many as a read of 64 KiB or so has events.
-const SPARE: usize = 256;
+/// The dead objects of each class.
+static SHELVES: [Shelf<Object>; 3] = [const { Shelf::new() }; 3];
 
-/// Whether the interpreter has its global lock. Without it an object's head is longer than its count and its type.
-const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
-
-/// The dead objects, each with the next one in place of its text. Read and written under the global lock only; atomic so
-/// that it needs no `static mut`, at no cost.
-static FIRST: AtomicPtr<Object> = AtomicPtr::new(null_mut());
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-/// Memory for an object, with its head; null where there is none.
-///
-/// # Safety
-///
-/// `class` is one of ours, and the thread is attached to the interpreter.
-#[inline]
-unsafe fn allocate(class: *mut ffi::PyTypeObject) -> *mut Object {
-    let spare = FIRST.load(Relaxed);
-    // SAFETY: what is spare came from `PyObject_New`, is large enough for any of our classes, and nobody refers to it; its
-    // text is the next one's address or null. The lock is held from `load` to `store`: nothing in between gives it up.
-    unsafe {
-        if spare.is_null() {
-            return ffi::PyObject_New(class);
-        }
-        FIRST.store((*spare).text.cast(), Relaxed);
-        COUNT.store(COUNT.load(Relaxed).wrapping_sub(1), Relaxed);
-        ffi::PyObject_Init(spare.cast(), class).cast()
+impl Spare for Object {
+    fn next(&mut self) -> &mut *mut ffi::PyObject {
+        &mut self.text
     }
 }
 
-/// Gives the memory of an object back.
-///
-/// # Safety
-///
-/// `object` came from `allocate`, nobody refers to it, and the thread is attached to the interpreter.
-#[inline]
-unsafe fn free(object: *mut Object) {
-    let count = COUNT.load(Relaxed);
-    // SAFETY: as the caller says; the lock as above.
-    unsafe {
-        if !LOCKED || count >= SPARE {
-            return ffi::PyObject_Free(object.cast());
+impl Kind {
+    #[inline(always)]
+    fn shelf(self) -> &'static Shelf<Object> {
+        let [text, reasoning, arguments] = &SHELVES;
+        match self {
+            Kind::Text => text,
+            Kind::Reasoning => reasoning,
+            Kind::Arguments => arguments,
         }
-        (*object).text = FIRST.load(Relaxed).cast();
     }
-    FIRST.store(object, Relaxed);
-    COUNT.store(count + 1, Relaxed);
 }
 
-/// Called by the interpreter when the last reference to an object is gone.
-unsafe extern "C" fn dealloc(slf: *mut ffi::PyObject) {
-    // SAFETY: `slf` is an object out of `make` that nobody else refers to. Its references are owned, none is used after it
-    // is dropped, and the memory is given back. The type is an owned reference of its objects.
+/// What the interpreter calls when the last reference to an object of a class is gone.
+macro_rules! deallocator {
+    ($dealloc:ident, $kind:expr) => {
+        unsafe extern "C" fn $dealloc(slf: *mut ffi::PyObject) {
+            // SAFETY: `slf` is an object of this class that nobody refers to.
+            unsafe { drop_object(slf, $kind.shelf()) }
+        }
+    };
+}
+
+deallocator!(dealloc_text, Kind::Text);
+deallocator!(dealloc_reasoning, Kind::Reasoning);
+deallocator!(dealloc_arguments, Kind::Arguments);
+
+/// # Safety
+///
+/// `slf` is an object out of `make`, of that shelf's class, nobody refers to it, and the thread is attached to the
+/// interpreter.
+#[inline(always)]
+unsafe fn drop_object(slf: *mut ffi::PyObject, shelf: &Shelf<Object>) {
+    let object = slf.cast::<Object>();
+    // SAFETY: its references are owned, none is used after it is dropped, and the memory is kept or given back. The type is
+    // an owned reference of its objects, which goes with the memory.
     unsafe {
-        let class = ffi::Py_TYPE(slf);
-        let object = slf.cast::<Object>();
         ffi::Py_DECREF((*object).text);
         if (*object).metadata != ffi::Py_None() {
             ffi::Py_DECREF((*object).metadata);
         }
-        free(object);
-        ffi::Py_DECREF(class.cast());
+        if !shelf.keep(object) {
+            let class = ffi::Py_TYPE(slf);
+            ffi::PyObject_Free(slf.cast());
+            ffi::Py_DECREF(class.cast());
+        }
     }
 }
 
@@ -254,7 +251,7 @@ fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
     let mut slots = [
         slot(ffi::Py_tp_doc, class.doc.as_ptr().cast_mut().cast()),
         slot(ffi::Py_tp_new, class.new as *mut c_void),
-        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        slot(ffi::Py_tp_dealloc, class.dealloc as *mut c_void),
         slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
         slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
         slot(ffi::Py_tp_repr, repr as *mut c_void),

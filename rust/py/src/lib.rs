@@ -9,6 +9,8 @@ mod errors;
 mod events;
 mod input;
 mod parser;
+#[allow(unsafe_code)]
+mod shelf;
 mod sink;
 mod sse;
 mod words;

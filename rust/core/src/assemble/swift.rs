@@ -22,6 +22,28 @@ impl Assembler {
         choice.textual.go_on(&mut desk, text)
     }
 
+    /// `more_text` would take the next piece.
+    #[inline]
+    pub fn awaits_text(&mut self, out: &mut Out<'_>, index: i32) -> bool {
+        let under_way = self.under_way(out, index);
+        under_way.is_some_and(|(choice, _)| choice.textual.goes_on())
+    }
+
+    /// Several plain pieces of text, none of them empty: `texts` up to each of `ends`. False, and nothing was done, where
+    /// one of them is more than the next piece of the open part.
+    pub fn more_texts(
+        &mut self,
+        out: &mut Out<'_>,
+        index: i32,
+        texts: &str,
+        ends: &[usize],
+    ) -> bool {
+        let Some((choice, mut desk)) = self.under_way(out, index) else {
+            return false;
+        };
+        choice.textual.go_on_by(&mut desk, texts, ends)
+    }
+
     /// A plain piece of a call. False, and nothing was done, if it is more than the next piece of a call that was shown.
     #[inline]
     pub fn more_arguments(

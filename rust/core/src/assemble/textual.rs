@@ -332,13 +332,40 @@ impl Textual {
     /// The usual piece of text: nothing waits for it, and the part is open. False, and nothing was done, in any other case.
     #[inline]
     pub fn go_on(&mut self, desk: &mut Desk<'_, '_>, text: &str) -> Result<bool, Fault> {
-        let open = self.current_mut(Channel::Text).is_some() && self.mode.is_none();
-        if !open || text.is_empty() || self.joiner(Channel::Text).is_pending() {
+        if text.is_empty() || !self.goes_on() {
             return Ok(false);
         }
         desk.spend_bytes(text.len())?;
         self.grow(desk, Channel::Text, text, None);
         Ok(true)
+    }
+
+    /// Nothing waits for the next piece of text, and the part is open.
+    #[inline]
+    pub fn goes_on(&self) -> bool {
+        let [joiner, ..] = &self.joiners;
+        let open = self.current().map(|part| part.channel) == Some(Channel::Text);
+        open && self.mode.is_none() && !joiner.is_pending()
+    }
+
+    /// `go_on` for several pieces, none of them empty: `texts` up to each of `ends`. False, and nothing was done, where it
+    /// could not take all of them; one by one it finds which.
+    pub fn go_on_by(&mut self, desk: &mut Desk<'_, '_>, texts: &str, ends: &[usize]) -> bool {
+        if !self.goes_on() || desk.spend_bytes(texts.len()).is_err() {
+            return false;
+        }
+        let choice = self.choice;
+        let said = self.said_mut(Channel::Text);
+        said.pieces = said
+            .pieces
+            .saturating_add(u32::try_from(ends.len()).unwrap_or(u32::MAX));
+        said.length += texts.len();
+        let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) else {
+            return false;
+        };
+        part.text.push_str(texts);
+        desk.out.emit_texts(part.part, choice, texts, ends);
+        true
     }
 
     /// To the open part, which is of that channel.
@@ -352,7 +379,7 @@ impl Textual {
     ) {
         let choice = self.choice;
         let said = self.said_mut(channel);
-        said.pieces += 1;
+        said.pieces = said.pieces.saturating_add(1);
         said.length += text.len();
         let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) else {
             return;

@@ -40,12 +40,19 @@ pub enum Item<'a> {
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 
-    /// `rest` begins with a new event. Whoever knows its bytes may take it as it stands: a `data` line and a blank line,
-    /// nothing else. How many bytes that is; 0 where it has to be read line by line, and nothing was done.
+    /// `rest` begins with a new event. Whoever knows its bytes may take it, and those after it, as they stand: each a
+    /// `data` line and a blank line, nothing else. None where it has to be read line by line, and nothing was done.
     #[inline]
-    fn whole(&mut self, _rest: &[u8], _offset: u64, _ordinal: u64) -> Result<usize, Fault> {
-        Ok(0)
+    fn whole(&mut self, _rest: &[u8], _offset: u64, _ordinal: u64) -> Result<Taken, Fault> {
+        Ok(Taken::default())
     }
+}
+
+/// Whole events at the beginning of an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    pub events: usize,
+    pub bytes: usize,
 }
 
 impl<F> Receiver for F

@@ -135,6 +135,13 @@ impl Cache {
         self.next = 0;
     }
 
+    /// The last template, if events of it are one plain text each.
+    #[inline]
+    pub(crate) fn plain_event(&self) -> Option<&Template> {
+        let last = self.templates.get(self.last);
+        last.filter(|template| template.plain)
+    }
+
     /// The choice, the text and the length of an input that is one plain text, as the one before it was.
     #[inline]
     pub(crate) fn plain_text<'p>(
@@ -201,7 +208,8 @@ impl Cache {
         let Some(template) = cut(payload, choice, lesson) else {
             return;
         };
-        let same = |known: &Template| known.head == template.head && known.holes == template.holes;
+        let same =
+            |known: &Template| known.fixed == template.fixed && known.holes == template.holes;
         if self.templates.iter().any(same) {
             return;
         }

@@ -5,6 +5,7 @@
 //! and errors. Payloads that differ from an earlier one only in their text skip the reading (`cache`).
 //! Knows no other dialect, no framing and no identity of calls.
 
+mod alike;
 mod attach;
 mod cache;
 mod calls;
@@ -39,6 +40,7 @@ use crate::json::{Kind, Raw, Text};
 use crate::leftovers::LastSeen;
 use crate::notes::{Notes, tell_wide_integer};
 use crate::spec::Code;
+use crate::sse::Taken;
 use crate::wire::Ending;
 pub(crate) use crate::wire::{Payload, Step, Wire, unknown};
 
@@ -70,6 +72,23 @@ impl Chat {
             last_id: None,
             cache: Cache::new(!caching || unsteady),
         }
+    }
+
+    /// Takes whole events that are one plain text each, as the one before them was; at most so many. None where the
+    /// first one is anything else.
+    #[inline]
+    pub(crate) fn alike(&mut self, wire: &mut Wire<'_, '_>, input: &[u8], most: usize) -> Taken {
+        let Some(template) = self.cache.plain_event() else {
+            return Taken::default();
+        };
+        let (choice, out) = (template.choice, &mut *wire.out);
+        // One or two are not worth the preparations.
+        if input.len() < template.event_length() * 3 || !wire.assembler.awaits_text(out, choice) {
+            return Taken::default();
+        }
+        let give =
+            |texts: &str, ends: &[usize]| wire.assembler.more_texts(out, choice, texts, ends);
+        alike::take(template, input, most, give)
     }
 
     /// Takes a payload that fits a known envelope. How long it is with its ending; 0 where it has to be read.

@@ -6,7 +6,10 @@ use super::cache::{Found, HOLES, Hole, Lesson, What};
 use super::calls::{not_blank, usable_id};
 use crate::json::{Kind, Raw, string_end};
 use crate::rare::{Rare, blank};
-use crate::wire::Ending;
+use crate::wire::{DATA, Ending};
+
+/// The line ends between two events.
+const BETWEEN: &[u8] = b"\n\n";
 
 /// Whether a number is what `digits` takes: anything else is part of the envelope.
 pub(super) fn is_small(raw: Raw<'_>) -> bool {
@@ -26,16 +29,20 @@ pub(crate) struct Template {
     pub(crate) choice: i32,
     /// Metadata below the chunk level, which every such chunk carries.
     pub(crate) metadata: Option<String>,
-    pub(super) head: Box<[u8]>,
-    /// Each hole with the bytes behind it.
-    pub(super) holes: Box<[(Hole, Box<[u8]>)]>,
+    /// The bytes behind each hole, then what stands between two events, then the bytes before the first hole: in this
+    /// order as from the text of one event to the text of the next, which makes it one comparison.
+    pub(super) fixed: Box<[u8]>,
+    /// Where the bytes before the first hole begin.
+    head: usize,
+    /// Each hole with the number of bytes behind it.
+    pub(super) holes: Box<[(Hole, usize)]>,
     /// Parts with holes in them.
     details: Option<Box<[Mark; 2]>>,
     usage: Option<Box<[Mark; 2]>>,
     /// No line end stands in it, so that it can be known before it is cut out of its line.
     one_line: bool,
-    /// It is a text with nothing to it.
-    plain: bool,
+    /// It is a text with nothing to it, on one line.
+    pub(super) plain: bool,
     memos: Rare<Memos>,
 }
 
@@ -116,13 +123,23 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
         .skip(1)
         .map(|(_, start, _)| *start)
         .chain([payload.len()]);
-    let behind = holes
-        .iter()
-        .zip(ends)
-        .map(|((hole, _, end), next)| Some((*hole, payload.as_bytes().get(*end..next)?.into())));
+    let mut fixed = Vec::with_capacity(payload.len() + BETWEEN.len() + DATA.len());
+    let mut behind = Vec::with_capacity(holes.len());
+    for ((hole, _, end), next) in holes.iter().zip(ends) {
+        let bytes = payload.as_bytes().get(*end..next)?;
+        fixed.extend_from_slice(bytes);
+        behind.push((*hole, bytes.len()));
+    }
+    fixed.extend_from_slice(BETWEEN);
+    fixed.extend_from_slice(DATA);
+    let head = fixed.len();
+    fixed.extend_from_slice(payload.as_bytes().get(..holes.first()?.1)?);
+    let one_line = !payload.contains('\n');
     Some(Template {
-        one_line: !payload.contains('\n'),
-        plain: lesson.what == What::Text
+        one_line,
+        plain: one_line
+            && matches!(behind.as_slice(), [(Hole::Text, _)])
+            && lesson.what == What::Text
             && lesson.metadata.is_none()
             && details.is_none()
             && usage.is_none(),
@@ -130,14 +147,36 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
         what: lesson.what,
         choice,
         metadata: lesson.metadata,
-        head: payload.as_bytes().get(..holes.first()?.1)?.into(),
-        holes: behind.collect::<Option<_>>()?,
+        fixed: fixed.into_boxed_slice(),
+        head,
+        holes: behind.into_boxed_slice(),
         details,
         usage,
     })
 }
 
 impl Template {
+    /// The bytes before the first hole.
+    #[inline]
+    fn head(&self) -> &[u8] {
+        self.fixed.get(self.head..).unwrap_or_default()
+    }
+
+    /// Of a plain one: a whole event without its text is that long.
+    #[inline]
+    pub(super) fn event_length(&self) -> usize {
+        self.fixed.len()
+    }
+
+    /// Of a plain one: what stands before the text of an event, and after it.
+    pub(super) fn around(&self) -> (&[u8], &[u8]) {
+        let (after, before) = self
+            .fixed
+            .split_at_checked(self.head - DATA.len())
+            .unwrap_or_default();
+        (before, after)
+    }
+
     /// Remembers the ids and names that were found, and leaves those that are of use.
     #[inline]
     pub(super) fn recall<'t>(&'t mut self, found: &mut Found<'t>) -> &'t Template {
@@ -158,19 +197,15 @@ impl Template {
         input: &'p [u8],
         ending: Ending,
     ) -> Option<(&'p str, usize)> {
-        let [(Hole::Text, behind)] = &*self.holes else {
-            return None;
-        };
         if !self.plain {
             return None;
         }
-        let rest = input.strip_prefix(&*self.head)?;
+        let rest = input.strip_prefix(self.head())?;
         let (length, escaped) = string_end(rest, 0)?;
         let (text, after) = rest.split_at_checked(length)?;
-        let after = after.strip_prefix(&**behind)?;
-        let end = ending
-            .length(after)
-            .filter(|_| !escaped && (ending == Ending::Here || self.one_line))?;
+        let behind = self.head - DATA.len() - BETWEEN.len();
+        let after = after.strip_prefix(self.fixed.get(..behind)?)?;
+        let end = ending.length(after).filter(|_| !escaped)?;
         let text = std::str::from_utf8(text).ok()?;
         Some((text, input.len() - after.len() + end))
     }
@@ -184,7 +219,8 @@ impl Template {
         ending: Ending,
         found: &mut Found<'p>,
     ) -> Option<usize> {
-        let mut rest = input.strip_prefix(&*self.head)?;
+        let mut rest = input.strip_prefix(self.head())?;
+        let mut fixed = &*self.fixed;
         let mut same: Option<&[u8]> = None;
         for (hole, behind) in &*self.holes {
             let after = match hole {
@@ -226,7 +262,8 @@ impl Template {
                     after
                 }
             };
-            rest = after.strip_prefix(&**behind)?;
+            let (behind, others) = fixed.split_at_checked(*behind)?;
+            (rest, fixed) = (after.strip_prefix(behind)?, others);
         }
         if same.is_some_and(|same| same != found.text.as_bytes()) {
             return None;
@@ -243,14 +280,14 @@ impl Template {
     /// The parts with holes in them, of a payload that fits.
     fn parts<'p>(&self, payload: &'p [u8], found: &mut Found<'p>) -> Option<()> {
         let mut lengths = [0; HOLES];
-        let mut at = self.head.len();
+        let mut at = self.head().len();
         for ((hole, behind), slot) in self.holes.iter().zip(&mut lengths) {
             let rest = payload.get(at..)?;
             *slot = match hole {
                 Hole::Index | Hole::Count => digits(rest),
                 _ => string_end(rest, 0)?.0,
             };
-            at += *slot + behind.len();
+            at += *slot + *behind;
         }
         let part = |[start, end]: &[Mark; 2]| {
             let place = |mark: Mark| mark.fixed + lengths.iter().take(mark.holes).sum::<usize>();

@@ -78,6 +78,11 @@ class IdMap:
         """Every call, in order, renamed or not: (source id, target id)."""
         return self._calls
 
+    def keep(self, ids: Iterable[str]) -> None:
+        """Calls whose ids stand as they are, one each."""
+        for call_id in ids:
+            self._add(call_id, call_id)
+
     def _add(self, source: str, target: str) -> None:
         """One call, in order of the history. Every call is told, so that `to_target` can count."""
         self._forth.setdefault(source, []).append(target)

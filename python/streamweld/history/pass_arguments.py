@@ -17,7 +17,7 @@ __all__ = ["run"]
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with arguments that are objects, by the policy `truncated_arguments`."""
     objects, free = work.fact("arguments") == "object", bool(work.fact("free_form_tools"))
-    if not objects and free:
+    if (not objects and free) or not any(_is_amiss(call, objects, free) for call in work.survey(turns).calls):
         return turns
     out: list[Turn] = []
     gone: dict[str, int] = {}  # ids of dropped calls whose result is still to come
@@ -60,3 +60,9 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         if parts or not touched:
             out.append(retold(turn, parts) if touched else turn)
     return out
+
+
+def _is_amiss(call: Call, objects: bool, free: bool) -> bool:
+    if call.custom:
+        return not free
+    return objects and (arguments_object(call) is None or (call.arguments is not None and not call.arguments.strip()))

@@ -22,12 +22,9 @@ _DOCUMENT: Final = "See the attached document."
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with content that the target takes."""
-    out: list[Turn] = []
-    for turn in turns:
-        told = _of_turn(turn, work)
-        if told is not None:
-            out.append(told)
-    return _without_last_space(out, work) if work.fact("trailing_space") == "strip" else out
+    if not work.survey(turns).plain:
+        turns = [told for turn in turns if (told := _of_turn(turn, work)) is not None]
+    return _without_last_space(turns, work) if work.fact("trailing_space") == "strip" else turns
 
 
 def _of_turn(turn: Turn, work: Work) -> Turn | None:

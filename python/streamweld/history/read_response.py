@@ -6,7 +6,6 @@ it. Else its closing events are read as they are. It knows no dialect.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_raw
@@ -67,12 +66,12 @@ def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Pa
         inner = part.path[len(path) :]
         at = next((where[inner[:end]] for end in range(len(inner), -1, -1) if inner[:end] in where), None)
         if at is None:
-            parts.append(replace(part, path=path))
+            parts.append(copied(part, path=path))
             continue
         item = response.items[at]
-        traced: Part = replace(part, path=(*path, "items", at))
+        traced: Part = copied(part, path=(*path, "items", at))
         if isinstance(traced, Reasoning):
-            traced = replace(traced, model=response.model)
+            traced = copied(traced, model=response.model)
             if traced.raw is None:  # a member of its message, whose name is the target's affair
                 traced = changed(traced)
         elif isinstance(traced, Call) and isinstance(item, ToolCall) and _is_broken(item, traced):

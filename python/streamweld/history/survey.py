@@ -1,0 +1,98 @@
+"""What a history holds, found in one walk: by it a pass knows that it has nothing to do, without a walk of its own.
+
+It knows the neutral model, no constraint and no pass. What it says is sure: `plain`, `paired` and `trailing` are true
+only where nobody could object; anything unusual makes them false, and the pass looks for itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld.history.model import MISSING, Call, Opaque, Reasoning, Result, Text
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Turn
+
+__all__ = ["Survey"]
+
+
+class Survey:
+    """The findings.
+
+    Attributes:
+        turns: the very list that was walked.
+        calls: every call, in order.
+        results: every result, in order.
+        instructed: a turn is one of system or developer.
+        joined: two turns in a row are of one side.
+        reasoned: there is reasoning.
+        opaque: there is what only one dialect can say.
+        plain: every turn has parts, and what stands in them is reasoning, calls, texts that say something and are no
+            refusals, and results of such texts or of a value that says something.
+        paired: every call has an id of its own; behind every turn with calls stand its results, in the same order and
+            with nothing else; there are no other results.
+        trailing: nothing but calls stands behind a call of its turn.
+    """
+
+    __slots__ = (
+        *("turns", "calls", "results", "instructed", "joined", "reasoned", "opaque"),
+        *("plain", "paired", "trailing"),
+    )
+
+    def __init__(self, turns: list[Turn]) -> None:
+        self.turns = turns
+        calls: list[Call] = []
+        results: list[Result] = []
+        instructed = joined = reasoned = opaque = False
+        plain = paired = trailing = True
+        before = ""  # the role of the turn before
+        asked: list[str] = []  # the ids of the calls in it
+        for turn in turns:
+            role, parts = turn.role, turn.parts
+            called, told = len(calls), len(results)
+            if role == before:
+                joined = True
+            elif role not in ("user", "assistant", "tool"):
+                instructed = True
+            before = role
+            if not parts:
+                plain = False
+            for part in parts:
+                if type(part) is Text:
+                    text = part.text
+                    if not text or part.refusal or text.isspace():
+                        plain = False
+                elif type(part) is Call:
+                    calls.append(part)
+                    continue
+                elif type(part) is Result:
+                    results.append(part)
+                    plain = plain and _is_plain(part)
+                elif type(part) is Reasoning:
+                    reasoned = True
+                else:
+                    plain = False
+                    opaque = opaque or type(part) is Opaque
+                if len(calls) > called:
+                    trailing = False
+            if asked:
+                answered = [part.call_id for part in results[told:]]
+                paired = paired and answered == asked and len(parts) == len(answered) and role == "tool"
+            elif len(results) > told:
+                paired = False
+            asked = []
+            if len(calls) > called:
+                asked = [part.call_id for part in calls[called:]]
+                paired = paired and role == "assistant" and len(results) == told
+        ids = {part.call_id for part in calls}
+        self.calls, self.results = calls, results
+        self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
+        self.paired = paired and not asked and len(ids) == len(calls) and "" not in ids
+        self.plain, self.trailing = plain, trailing
+
+
+def _is_plain(result: Result) -> bool:
+    for part in result.parts:
+        if type(part) is not Text or not part.text or part.refusal or part.text.isspace():
+            return False
+    return bool(result.parts) if result.value is MISSING else not result.parts and result.value != ""

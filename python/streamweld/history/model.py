@@ -93,11 +93,11 @@ class Origin:
         return found
 
 
-@dataclass_transform(eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def _part(cls: type[_T]) -> type[_T]:
     """A slotted dataclass that type checkers alone keep frozen: at run time that would make a part three times as
-    dear, and a history is made of them."""
-    return dataclass(slots=True, kw_only=True, eq=False)(cls)
+    dear, and a history is made of them. For the same reason readers give the fields by position where it counts."""
+    return dataclass(slots=True, eq=False)(cls)
 
 
 @_part
@@ -111,15 +111,15 @@ class _Part:
     at: int = 0
     path: Path = ()
     raw: Any = None
-    touched: bool = False
     extra: Mapping[str, Any] = NOTHING
+    touched: bool = False
 
 
 @_part
 class Text(_Part):
     """Text, or a refusal."""
 
-    text: str
+    text: str = ""
     refusal: bool = False
 
 
@@ -127,7 +127,7 @@ class Text(_Part):
 class Media(_Part):
     """An image, audio, video or file: by its base64 data, its address, or the id a provider gave it."""
 
-    kind: Literal["image", "audio", "video", "file"]
+    kind: Literal["image", "audio", "video", "file"] = "file"
     media_type: str | None = None
     data: str | None = None
     url: str | None = None
@@ -143,7 +143,7 @@ class Reasoning(_Part):
     `assumed`: the issuer is the one whose dialect it is, nobody said so.
     """
 
-    segments: tuple[str, ...]
+    segments: tuple[str, ...] = ()
     kind: Literal["summary", "raw", "thinking", "redacted"] = "thinking"
     item_id: str | None = None
     signature: str | None = None
@@ -164,8 +164,8 @@ class Call(_Part):
     `said`: what `arguments_object` found in the text, which is read once.
     """
 
-    call_id: str
-    name: str
+    call_id: str = ""
+    name: str = ""
     arguments: str | None = None
     input: Any = MISSING
     item_id: str | None = None
@@ -179,7 +179,7 @@ class Call(_Part):
 class Result(_Part):
     """The result of a call: content (`parts`), or a JSON value."""
 
-    call_id: str
+    call_id: str = ""
     parts: tuple[Text | Media | Opaque, ...] = ()
     value: Any = MISSING
     name: str | None = None
@@ -191,8 +191,8 @@ class Result(_Part):
 class Opaque(_Part):
     """What only the dialect it came from can say: a server tool's block, a reference to an item, a cache point."""
 
-    kind: str
-    dialect: str
+    kind: str = ""
+    dialect: str = ""
 
 
 Part: TypeAlias = Text | Media | Reasoning | Call | Result | Opaque

@@ -37,8 +37,8 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     at = 0
     while at < len(turns):
         turn = turns[at]
-        at += 1
         if turn.top:
+            at += 1
             whole = pen.whole(turn.parts)
             told = {"parts": [_part(part, pen, names) for part in turn.parts]} if whole is None else whole
             payload["systemInstruction"] = told | pen.members(turn, turn.parts) if whole is None else told
@@ -46,10 +46,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         for part in turn.parts:
             if isinstance(part, Call):
                 names.add(at, part.call_id, part.name, part.name)
-        parts = list(turn.parts)
-        while turn.role == "tool" and at < len(turns) and _joins(parts, turns[at], work):
-            parts += turns[at].parts
-            at += 1
+        parts, at = pen.exchange(turns, at)
         content = pen.whole(parts, turn.origin)
         if content is not None:
             for part in parts:
@@ -61,13 +58,6 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             content = {"role": role, "parts": [*written, *_attached(parts, pen)]} | pen.members(turn, parts)
         contents.append(content)
     return payload | {"contents": contents}
-
-
-def _joins(parts: Sequence[Part], after: Turn, work: Work) -> bool:
-    if after.role not in ("user", "tool"):
-        return False
-    shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
-    return shared or work.fact("alternation") == "merge"
 
 
 def _attached(parts: Sequence[Part], pen: Pen) -> list[Any]:

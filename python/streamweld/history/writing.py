@@ -44,6 +44,25 @@ class Pen:
                 return None
         return first.raw
 
+    def exchange(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
+        """What one message of the target holds, and where the next one begins: results, and what the user says behind
+        them, where both came in one message or the target has it so."""
+        parts: Sequence[Part] = turns[at].parts
+        behind = at + 1
+        if turns[at].role == "tool":
+            run = list(parts)
+            while behind < len(turns) and self._joins(run, turns[behind]):
+                run += turns[behind].parts
+                behind += 1
+            parts = run
+        return parts, behind
+
+    def _joins(self, parts: Sequence[Part], after: Turn) -> bool:
+        if after.role not in ("user", "tool"):
+            return False
+        shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
+        return shared or self.work.fact("alternation") == "merge"
+
     def block(self, part: Part) -> Any:
         """The block that this part was, if nobody touched it; else None."""
         own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
@@ -55,7 +74,9 @@ class Pen:
 
     def beyond(self, part: Part) -> dict[str, Any]:
         """The members of a block beyond the model: kept in their own dialect, lost in another one."""
-        if part.extra and not self.own(part):
+        if not part.extra:
+            return {}
+        if not self.own(part):
             if id(part) not in self._lost:
                 self._lost.add(id(part))
                 for name, value in part.extra.items():
@@ -72,6 +93,12 @@ class Pen:
 
     def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
+        if not turn.marks and not self._has_members(turn.origin):
+            for part in parts:
+                if self._has_members(part.origin):
+                    break
+            else:
+                return {}
         out: dict[str, Any] = {}
         origins = _origins(turn, parts)
         for origin in origins[1:]:
@@ -88,6 +115,10 @@ class Pen:
                 if value not in _SAY_NOTHING:
                     self.work.lose(name, (*origin.path, name), "the target has no such member", value)
         return {**out, **turn.marks}
+
+    def _has_members(self, origin: Origin | None) -> bool:
+        """Whether there may be anything to say of a message: nothing of one from elsewhere that the model has whole."""
+        return origin is not None and (bool(origin.extra) or origin.dialect == self.dialect)
 
     def _merged(self) -> set[str]:
         """The messages whose merging an earlier pass has booked."""

@@ -128,5 +128,8 @@ def _without_last_space(turns: list[Turn], work: Work) -> list[Turn]:
         return turns
     text = part.text.rstrip()
     work.edit("trailing_space", part.path, "took the white space off the end", part.text[len(text) :])
-    kept = (*last.parts[:-1], *((changed(part, text=text),) if text else ()))
-    return [*turns[:-1], retold(last, kept)] if kept else turns[:-1]
+    if not text:
+        return [*turns[:-1], retold(last, last.parts[:-1])] if len(last.parts) > 1 else turns[:-1]
+    found, made = work.survey(turns), [*turns[:-1], retold(last, (*last.parts[:-1], changed(part, text=text)))]
+    found.stands_for(made)
+    return made

@@ -46,30 +46,31 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if type(content) is str and len(message) == 2:  # a role and a text, as most messages are
         origin = Origin(DIALECT, path, message, 1)
         return [Turn(role, (Text(origin, 0, (*path, "content"), None, NOTHING, False, content),), origin)]
-    origin = Origin(DIALECT, path, message, 0, beside(message, _MESSAGE))
+    extra = NOTHING if _MESSAGE.issuperset(message) else beside(message, _MESSAGE)
+    origin = Origin(DIALECT, path, message, 0, extra)
     parts: list[Part] = []
     for name in ("reasoning_content", "reasoning"):
-        thought = message.get(name)
-        if isinstance(thought, str):
+        if isinstance(thought := message.get(name), str):
             parts.append(Reasoning(*placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
             break
     calls = message.get("tool_calls")
-    parts += _content(content, origin, (*path, "content"), bool(calls))
+    if content is not None and not (content == "" and calls):
+        parts += _content(content, origin, (*path, "content"))
     if refusal := as_text(message.get("refusal")):
         parts.append(Text(*placed(origin, (*path, "refusal")), text=refusal, refusal=True))
     for n, entry in enumerate(calls or ()):
         at = (*path, "tool_calls", n)
-        parts.append(_call(as_mapping(entry, at), origin, at))
+        parts.append(_call(entry if type(entry) is dict else as_mapping(entry, at), origin, at))
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         place = placed(origin, (*path, "function_call"))
         function = as_mapping(legacy, path)
-        parts.append(Call(*place, call_id="", name=as_text(function.get("name")), arguments=_arguments(function)))
+        arguments = _arguments(function.get("arguments"))
+        parts.append(Call(*place, call_id="", name=as_text(function.get("name")), arguments=arguments))
     return [Turn(role, tuple(parts), origin)]
 
 
-def _arguments(function: Json) -> str:
-    arguments = function.get("arguments")
+def _arguments(arguments: Any) -> str:
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None else json_text(arguments)
@@ -82,11 +83,14 @@ def _call(entry: Json, origin: Origin, path: Path) -> Call:
         custom = as_mapping(entry.get("custom"), (*path, "custom"))
         value = {"input": as_text(custom.get("input"))}
         return Call(*place, call_id=call_id, name=as_text(custom.get("name")), input=value, custom=True)
-    function = as_mapping(entry.get("function"), (*path, "function"))
+    function: Any = entry.get("function")
+    if type(function) is not dict:
+        function = as_mapping(function, (*path, "function"))
+    name, arguments = as_text(function.get("name")), _arguments(function.get("arguments"))
     at = origin.count
     origin.count = at + 1
     extra = NOTHING if _CALL.issuperset(entry) else beside(entry, _CALL)
-    return Call(origin, at, path, entry, extra, False, call_id, as_text(function.get("name")), _arguments(function))
+    return Call(origin, at, path, entry, extra, False, call_id, name, arguments)
 
 
 def _result(message: Json, path: Path) -> Turn:
@@ -95,7 +99,7 @@ def _result(message: Json, path: Path) -> Turn:
     if isinstance(content, str):
         inner = (Text(None, 0, (*path, "content"), None, NOTHING, False, content),)
     elif content is not None:
-        told = _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"), calls=False)
+        told = _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"))
         inner = tuple([part for part in told if isinstance(part, Text | Media | Opaque)])
     extra = NOTHING if _RESULT.issuperset(message) else beside(message, _RESULT)
     origin = Origin(DIALECT, path, message, 1, extra)
@@ -103,9 +107,7 @@ def _result(message: Json, path: Path) -> Turn:
     return Turn("tool", (Result(origin, 0, path, message, NOTHING, False, call_id, inner, MISSING, name),))
 
 
-def _content(content: Any, origin: Origin, path: Path, calls: bool) -> list[Part]:
-    if content is None or (content == "" and calls):
-        return []
+def _content(content: Any, origin: Origin, path: Path) -> list[Part]:
     if isinstance(content, str):
         return [text_of(origin, path, content)]
     return [_block(as_mapping(raw, (*path, n)), origin, (*path, n)) for n, raw in enumerate(as_list(content, path))]

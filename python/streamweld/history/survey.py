@@ -91,6 +91,11 @@ class Survey:
         self.plain, self.trailing = plain, trailing
 
 
+    def stands_for(self, turns: list[Turn]) -> None:
+        """Another list of which all of this is as true."""
+        self.turns = turns
+
+
 def _is_plain(result: Result) -> bool:
     for part in result.parts:
         if type(part) is not Text or not part.text or part.refusal or part.text.isspace():

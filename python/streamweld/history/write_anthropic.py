@@ -43,7 +43,7 @@ def _content(parts: Sequence[Part], pen: Pen, whole: Any = None) -> Any:
     if whole is not None:
         return whole
     only = parts[0] if len(parts) == 1 else None
-    if isinstance(only, Text) and not pen.beyond(only) and (only.raw is None or not pen.own(only)):
+    if isinstance(only, Text) and not (only.extra and pen.beyond(only)) and (only.raw is None or not pen.own(only)):
         return only.text
     if not parts:
         return ""
@@ -54,7 +54,7 @@ def _block(part: Part, pen: Pen) -> Any:
     own = pen.block(part)
     if own is not None:
         return own
-    beyond = pen.beyond(part)
+    beyond = pen.beyond(part) if part.extra else None
     block = _made(part, pen)
     return {**block, **beyond} if beyond else block
 

@@ -93,12 +93,8 @@ class Pen:
 
     def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
-        if not turn.marks and not self._has_members(turn.origin):
-            for part in parts:
-                if self._has_members(part.origin):
-                    break
-            else:
-                return {}
+        if not turn.marks and self._is_bare(turn.origin, parts):
+            return {}
         out: dict[str, Any] = {}
         origins = _origins(turn, parts)
         for origin in origins[1:]:
@@ -116,9 +112,15 @@ class Pen:
                     self.work.lose(name, (*origin.path, name), "the target has no such member", value)
         return {**out, **turn.marks}
 
-    def _has_members(self, origin: Origin | None) -> bool:
-        """Whether there may be anything to say of a message: nothing of one from elsewhere that the model has whole."""
-        return origin is not None and (bool(origin.extra) or origin.dialect == self.dialect)
+    def _is_bare(self, origin: Origin | None, parts: Sequence[Part]) -> bool:
+        """Whether there is nothing to say of the messages: all are from elsewhere, and the model has them whole."""
+        if origin is not None and (origin.extra or origin.dialect == self.dialect):
+            return False
+        for part in parts:
+            origin = part.origin
+            if origin is not None and (origin.extra or origin.dialect == self.dialect):
+                return False
+        return True
 
     def _merged(self) -> set[str]:
         """The messages whose merging an earlier pass has booked."""

@@ -29,7 +29,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             payload["system"] = _content(turn.parts, pen, whole=pen.whole(turn.parts))
             pen.members(turn, turn.parts)
             continue
-        parts, at = pen.exchange(turns, at)
+        parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
         message = pen.whole(parts, turn.origin)
         if message is None:
             message = {"role": "user" if turn.role == "tool" else turn.role, "content": _content(parts, pen)}

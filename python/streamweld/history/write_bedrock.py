@@ -33,7 +33,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             payload["system"] = [_block(part, pen) for part in turn.parts] if whole is None else whole
             pen.members(turn, turn.parts)
             continue
-        parts, at = pen.exchange(turns, at)
+        parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
         message = pen.whole(parts, turn.origin)
         if message is None:
             role = "user" if turn.role == "tool" else turn.role

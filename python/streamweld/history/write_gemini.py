@@ -46,7 +46,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         for part in turn.parts:
             if isinstance(part, Call):
                 names.add(at, part.call_id, part.name, part.name)
-        parts, at = pen.exchange(turns, at)
+        parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
         content = pen.whole(parts, turn.origin)
         if content is not None:
             for part in parts:

@@ -45,17 +45,14 @@ class Pen:
         return first.raw
 
     def exchange(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
-        """What one message of the target holds, and where the next one begins: results, and what the user says behind
-        them, where both came in one message or the target has it so."""
-        parts: Sequence[Part] = turns[at].parts
-        behind = at + 1
-        if turns[at].role == "tool":
-            run = list(parts)
-            while behind < len(turns) and self._joins(run, turns[behind]):
-                run += turns[behind].parts
-                behind += 1
-            parts = run
-        return parts, behind
+        """Results, and what the user says behind them where both came in one message or the target has it so; and
+        where the next message begins."""
+        parts = list(turns[at].parts)
+        at += 1
+        while at < len(turns) and self._joins(parts, turns[at]):
+            parts += turns[at].parts
+            at += 1
+        return parts, at
 
     def _joins(self, parts: Sequence[Part], after: Turn) -> bool:
         if after.role not in ("user", "tool"):

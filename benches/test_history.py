@@ -1,7 +1,7 @@
-"""Histories: what a message costs does not grow with their number; litellm's converter beside it, where it is.
+"""Histories: what a message costs does not grow with their number, and other converters are no faster.
 
-20,000 messages cost at most 2.2 times what 10,000 do. litellm is no part of the extra `bench`: its time is printed
-where it is installed.
+20,000 messages cost at most 2.2 times what 10,000 do. `make bench-history` has the rivals of `rivals_history.py` in an
+environment of their own, since litellm wants an older openai than the extra `bench`; without them ours runs alone.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 import gc
 import time
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from streamweld.history import check, convert
+
+from benches.race import race
+from benches.rivals_history import parts, rivals, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +34,7 @@ def history(messages: int) -> list[dict[str, Any]]:
         out.append({"role": "user", "content": f"question {n} " + "x" * 200})
         out.append({"role": "assistant", "content": None, "tool_calls": calls})
         out += [{"role": "tool", "tool_call_id": call["id"], "content": "result " * 40} for call in calls]
-        out.append({"role": "assistant", "content": "answer " * 30})
+        out.append({"role": "assistant", "content": "answer" + " answer" * 29})
     return out
 
 
@@ -80,24 +82,40 @@ def test_one_turn_more(target: str, benchmark: BenchmarkFixture) -> None:
     assert again <= 0.3 * anew
 
 
-def test_200_messages(benchmark: BenchmarkFixture) -> None:
-    """The messages of one request into Anthropic's; litellm's converter is printed beside.
+@pytest.mark.parametrize("target", TARGETS)
+def test_beside_rivals(target: str, benchmark: BenchmarkFixture) -> None:
+    """The messages of one request: ours is right, and no slower than litellm's way to Anthropic's API.
 
-    It is the faster one: 0.9 ms where `convert` takes 4.6 (November 2026, one shared core).
+    What a rival makes is compared with what the messages say, and checked against the target's rules; where either
+    differs, it is marked `wrong`.
     """
     given = history(200)
-    ours = seconds(lambda: convert(given, target="anthropic"), 50)
-    benchmark.pedantic(lambda: convert(given, target="anthropic"), rounds=20)
-    print(
-        f"convert: {ours * 1e3:.2f} ms; check: {seconds(lambda: check(given, target='openai-chat'), 20) * 1e3:.2f} ms"
-    )
-    if find_spec("litellm") is None:
-        return
-    from litellm.litellm_core_utils.prompt_templates.factory import anthropic_messages_pt
+    truth = told({"messages": given}, "openai-chat")
+    if target == "gemini":
+        truth = [(one[0], "", *one[2:]) if one[0] in ("call", "result") else one for one in truth]
+    whole: dict[str, Callable[[], Any]] = {"convert": lambda: convert(given, target=target).payload}
+    whole |= rivals(given, target)
+    before = copy.deepcopy(given)
+    wrong = {name for name, run in whole.items() if not _right(run(), truth, target)}
+    assert given == before, "somebody changed the messages: time it with a copy"
+    assert "convert" not in wrong
+    laps = race({**whole, **parts(given, target)}, rounds=31)
+    ours = laps["convert"].median
+    print(f"\n200 messages, openai-chat -> {target}")
+    for lap in laps.values():
+        note = "  wrong" if lap.name in wrong else ""
+        print(f"  {lap.name:42} {lap.median * 1e3:8.2f} ms {lap.median / ours:8.2f} x{note}")
+        benchmark.extra_info[lap.name] = {"ratio": lap.median / ours, "correct": lap.name not in wrong}
+    benchmark.pedantic(whole["convert"], rounds=20)
+    if target == "anthropic" and "litellm" in laps:
+        assert ours <= laps["litellm"].median
 
-    def theirs() -> object:  # it changes what it is given
-        return anthropic_messages_pt(copy.deepcopy(given), model="claude-sonnet-4-5", llm_provider="anthropic")
 
-    copied = seconds(lambda: copy.deepcopy(given), 50)
-    rival = seconds(theirs, 50) - copied
-    print(f"litellm: {rival * 1e3:.2f} ms without the copy it needs")
+def _right(payload: Any, truth: list[Any], target: str) -> bool:
+    return told(payload, target) == truth and not check(_told_of(payload, target), target=target)
+
+
+def _told_of(payload: Any, target: str) -> dict[str, Any]:
+    """The members of a request that hold its history."""
+    names = {"responses": ("instructions", "input"), "gemini": ("systemInstruction", "contents")}
+    return {name: payload[name] for name in names.get(target, ("system", "messages")) if name in payload}

@@ -62,7 +62,7 @@ def _litellm(given: list[dict[str, Any]], target: str) -> dict[str, Callable[[],
     if target == "gemini":
         from litellm.llms.vertex_ai.gemini.transformation import transform_request_body
 
-        return {"litellm": lambda: transform_request_body(messages, "gemini-2.5-pro", {}, "gemini", {}, None)}
+        return {"litellm": lambda: transform_request_body(messages, "gemini-3-pro-preview", {}, "gemini", {}, None)}
     if target == "responses":
         from litellm.completion_extras.litellm_responses_transformation.transformation import (
             LiteLLMResponsesTransformationHandler,

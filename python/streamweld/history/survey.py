@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from streamweld.history.model import MISSING, Call, Opaque, Reasoning, Result, Text
 
 if TYPE_CHECKING:
-    from streamweld.history.model import Turn
+    from streamweld.history.model import Origin, Turn
 
 __all__ = ["Survey"]
 
@@ -27,6 +27,8 @@ class Survey:
         joined: two turns in a row are of one side.
         reasoned: there is reasoning.
         opaque: there is what only one dialect can say.
+        dialects: those that anything was read from.
+        bare: the model has a word for every member of every message and block.
         plain: every turn has parts, and what stands in them is reasoning, calls, texts that say something and are no
             refusals, and results of such texts or of a value that says something.
         paired: every call has an id of its own; behind every turn with calls stand its results, in the same order and
@@ -36,7 +38,7 @@ class Survey:
 
     __slots__ = (
         *("turns", "calls", "results", "instructed", "joined", "reasoned", "opaque"),
-        *("plain", "paired", "trailing"),
+        *("dialects", "bare", "plain", "paired", "trailing"),
     )
 
     def __init__(self, turns: list[Turn]) -> None:
@@ -44,7 +46,10 @@ class Survey:
         calls: list[Call] = []
         results: list[Result] = []
         instructed = joined = reasoned = opaque = False
-        plain = paired = trailing = True
+        bare = plain = paired = trailing = True
+        self.dialects: set[str] = set()
+        dialects = self.dialects
+        seen: Origin | None = None  # the last one looked at
         before = ""  # the role of the turn before
         asked: list[str] = []  # the ids of the calls in it
         for turn in turns:
@@ -57,7 +62,19 @@ class Survey:
             before = role
             if not parts:
                 plain = False
+            origin = turn.origin
+            if origin is not seen and origin is not None:
+                dialects.add(origin.dialect)
+                bare = bare and not origin.extra
+                seen = origin
             for part in parts:
+                origin = part.origin
+                if origin is not seen and origin is not None:
+                    dialects.add(origin.dialect)
+                    bare = bare and not origin.extra
+                    seen = origin
+                if part.extra:
+                    bare = False
                 if type(part) is Text:
                     text = part.text
                     if not text or part.refusal or text.isspace():
@@ -67,7 +84,17 @@ class Survey:
                     continue
                 elif type(part) is Result:
                     results.append(part)
-                    plain = plain and _is_plain(part)
+                    for inner in part.parts:
+                        if type(inner) is not Text or not inner.text or inner.refusal or inner.text.isspace():
+                            plain = False
+                        if inner.extra:
+                            bare = False
+                        if inner.origin is not None:
+                            dialects.add(inner.origin.dialect)
+                    if part.value is MISSING:
+                        plain = plain and bool(part.parts)
+                    elif part.parts or part.value == "":
+                        plain = False
                 elif type(part) is Reasoning:
                     reasoned = True
                 else:
@@ -88,16 +115,9 @@ class Survey:
         self.calls, self.results = calls, results
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
         self.paired = paired and not asked and len(ids) == len(calls) and "" not in ids
-        self.plain, self.trailing = plain, trailing
+        self.bare, self.plain, self.trailing = bare, plain, trailing
 
 
     def stands_for(self, turns: list[Turn]) -> None:
         """Another list of which all of this is as true."""
         self.turns = turns
-
-
-def _is_plain(result: Result) -> bool:
-    for part in result.parts:
-        if type(part) is not Text or not part.text or part.refusal or part.text.isspace():
-            return False
-    return bool(result.parts) if result.value is MISSING else not result.parts and result.value != ""

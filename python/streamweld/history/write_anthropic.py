@@ -18,7 +18,7 @@ __all__ = ["write"]
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"system": …, "messages": […]}`; without system where there is none."""
-    pen = Pen(work)
+    pen = Pen(work, turns)
     payload: dict[str, Any] = {}
     messages: list[Any] = []
     at = 0

@@ -30,7 +30,7 @@ __all__ = ["write"]
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"systemInstruction": …, "contents": […]}`; without an instruction where there is none."""
-    pen = Pen(work)
+    pen = Pen(work, turns)
     payload: dict[str, Any] = {}
     contents: list[Any] = []
     names = OpenCalls[str]()

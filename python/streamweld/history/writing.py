@@ -24,15 +24,20 @@ _SAY_NOTHING: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobo
 class Pen:
     """One history being written in one dialect."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, turns: list[Turn]) -> None:
         self.work = work
         self.dialect: str = work.family
+        found = work.survey(turns)
+        # Then nothing can be handed back as it was, and no message or block has a member beyond the model.
+        self._foreign = found.bare and work.family not in found.dialects
         self._told: set[int] = set()  # id() of origins whose members were kept or lost already
         self._lost: set[int] = set()
         self._booked: set[str] | None = None
 
     def whole(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
         """The message that these parts were read from, if they are all of it and as they were; else None."""
+        if self._foreign:
+            return None
         if not parts:
             empty = origin is not None and origin.dialect == self.dialect and origin.count == 0
             return origin.raw if empty and origin is not None else None
@@ -62,6 +67,8 @@ class Pen:
 
     def block(self, part: Part) -> Any:
         """The block that this part was, if nobody touched it; else None."""
+        if self._foreign:
+            return None
         own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
         return part.raw if own else None
 
@@ -90,8 +97,8 @@ class Pen:
 
     def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
-        if not turn.marks and self._is_bare(turn.origin, parts):
-            return {}
+        if self._foreign:
+            return dict(turn.marks)
         out: dict[str, Any] = {}
         origins = _origins(turn, parts)
         for origin in origins[1:]:
@@ -108,16 +115,6 @@ class Pen:
                 if value not in _SAY_NOTHING:
                     self.work.lose(name, (*origin.path, name), "the target has no such member", value)
         return {**out, **turn.marks}
-
-    def _is_bare(self, origin: Origin | None, parts: Sequence[Part]) -> bool:
-        """Whether there is nothing to say of the messages: all are from elsewhere, and the model has them whole."""
-        if origin is not None and (origin.extra or origin.dialect == self.dialect):
-            return False
-        for part in parts:
-            origin = part.origin
-            if origin is not None and (origin.extra or origin.dialect == self.dialect):
-                return False
-        return True
 
     def _merged(self) -> set[str]:
         """The messages whose merging an earlier pass has booked."""

@@ -3,11 +3,14 @@
 The job: messages of Chat Completions, system messages among them, become what the target's request holds of them: the
 system prompt apart where the target wants it, tool calls and results in its words, sides merged, ids checked.
 
-litellm: the method with which its completion() makes the body (`transform_request`, for Gemini `transform_request_body`,
-for Responses the bridge's method): that splits off the system messages and checks names and tools. Its inner step alone
-(`anthropic_messages_pt`) is handed what was split before, so it does a part of the job; it is shown as a part.
-completion() makes a deep copy first (`anthropic/chat/handler.py`): shown apart, since a caller of the method needs none.
-linguafranca: `convert_request_json`, its one entry for dicts; OpenAI and Anthropic only. It knows nothing of streamweld.
+litellm: the method with which its completion() makes the body (`transform_request`; for Gemini
+`transform_request_body`, for Responses the bridge's method): that splits off the system messages and checks names and
+tools. Its inner step alone (`anthropic_messages_pt`) is handed what was split before, so it does a part of the job; it
+is shown as a part. completion() makes a deep copy first (`anthropic/chat/handler.py`): shown apart too, since a caller
+of the method needs none.
+linguafranca: `convert_request_json`, its one entry for dicts; OpenAI and Anthropic only.
+
+It knows nothing of streamweld.
 """
 
 from __future__ import annotations
@@ -90,7 +93,7 @@ TOOLS = [{"toolSpec": {"name": "search", "inputSchema": {"json": {"type": "objec
 
 
 def told(payload: Any, target: str) -> list[Any]:
-    """What a request says, in order: texts with their side, calls and results with their ids (Gemini pairs by order)."""
+    """What a request says, in order: texts and their side, calls and results with their ids (Gemini: without)."""
     found: list[Any] = []
     for message in payload[{"responses": "input", "gemini": "contents"}.get(target, "messages")]:
         kind, role = message.get("type"), message.get("role")

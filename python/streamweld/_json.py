@@ -45,11 +45,7 @@ def _load(text: str, integer: Callable[[str], Any]) -> Any:
     if (
         _fast is not None
         and (len(text) <= MAX_DEPTH or text.count("{") + text.count("[") <= MAX_DEPTH)
-        and (
-            _DIGITS.isdisjoint(text[18::19])
-            or _DIGITS.isdisjoint(text[9::19])
-            or _LONG_INTEGER.search(text) is None
-        )
+        and (_DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None)
     ):
         try:
             return _fast(text)

@@ -36,10 +36,10 @@ __all__ = [
     "arguments_object",
     "arguments_text",
     "changed",
+    "copied",
     "custom_input",
     "json_text",
     "members_of",
-    "copied",
     "pointer",
     "result_text",
     "retold",
@@ -232,8 +232,9 @@ def retold(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
 
 def copied(part: _P, **fields: Any) -> _P:
     """The part with other fields that say where it came from: what was read stands."""
-    made = object.__new__(type(part))
-    names, values = _fields(type(part))
+    kind: Any = type(part)
+    made: _P = object.__new__(kind)
+    names, values = _fields(kind)
     for name, value in zip(names, values(part), strict=True):
         setattr(made, name, value)
     for name, value in fields.items():

@@ -41,7 +41,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
 
 
 def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
-    return any([part.item_id for part in calls]) or any([part.item_id for part in results])
+    return any(part.item_id for part in calls) or any(part.item_id for part in results)
 
 
 class _Cleaner:

@@ -105,9 +105,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if value is None or value is MISSING:
         value = raw.get("rawInput", MISSING)
     if isinstance(value, str):
-        return Call(
-            *place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature
-        )
+        return Call(*place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature)
     return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
 
 

@@ -8,7 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
-from streamweld.history.model import MISSING, NOTHING, Call, Media, Opaque, Origin, Reasoning, Result, Text, Turn, json_text, pointer
+from streamweld.history.model import (
+    MISSING,
+    NOTHING,
+    Call,
+    Media,
+    Opaque,
+    Origin,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    json_text,
+    pointer,
+)
 from streamweld.history.reading import as_list, as_mapping, as_text, began, beside, file_of, placed, split_data, text_of
 
 if TYPE_CHECKING:
@@ -36,9 +49,9 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     Raises:
         HistoryError: the message is no object, or has a role that the dialect does not have.
     """
-    message: Json = raw if type(raw) is dict else as_mapping(raw, path)
+    message: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
     role = message.get("role")
-    if role == "tool" or role == "function":  # noqa: PLR1714
+    if role == "tool" or role == "function":
         return [_result(message, path)]
     if role not in _ROLES:
         raise HistoryError("unknown_role", pointer((*path, "role")))
@@ -60,7 +73,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         parts.append(Text(*placed(origin, (*path, "refusal")), text=refusal, refusal=True))
     for n, entry in enumerate(calls or ()):
         at = (*path, "tool_calls", n)
-        parts.append(_call(entry if type(entry) is dict else as_mapping(entry, at), origin, at))
+        parts.append(_call(entry if entry.__class__ is dict else as_mapping(entry, at), origin, at))
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         place = placed(origin, (*path, "function_call"))
@@ -84,7 +97,7 @@ def _call(entry: Json, origin: Origin, path: Path) -> Call:
         value = {"input": as_text(custom.get("input"))}
         return Call(*place, call_id=call_id, name=as_text(custom.get("name")), input=value, custom=True)
     function: Any = entry.get("function")
-    if type(function) is not dict:
+    if function.__class__ is not dict:
         function = as_mapping(function, (*path, "function"))
     name, arguments = as_text(function.get("name")), _arguments(function.get("arguments"))
     at = origin.count

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_raw
 from streamweld.events import File, ReasoningDone, RefusalDone, Source, TextDone, ToolCall, ToolResult, Unknown
-from streamweld.history.model import MISSING, Call, Opaque, Origin, Reasoning, Result, Text, Turn, changed, members_of
+from streamweld.history.model import (
+    MISSING,
+    Call,
+    Opaque,
+    Origin,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    changed,
+    copied,
+    members_of,
+)
 from streamweld.history.reading import file_of, placed
 from streamweld.history.replay import replay
 from streamweld.history.replay_pieces import written

@@ -41,9 +41,9 @@ def beside(raw: Any, known: frozenset[str]) -> Json:
     """The members of a message or block beyond the known ones; null says nothing."""
     if type(raw) is not dict and not isinstance(raw, Mapping):
         return NOTHING
-    if known.issuperset(raw):
-        return NOTHING
     told = cast("Json", raw)
+    if known.issuperset(told):
+        return NOTHING
     return {key: value for key, value in told.items() if key not in known and value is not None}
 
 

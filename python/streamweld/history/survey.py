@@ -117,7 +117,6 @@ class Survey:
         self.paired = paired and not asked and len(ids) == len(calls) and "" not in ids
         self.bare, self.plain, self.trailing = bare, plain, trailing
 
-
     def stands_for(self, turns: list[Turn]) -> None:
         """Another list of which all of this is as true."""
         self.turns = turns

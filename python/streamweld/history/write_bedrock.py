@@ -9,8 +9,6 @@ from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Tex
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamweld.history.model import Part, Turn
     from streamweld.history.work import Work
 

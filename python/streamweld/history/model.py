@@ -172,7 +172,7 @@ class Call(_Part):
     signature: str | None = None
     provider_executed: bool = False
     custom: bool = False
-    said: Any = field(default=MISSING, init=False)
+    said: Any = MISSING
 
 
 @_part
@@ -233,10 +233,7 @@ def retold(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
 def copied(part: _P, **fields: Any) -> _P:
     """The part with other fields that say where it came from: what was read stands."""
     kind: Any = type(part)
-    made: _P = object.__new__(kind)
-    names, values = _fields(kind)
-    for name, value in zip(names, values(part), strict=True):
-        setattr(made, name, value)
+    made: _P = kind(*_fields(kind)(part))
     for name, value in fields.items():
         setattr(made, name, value)
     return made
@@ -250,15 +247,15 @@ def changed(part: _P, **fields: Any) -> _P:
 
 
 @cache
-def _fields(kind: type[_Part]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """The names of all fields of a kind of part, and what reads them all at once."""
-    names = tuple(kind.__dataclass_fields__)
-    return names, attrgetter(*names)
+def _fields(kind: type[_Part]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads all fields of a kind of part at once, in their order."""
+    return attrgetter(*kind.__dataclass_fields__)
 
 
 def pointer(path: Path) -> str:
     """A JSON pointer (RFC 6901)."""
-    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
+    steps = [str(step) if isinstance(step, int) else str(step).replace("~", "~0").replace("/", "~1") for step in path]
+    return "/" + "/".join(steps) if steps else ""
 
 
 def json_text(value: Any) -> str:
@@ -315,6 +312,8 @@ def value_object(result: Result) -> dict[str, Any] | None:
 
 def members_of(value: Any) -> Mapping[str, Any]:
     """The members of a JSON object; none of what is no object."""
+    if value.__class__ is dict:
+        return value  # type: ignore[no-any-return]
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else NOTHING
 
 

@@ -73,7 +73,9 @@ def as_mapping(value: Any, path: Path) -> Json:
     Raises:
         HistoryError: it is none.
     """
-    if type(value) is dict or isinstance(value, Mapping):
+    if value.__class__ is dict:
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, Mapping):
         return cast("Json", value)
     raise HistoryError("unreadable", pointer(path))
 

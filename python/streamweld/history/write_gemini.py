@@ -62,7 +62,10 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
 
 def _attached(parts: Sequence[Part], pen: Pen) -> list[Any]:
     """What results hold beside their text, behind them in the same content."""
-    media = [inner for part in parts if isinstance(part, Result) and not pen.block(part) for inner in part.parts]
+    results = [part for part in parts if isinstance(part, Result)]
+    if not results:
+        return []
+    media = [inner for part in results if not pen.block(part) for inner in part.parts]
     return [_media(inner) for inner in media if isinstance(inner, Media)]
 
 

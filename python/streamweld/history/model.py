@@ -313,7 +313,7 @@ def value_object(result: Result) -> dict[str, Any] | None:
 def members_of(value: Any) -> Mapping[str, Any]:
     """The members of a JSON object; none of what is no object."""
     if value.__class__ is dict:
-        return value  # type: ignore[no-any-return]
+        return value
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else NOTHING
 
 

@@ -74,7 +74,7 @@ def as_mapping(value: Any, path: Path) -> Json:
         HistoryError: it is none.
     """
     if value.__class__ is dict:
-        return value  # type: ignore[no-any-return]
+        return value
     if isinstance(value, Mapping):
         return cast("Json", value)
     raise HistoryError("unreadable", pointer(path))

@@ -40,6 +40,18 @@ class Survey:
         *("turns", "calls", "results", "instructed", "joined", "reasoned", "opaque"),
         *("dialects", "bare", "plain", "paired", "trailing"),
     )
+    turns: list[Turn]
+    calls: list[Call]
+    results: list[Result]
+    instructed: bool
+    joined: bool
+    reasoned: bool
+    opaque: bool
+    dialects: set[str]
+    bare: bool
+    plain: bool
+    paired: bool
+    trailing: bool
 
     def __init__(self, turns: list[Turn]) -> None:
         self.turns = turns
@@ -47,8 +59,7 @@ class Survey:
         results: list[Result] = []
         instructed = joined = reasoned = opaque = False
         bare = plain = paired = trailing = True
-        self.dialects: set[str] = set()
-        dialects = self.dialects
+        dialects: set[str] = set()
         seen: Origin | None = None  # the last one looked at
         before = ""  # the role of the turn before
         asked: list[str] = []  # the ids of the calls in it
@@ -112,7 +123,7 @@ class Survey:
                 asked = [part.call_id for part in calls[called:]]
                 paired = paired and role == "assistant" and len(results) == told
         ids = {part.call_id for part in calls}
-        self.calls, self.results = calls, results
+        self.calls, self.results, self.dialects = calls, results, dialects
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
         self.paired = paired and not asked and len(ids) == len(calls) and "" not in ids
         self.bare, self.plain, self.trailing = bare, plain, trailing

@@ -46,6 +46,7 @@ EXTRAS_demo := cli
 EXTRAS_test := cli,test
 EXTRAS_bench := cli,test,bench
 EXTRAS_lint := cli,test,bench,lint
+EXTRAS_history := cli,test,bench-history
 
 $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
 	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]'
@@ -75,6 +76,13 @@ test-python: $(STAMPS)/test build
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
 	$(PY) -m pytest benches $(BENCH_ARGS)
+
+.PHONY: bench-history race-history
+bench-history: ## converters of histories, in an environment of their own: litellm wants an older openai
+	@$(MAKE) --no-print-directory VENV=.venv/history race-history
+
+race-history: $(STAMPS)/history build
+	$(PY) -m pytest benches/test_history.py -k rivals -s $(BENCH_ARGS)
 
 .PHONY: lint lint-python lint-types lint-rust
 lint: lint-python lint-types lint-rust ## ruff, mypy, pyright, stubtest, rustfmt, clippy

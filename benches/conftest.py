@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("streamweld", "openai", "httpx", "httpx-sse", "msgspec", "orjson")
+PACKAGES = ("streamweld", "openai", "httpx", "httpx-sse", "msgspec", "orjson", "litellm", "martian-linguafranca")
 
 
 def machine() -> str:
-    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    versions = ", ".join(f"{name} {found}" for name in PACKAGES if (found := _version(name)) is not None)
     return f"{platform.python_implementation()} {platform.python_version()} on {platform.machine()}; {versions}"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def pytest_report_header() -> str:

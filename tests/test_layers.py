@@ -55,7 +55,7 @@ PYTHON_LAYERS = (
     "stream",
     "iterators",
     "history.rules history.profiles history.edits history.model history.matching history.ids history.ai_sdk",
-    "history.replay_pieces",
+    "history.replay_pieces history.survey",
     "history.replay_*",
     "history.work history.reading history.detect history.replay",
     "history.writing history.read_*",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.errors import HistoryError, UsageError
@@ -182,7 +183,7 @@ def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _same(old: Any, new: Sequence[Any]) -> bool:
     """Whether it is the same list, item for item: then the old one is handed back."""
-    return isinstance(old, list | tuple) and len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return isinstance(old, list | tuple) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _payload(

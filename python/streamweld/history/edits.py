@@ -51,6 +51,19 @@ class Loss:
         return {name: getattr(self, name) for name in ("feature", "path", "why", "removed")}
 
 
+class _Ways:
+    """The calls of a map by either id, and those that were renamed."""
+
+    __slots__ = ("back", "forth", "pairs")
+
+    def __init__(self, calls: Sequence[tuple[str, str]]) -> None:
+        self.forth: dict[str, list[str]] = {}
+        for source, target in calls:
+            self.forth.setdefault(source, []).append(target)
+        self.pairs = tuple([pair for pair in calls if pair[0] != pair[1]])
+        self.back = {target: source for source, target in self.pairs}
+
+
 class IdMap:
     """Tool call ids, both ways. An id that was kept is not in it: it stands for itself.
 
@@ -58,62 +71,61 @@ class IdMap:
     id of what the payload calls so. `pairs` holds every renamed call as (source id, target id), in order.
     """
 
-    __slots__ = ("_back", "_calls", "_forth", "_pairs")
+    __slots__ = ("_calls", "_ways")
 
     def __init__(self) -> None:
-        self._forth: dict[str, list[str]] = {}
-        self._back: dict[str, str] = {}
-        self._pairs: list[tuple[str, str]] = []
         self._calls: list[tuple[str, str]] = []
+        self._ways: _Ways | None = None  # made when somebody asks
 
     @classmethod
     def of(cls, calls: Iterable[tuple[str, str]]) -> IdMap:
         """The map of these calls, in their order."""
         made = cls()
-        for source, target in calls:
-            made._add(source, target)
+        made._calls = list(calls)
         return made
 
     def calls(self) -> Sequence[tuple[str, str]]:
         """Every call, in order, renamed or not: (source id, target id)."""
         return self._calls
 
-    def _add(self, source: str, target: str) -> None:
+    def add(self, source: str, target: str) -> None:
         """One call, in order of the history. Every call is told, so that `to_target` can count."""
-        self._forth.setdefault(source, []).append(target)
         self._calls.append((source, target))
-        if source != target:
-            self._back[target] = source
-            self._pairs.append((source, target))
+        self._ways = None
+
+    def _both(self) -> _Ways:
+        if self._ways is None:
+            self._ways = _Ways(self._calls)
+        return self._ways
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Every call that was renamed: (source id, target id)."""
-        return tuple(self._pairs)
+        return self._both().pairs
 
     def to_target(self, source_id: str, occurrence: int = 0) -> str:
         """The payload's id of the call with that source id; of the n-th such call, where an id recurs."""
-        found = self._forth.get(source_id)
+        found = self._both().forth.get(source_id)
         return source_id if not found else found[min(occurrence, len(found) - 1)]
 
     def to_source(self, target_id: str) -> str:
         """The source's id of a call in the payload."""
-        return self._back.get(target_id, target_id)
+        return self._both().back.get(target_id, target_id)
 
     def __len__(self) -> int:
-        return len(self._pairs)
+        return len(self.pairs)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._pairs)
+        return iter(self.pairs)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, IdMap) and self._pairs == other._pairs
+        return isinstance(other, IdMap) and self.pairs == other.pairs
 
     def __hash__(self) -> int:
         return hash(self.pairs)
 
     def __repr__(self) -> str:
-        return f"IdMap({self._pairs!r})"
+        return f"IdMap({list(self.pairs)!r})"
 
 
 @dataclass(frozen=True, slots=True)

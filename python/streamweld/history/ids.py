@@ -29,14 +29,16 @@ class IdForm:
     high: int | None = None
     carriers: tuple[str, ...] = ()
     banned: tuple[str, ...] = ()
+    _whole: re.Pattern[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_whole", _of_length(self.chars, self.low, self.high))
 
     def fits(self, text: str) -> bool:
         """Whether an id may stay as it is. An id that carries something else inside of it always may."""
         if text in self.banned:
             return False
-        if not self.low <= len(text) <= (self.high or len(text)):
-            return self.carries(text)
-        return self.chars is None or _only(self.chars).fullmatch(text) is not None or self.carries(text)
+        return self._whole.fullmatch(text) is not None or self.carries(text)
 
     def carries(self, text: str) -> bool:
         """Whether the id is a vessel, whose content its maker wants back byte for byte."""
@@ -57,6 +59,13 @@ class IdForm:
         stem = text if self.chars is None else _others(self.chars).sub("_", text)
         stem = stem[:room].rstrip("_")
         return f"{stem}_{tail}" if stem else tail
+
+
+@cache
+def _of_length(chars: str | None, low: int, high: int | None) -> re.Pattern[str]:
+    """What fits: these characters, so many."""
+    one = "." if chars is None else f"[{chars}]"
+    return re.compile(f"{one}{{{low},{'' if high is None else high}}}", re.DOTALL)
 
 
 @cache

@@ -7,18 +7,21 @@ very object that was read, so a part keeps its source object (`raw`) and its mes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
 import orjson
 
 from streamweld._json import JsonFault, loads_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = [
     "MISSING",
+    "NOTHING",
     "Call",
     "Media",
     "Opaque",
@@ -33,6 +36,7 @@ __all__ = [
     "arguments_object",
     "arguments_text",
     "changed",
+    "copied",
     "custom_input",
     "json_text",
     "members_of",
@@ -43,6 +47,7 @@ __all__ = [
     "what_was",
 ]
 
+_T = TypeVar("_T")
 Path: TypeAlias = tuple[str | int, ...]
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -54,8 +59,15 @@ class _Missing:
         return "MISSING"
 
 
+class _Nothing(dict[str, Any]):
+    """The empty mapping as the default of a field: what can be hashed needs no factory, which would be called for
+    every part."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+
+
 MISSING: Final[Any] = _Missing()
-_NOTHING: Final[Mapping[str, Any]] = {}
+NOTHING: Final[Mapping[str, Any]] = _Nothing()
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +78,7 @@ class Origin:
     path: Path
     raw: Any
     count: int = 0
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: Mapping[str, Any] = NOTHING
     bared: bool = False
     _bare: dict[frozenset[str], Origin] | None = None
 
@@ -81,7 +93,14 @@ class Origin:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
+def _part(cls: type[_T]) -> type[_T]:
+    """A slotted dataclass that type checkers alone keep frozen: at run time that would make a part three times as
+    dear, and a history is made of them. For the same reason readers give the fields by position where it counts."""
+    return dataclass(slots=True, eq=False)(cls)
+
+
+@_part
 class _Part:
     """`at`: which part of its origin. `raw`: the source's own object. `touched`: a pass changed it, `raw` is stale.
 
@@ -92,23 +111,23 @@ class _Part:
     at: int = 0
     path: Path = ()
     raw: Any = None
+    extra: Mapping[str, Any] = NOTHING
     touched: bool = False
-    extra: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@_part
 class Text(_Part):
     """Text, or a refusal."""
 
-    text: str
+    text: str = ""
     refusal: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@_part
 class Media(_Part):
     """An image, audio, video or file: by its base64 data, its address, or the id a provider gave it."""
 
-    kind: Literal["image", "audio", "video", "file"]
+    kind: Literal["image", "audio", "video", "file"] = "file"
     media_type: str | None = None
     data: str | None = None
     url: str | None = None
@@ -117,14 +136,14 @@ class Media(_Part):
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@_part
 class Reasoning(_Part):
     """What a model thought. `segments`: its text, one for each summary. `issuer`: who can read signature and cipher.
 
     `assumed`: the issuer is the one whose dialect it is, nobody said so.
     """
 
-    segments: tuple[str, ...]
+    segments: tuple[str, ...] = ()
     kind: Literal["summary", "raw", "thinking", "redacted"] = "thinking"
     item_id: str | None = None
     signature: str | None = None
@@ -138,25 +157,29 @@ class Reasoning(_Part):
         return "\n\n".join(self.segments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@_part
 class Call(_Part):
-    """A tool call. Its arguments are JSON text or the object, whichever the source had."""
+    """A tool call. Its arguments are JSON text or the object, whichever the source had.
 
-    call_id: str
-    name: str
+    `said`: what `arguments_object` found in the text, which is read once.
+    """
+
+    call_id: str = ""
+    name: str = ""
     arguments: str | None = None
     input: Any = MISSING
     item_id: str | None = None
     signature: str | None = None
     provider_executed: bool = False
     custom: bool = False
+    said: Any = MISSING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@_part
 class Result(_Part):
     """The result of a call: content (`parts`), or a JSON value."""
 
-    call_id: str
+    call_id: str = ""
     parts: tuple[Text | Media | Opaque, ...] = ()
     value: Any = MISSING
     name: str | None = None
@@ -164,12 +187,12 @@ class Result(_Part):
     item_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@_part
 class Opaque(_Part):
     """What only the dialect it came from can say: a server tool's block, a reference to an item, a cache point."""
 
-    kind: str
-    dialect: str
+    kind: str = ""
+    dialect: str = ""
 
 
 Part: TypeAlias = Text | Media | Reasoning | Call | Result | Opaque
@@ -187,7 +210,7 @@ class Turn:
     parts: tuple[Part, ...]
     origin: Origin | None = None
     top: bool = False
-    marks: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    marks: Mapping[str, Any] = NOTHING
 
     @property
     def path(self) -> Path:
@@ -201,17 +224,38 @@ class Turn:
 
 def retold(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
     """The turn with other parts. The turn itself stays as it is."""
-    return replace(turn, parts=tuple(parts), **fields)
+    made = Turn(turn.role, tuple(parts), turn.origin, turn.top, turn.marks)
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+def copied(part: _P, **fields: Any) -> _P:
+    """The part with other fields that say where it came from: what was read stands."""
+    kind: Any = type(part)
+    made: _P = kind(*_fields(kind)(part))
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
 
 
 def changed(part: _P, **fields: Any) -> _P:
     """The part with other fields; what was read is then no longer what is meant."""
-    return replace(part, touched=True, **fields)
+    if "arguments" in fields or "input" in fields:
+        fields["said"] = MISSING
+    return copied(part, touched=True, **fields)
+
+
+@cache
+def _fields(kind: type[_Part]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads all fields of a kind of part at once, in their order."""
+    return attrgetter(*kind.__dataclass_fields__)
 
 
 def pointer(path: Path) -> str:
     """A JSON pointer (RFC 6901)."""
-    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
+    steps = [str(step) if isinstance(step, int) else str(step).replace("~", "~0").replace("/", "~1") for step in path]
+    return "/" + "/".join(steps) if steps else ""
 
 
 def json_text(value: Any) -> str:
@@ -235,16 +279,22 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
     """The arguments as an object; None where they are none."""
     value = call.input
     if value is MISSING:
-        text = call.arguments or ""
-        if not text.strip():
-            return {}
-        try:
-            value = loads_arguments(text)
-        except JsonFault:
-            return None
+        value = call.said
+        if value is MISSING:
+            value = _read(call.arguments or "")
+            object.__setattr__(call, "said", value)
     elif value is None:
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _read(text: str) -> Any:
+    if not text or text.isspace():
+        return {}
+    try:
+        return loads_arguments(text)
+    except JsonFault:
+        return None
 
 
 def custom_input(call: Call) -> str:
@@ -262,7 +312,9 @@ def value_object(result: Result) -> dict[str, Any] | None:
 
 def members_of(value: Any) -> Mapping[str, Any]:
     """The members of a JSON object; none of what is no object."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else _NOTHING
+    if value.__class__ is dict:
+        return value
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else NOTHING
 
 
 def what_was(part: Part) -> Any:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from streamweld.history.model import Call, Result, arguments_object, changed, retold, what_was
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from streamweld.history.model import Part, Turn
     from streamweld.history.work import Work
 
@@ -17,7 +19,7 @@ __all__ = ["run"]
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with arguments that are objects, by the policy `truncated_arguments`."""
     objects, free = work.fact("arguments") == "object", bool(work.fact("free_form_tools"))
-    if not objects and free:
+    if (not objects and free) or _is_sound(work.survey(turns).calls, objects, free):
         return turns
     out: list[Turn] = []
     gone: dict[str, int] = {}  # ids of dropped calls whose result is still to come
@@ -60,3 +62,16 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         if parts or not touched:
             out.append(retold(turn, parts) if touched else turn)
     return out
+
+
+def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:
+    """Whether all of them may stay as they are."""
+    for call in calls:
+        if call.custom:
+            if not free:
+                return False
+        elif objects:
+            text = call.arguments
+            if arguments_object(call) is None or (text is not None and (not text or text.isspace())):
+                return False
+    return True

@@ -22,12 +22,9 @@ _DOCUMENT: Final = "See the attached document."
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with content that the target takes."""
-    out: list[Turn] = []
-    for turn in turns:
-        told = _of_turn(turn, work)
-        if told is not None:
-            out.append(told)
-    return _without_last_space(out, work) if work.fact("trailing_space") == "strip" else out
+    if not work.survey(turns).plain:
+        turns = [told for turn in turns if (told := _of_turn(turn, work)) is not None]
+    return _without_last_space(turns, work) if work.fact("trailing_space") == "strip" else turns
 
 
 def _of_turn(turn: Turn, work: Work) -> Turn | None:
@@ -131,5 +128,8 @@ def _without_last_space(turns: list[Turn], work: Work) -> list[Turn]:
         return turns
     text = part.text.rstrip()
     work.edit("trailing_space", part.path, "took the white space off the end", part.text[len(text) :])
-    kept = (*last.parts[:-1], *((changed(part, text=text),) if text else ()))
-    return [*turns[:-1], retold(last, kept)] if kept else turns[:-1]
+    if not text:
+        return [*turns[:-1], retold(last, last.parts[:-1])] if len(last.parts) > 1 else turns[:-1]
+    found, made = work.survey(turns), [*turns[:-1], retold(last, (*last.parts[:-1], changed(part, text=text)))]
+    found.stands_for(made)
+    return made

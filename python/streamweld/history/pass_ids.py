@@ -24,9 +24,13 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     if fact is None:
         return turns
     form = IdForm() if fact.get("keep") else form_of(fact)  # what is kept as it is, there must at least be
+    found = work.survey(turns)
+    if found.paired and all(form.fits(call.call_id) for call in found.calls):
+        for call in found.calls:
+            work.ids.add(call.call_id, call.call_id)
+        return turns
     unique = None if fact.get("keep") else fact.get("unique")
-    calls = [part for turn in turns for part in turn.parts if isinstance(part, Call)]
-    minter = Minter(form, frozenset([call.call_id for call in calls if form.fits(call.call_id)]))
+    minter = Minter(form, frozenset([call.call_id for call in found.calls if form.fits(call.call_id)]))
     open_calls = OpenCalls[str]()
     times: dict[str, int] = {}  # how many calls with an id so far
     first: dict[str, str] = {}  # what an id is called, where it may recur
@@ -57,7 +61,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                         new = first[part.call_id] = minter.first(part.call_id)
                 open_calls.add(n, part.call_id, part.name, new)
                 latest[part.call_id] = new
-                work.ids._add(part.call_id, new)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                work.ids.add(part.call_id, new)
                 if new != part.call_id:
                     work.edit("tool_id", part.path, f"call id {part.call_id!r} -> {new!r}")
             elif isinstance(part, Result):

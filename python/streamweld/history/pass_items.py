@@ -13,6 +13,8 @@ from streamweld.history.ids import form_of
 from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, changed, members_of, retold
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from streamweld.history.model import Part, Turn
     from streamweld.history.work import Work
 
@@ -26,6 +28,9 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     names = ("item_id", "strip_fields", "text_types", "assistant_content")
     if not any(work.fact(name) for name in names):
         return turns
+    found = work.survey(turns)
+    if work.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
+        return turns  # nobody's members but the model's own
     cleaner = _Cleaner(work)
     out: list[Turn] = []
     for turn in turns:
@@ -33,6 +38,10 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         same = all(a is b for a, b in zip(parts, turn.parts, strict=True))
         out.append(turn if same else retold(turn, parts))
     return out
+
+
+def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
+    return any(part.item_id for part in calls) or any(part.item_id for part in results)
 
 
 class _Cleaner:

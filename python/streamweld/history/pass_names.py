@@ -20,11 +20,14 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     fact = work.fact("tool_name")
     form = form_of(fact) if fact is not None else IdForm()
     start = re.compile(f"[{fact['start']}]") if fact is not None and "start" in fact else None
+    found = work.survey(turns)
+    names = {call.name for call in found.calls} | {result.name for result in found.results if result.name is not None}
+    if all(_is_good(name, form, start) for name in names):
+        return turns
     told: dict[str, str] = {}  # call id -> the name that its result states
-    for turn in turns:
-        for part in turn.parts:
-            if isinstance(part, Result) and part.name:
-                told.setdefault(part.call_id, part.name)
+    for result in found.results:
+        if result.name:
+            told.setdefault(result.call_id, result.name)
     renamed: dict[str, str] = {}
     out: list[Turn] = []
     for turn in turns:
@@ -51,9 +54,12 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     return out
 
 
+def _is_good(name: str, form: IdForm, start: re.Pattern[str] | None) -> bool:
+    return bool(name.strip()) and form.fits(name) and (start is None or start.match(name) is not None)
+
+
 def _fitting(name: str, form: IdForm, start: re.Pattern[str] | None, renamed: dict[str, str]) -> str:
-    good = form.fits(name) and (start is None or start.match(name) is not None)
-    if good:
+    if form.fits(name) and (start is None or start.match(name) is not None):
         return name
     if name not in renamed:
         made = form.made(name)

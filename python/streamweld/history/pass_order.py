@@ -18,7 +18,8 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with calls at the end, or apart, where the target wants that."""
     last, apart = work.fact("call_order") == "last", bool(work.fact("content_or_calls"))
     together = bool(work.fact("calls_together"))
-    if not last and not apart and not together:
+    found = work.survey(turns)
+    if not found.calls or not (apart or ((last or together) and not found.trailing)):
         return turns
     out: list[Turn] = []
     for turn in turns:

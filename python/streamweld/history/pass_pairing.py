@@ -45,7 +45,7 @@ class _Asked:
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with calls and results paired, as far as the target asks for it."""
     facts = work.about("results")
-    if not facts:
+    if not facts or work.survey(turns).paired:
         return turns
     turns = _without_repeats(turns, work)
     asked: dict[int, list[_Asked]] = {}

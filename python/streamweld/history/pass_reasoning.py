@@ -24,7 +24,7 @@ _ID: Final = frozenset({"id"})
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with the reasoning that the target may have, under the policy `reasoning`."""
     fact: Mapping[str, Any] | None = work.fact("reasoning")
-    if fact is None and work.policy.reasoning != "drop":
+    if (fact is None and work.policy.reasoning != "drop") or not work.survey(turns).reasoned:
         return turns
     keeper = _Keeper(work, fact or {})
     out: list[Turn] = []
@@ -41,7 +41,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
 
 def _filled(turns: list[Turn], fill: str, work: Work) -> list[Turn]:
     """The member for reasoning on every turn with calls, once any turn has it."""
-    if not any(isinstance(part, Reasoning) for turn in turns for part in turn.parts):
+    if not work.survey(turns).reasoned:
         return turns
     out: list[Turn] = []
     for turn in turns:

@@ -20,7 +20,7 @@ __all__ = ["run"]
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with every reasoning item once, followed by what it led to."""
     fact = work.about("reasoning")
-    if fact.get("accept") != "items":
+    if fact.get("accept") != "items" or not work.survey(turns).reasoned:
         return turns
     turns = _once(turns, work)
     if fact.get("group"):

@@ -21,10 +21,9 @@ _SYSTEM: Final = ("system", "developer")
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns in an order of roles that the target takes."""
-    if work.fact("alternation") == "merge":
-        turns = _merged(turns, work, assistant_only=False)
-    elif work.fact("calls_after"):
-        turns = _merged(turns, work, assistant_only=True)
+    merges = work.fact("alternation") == "merge"
+    if (merges or work.fact("calls_after")) and work.survey(turns).joined:
+        turns = _merged(turns, work, assistant_only=not merges)
     turns = _first(turns, work)
     answer = work.about("after_tool").get("user")
     results = work.about("results")

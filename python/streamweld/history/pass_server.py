@@ -16,7 +16,7 @@ __all__ = ["run"]
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns without results of server tools whose call is not there."""
-    if not work.about("results").get("matched"):
+    if not work.about("results").get("matched") or not work.survey(turns).opaque:
         return turns
     seen: set[str] = set()
     out: list[Turn] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 from streamweld.history.model import Text, Turn, changed, retold
@@ -23,7 +22,7 @@ _NO_DEVELOPER: Final = frozenset({"anthropic", "gemini", "bedrock-converse", "ai
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with their instructions where the target looks for them."""
-    if not any(turn.role in _SYSTEM for turn in turns):
+    if not work.survey(turns).instructed:
         return turns
     fact = work.about("system")
     place = fact.get("place") or ("top" if work.family in _OUTSIDE else None)
@@ -95,7 +94,7 @@ def _to_messages(head: list[Turn], work: Work) -> list[Turn]:
         role: Role = work.about("system").get("lead") or "system"
         if _own(turn, work):
             work.edit("system_place", turn.path, "put the instructions into the first message")
-        parts = [replace(part, origin=None, touched=True) for part in turn.parts]
+        parts = [changed(part, origin=None) for part in turn.parts]
         out.append(Turn(role, tuple(parts), None))
     return out
 

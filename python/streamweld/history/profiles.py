@@ -63,11 +63,12 @@ class Profile:
         >>> load("openai-responses").with_options(store=False).constraints["reasoning"]["needs_encrypted"]
         True
         """
+        said = {name: value for name, value in chosen.items() if value is not None and name in self.options}
+        if not said:
+            return self
         constraints, sources = dict(self.constraints), dict(self.sources)
-        for option, value in chosen.items():
-            values = self.options.get(option)
-            if value is None or values is None:
-                continue
+        for option, value in said.items():
+            values = self.options[option]
             word = str(value).lower() if isinstance(value, bool) else value
             if word not in values:
                 raise UsageError(f"{option}={value!r}: {self.name} has {', '.join(values)}")

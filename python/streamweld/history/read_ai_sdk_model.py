@@ -37,7 +37,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     origin = began(DIALECT, path, message, _MESSAGE)
     content = message.get("content")
     if isinstance(content, str):
-        return [Turn(role, (Text(**placed(origin, (*path, "content")), text=content),), origin)]
+        return [Turn(role, (Text(*placed(origin, (*path, "content")), text=content),), origin)]
     blocks = as_list(content or (), (*path, "content"))
     places = [(*path, "content", n) for n in range(len(blocks))]
     parts = [_part(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
@@ -47,11 +47,11 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = raw.get("type")
     if kind == "text":
-        return Text(**placed(origin, path, raw, _TEXT), text=as_text(raw.get("text")))
+        return Text(*placed(origin, path, raw, _TEXT), text=as_text(raw.get("text")))
     if kind == "reasoning":
         told = custody(raw.get("providerOptions"))
         return Reasoning(
-            **placed(origin, path, raw, _REASONING),
+            *placed(origin, path, raw, _REASONING),
             segments=(as_text(raw.get("text")),),
             kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
             item_id=told.item_id,
@@ -69,19 +69,19 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             bool(raw.get("providerExecuted")),
         )
         if ran:
-            return Opaque(**place, kind="tool-call", dialect=DIALECT)
+            return Opaque(*place, kind="tool-call", dialect=DIALECT)
         if isinstance(value, str):  # input that could not be parsed stands there as its text
             return Call(
-                **place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature
+                *place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature
             )
-        return Call(**place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
+        return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
     if kind == "tool-result" and origin.raw.get("role") == "tool":
         return _result(raw, origin, path)
     if kind in ("image", "file"):
         medium = _medium(raw, origin, path)
         if medium is not None:
             return medium
-    return Opaque(**placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
 
 
 def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
@@ -93,7 +93,7 @@ def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     place, name = placed(origin, path, raw, _MEDIA), raw.get("filename")
     if data.startswith(("data:", "http://", "https://")):
         return file_of(place, data, media_type, kind=kind, filename=name)
-    return Media(**place, kind=kind, media_type=media_type, data=data, filename=name)
+    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)
 
 
 def _result(raw: Json, origin: Origin, path: Path) -> Result:
@@ -102,31 +102,31 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result:
     output = raw.get("output")
     if not isinstance(output, dict):
         value, failed = raw.get("result"), bool(raw.get("isError"))
-        return Result(**place, call_id=call_id, name=name, value=value, is_error=failed)
+        return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
     told = as_mapping(output, path)
     way, value = as_text(told.get("type")), told.get("value")
     if way == "execution-denied":
         text = as_text(told.get("reason")) or "Tool execution denied."
-        return Result(**place, call_id=call_id, name=name, parts=(Text(text=text),), is_error=True)
+        return Result(*place, call_id=call_id, name=name, parts=(Text(text=text),), is_error=True)
     failed = way.startswith("error-")
     if way in ("text", "error-text"):
-        return Result(**place, call_id=call_id, name=name, parts=(Text(text=as_text(value)),), is_error=failed)
+        return Result(*place, call_id=call_id, name=name, parts=(Text(text=as_text(value)),), is_error=failed)
     if way == "content":
         within = began(DIALECT, path, None, _MESSAGE)
         inner = [_inner(as_mapping(piece, path), within, path) for piece in as_list(value, path)]
-        return Result(**place, call_id=call_id, name=name, parts=tuple(inner))
-    return Result(**place, call_id=call_id, name=name, value=value, is_error=failed)
+        return Result(*place, call_id=call_id, name=name, parts=tuple(inner))
+    return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
 
 
 def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
     kind = raw.get("type")
     if kind == "text":
-        return Text(**placed(within, path, raw, _TEXT), text=as_text(raw.get("text")))
+        return Text(*placed(within, path, raw, _TEXT), text=as_text(raw.get("text")))
     if kind in ("media", "image-data", "file-data"):
         media_type = raw.get("mediaType")
         data = as_text(raw.get("data"))
-        return Media(**placed(within, path, raw, _MEDIA), kind=kind_of(media_type), media_type=media_type, data=data)
+        return Media(*placed(within, path, raw, _MEDIA), kind=kind_of(media_type), media_type=media_type, data=data)
     if kind in ("image-url", "file-url"):
         place = placed(within, path, raw, _MEDIA | {"url"})
-        return Media(**place, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url")))
-    return Opaque(**placed(within, path, raw), kind=str(kind), dialect=DIALECT)
+        return Media(*place, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url")))
+    return Opaque(*placed(within, path, raw), kind=str(kind), dialect=DIALECT)

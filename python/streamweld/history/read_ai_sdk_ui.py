@@ -76,11 +76,11 @@ def _tool_name(raw: Json) -> str | None:
 def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = as_text(raw.get("type"))
     if kind == "text":
-        return Text(**placed(origin, path, raw, _TEXT), text=as_text(raw.get("text")))
+        return Text(*placed(origin, path, raw, _TEXT), text=as_text(raw.get("text")))
     if kind == "reasoning":
         told = custody(raw.get("providerMetadata"))
         return Reasoning(
-            **placed(origin, path, raw, _REASONING),
+            *placed(origin, path, raw, _REASONING),
             segments=(as_text(raw.get("text")),),
             kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
             item_id=told.item_id,
@@ -97,7 +97,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         )
     name = _tool_name(raw)
     if name is None or raw.get("providerExecuted"):
-        return Opaque(**placed(origin, path, raw), kind=kind, dialect=DIALECT)
+        return Opaque(*placed(origin, path, raw), kind=kind, dialect=DIALECT)
     told = custody(raw.get("callProviderMetadata"))
     place = placed(origin, path, raw, _TOOL)
     call_id = as_text(raw.get("toolCallId"))
@@ -105,10 +105,8 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if value is None or value is MISSING:
         value = raw.get("rawInput", MISSING)
     if isinstance(value, str):
-        return Call(
-            **place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature
-        )
-    return Call(**place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
+        return Call(*place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature)
+    return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
 
 
 def _result(raw: Json, origin: Origin, path: Path) -> Result | None:
@@ -119,12 +117,12 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result | None:
     if state == "output-available" and not raw.get("preliminary"):
         output = raw.get("output")
         if isinstance(output, str):
-            return Result(**placed(origin, path, raw), call_id=call_id, name=name, parts=(Text(text=output),))
-        return Result(**placed(origin, path, raw), call_id=call_id, name=name, value=output)
+            return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(Text(text=output),))
+        return Result(*placed(origin, path, raw), call_id=call_id, name=name, value=output)
     if state == "output-error":
         text = Text(text=as_text(raw.get("errorText")))
-        return Result(**placed(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
+        return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
     if state == "output-denied":
         text = Text(text="Tool call execution denied.")
-        return Result(**placed(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
+        return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
     return None

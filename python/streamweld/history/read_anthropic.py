@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
-from streamweld.history.reading import as_list, as_mapping, as_text, began, kind_of, placed, split_results
+from streamweld.history.reading import as_list, as_mapping, as_text, began, kind_of, placed, split_results, text_of
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Part, Path
@@ -51,7 +51,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 
 def _content(content: Any, origin: Origin, path: Path, issuer: str | None) -> list[Part]:
     if isinstance(content, str):
-        return [Text(**placed(origin, path), text=content)]
+        return [text_of(origin, path, content)]
     blocks = as_list(content or (), path)
     return [_block(as_mapping(raw, (*path, n)), origin, (*path, n), issuer) for n, raw in enumerate(blocks)]
 
@@ -59,22 +59,22 @@ def _content(content: Any, origin: Origin, path: Path, issuer: str | None) -> li
 def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = raw.get("type")
     if kind == "text":
-        return Text(**placed(origin, path, raw, _TEXT), text=as_text(raw.get("text")))
+        return Text(*placed(origin, path, raw, _TEXT), text=as_text(raw.get("text")))
     if kind == "tool_use":
         place = placed(origin, path, raw, _CALL)
         value = raw.get("input")
-        return Call(**place, call_id=as_text(raw.get("id")), name=as_text(raw.get("name")), input=value)
+        return Call(*place, call_id=as_text(raw.get("id")), name=as_text(raw.get("name")), input=value)
     if kind == "tool_result":
         place = placed(origin, path, raw, _RESULT)
         within = began(DIALECT, path, None, _MESSAGE)
         inner = _content(raw.get("content"), within, (*path, "content"), None)
         parts = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
-        return Result(**place, call_id=as_text(raw.get("tool_use_id")), parts=parts, is_error=bool(raw.get("is_error")))
+        return Result(*place, call_id=as_text(raw.get("tool_use_id")), parts=parts, is_error=bool(raw.get("is_error")))
     if kind == "thinking":
         place = placed(origin, path, raw, _THINKING)
         signature = as_text(raw.get("signature")) or None
         return Reasoning(
-            **place,
+            *place,
             segments=(as_text(raw.get("thinking")),),
             signature=signature,
             issuer=issuer or "anthropic",
@@ -83,7 +83,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if kind == "redacted_thinking":
         place = placed(origin, path, raw, _THINKING)
         return Reasoning(
-            **place,
+            *place,
             segments=(),
             kind="redacted",
             encrypted=as_text(raw.get("data")),
@@ -94,7 +94,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         medium = _medium(raw, as_mapping(raw["source"], path), origin, path)
         if medium is not None:
             return medium
-    return Opaque(**placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
 
 
 def _medium(raw: Json, source: Json, origin: Origin, path: Path) -> Media | None:
@@ -105,11 +105,11 @@ def _medium(raw: Json, source: Json, origin: Origin, path: Path) -> Media | None
     if way == "base64":
         data = as_text(source.get("data"))
         place = placed(origin, path, raw, _MEDIA)
-        return Media(**place, kind=kind, media_type=media_type, data=data, filename=name)
+        return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)
     if way == "url":
         place = placed(origin, path, raw, _MEDIA)
-        return Media(**place, kind=kind, media_type=media_type, url=as_text(source.get("url")), filename=name)
+        return Media(*place, kind=kind, media_type=media_type, url=as_text(source.get("url")), filename=name)
     if way == "file":
         place = placed(origin, path, raw, _MEDIA)
-        return Media(**place, kind=kind, media_type=media_type, file_id=as_text(source.get("file_id")), filename=name)
+        return Media(*place, kind=kind, media_type=media_type, file_id=as_text(source.get("file_id")), filename=name)
     return None

@@ -50,12 +50,12 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = next(iter(raw), "empty")
     if isinstance(raw.get("text"), str):
-        return Text(**placed(origin, path, raw, frozenset({"text"})), text=raw["text"])
+        return Text(*placed(origin, path, raw, frozenset({"text"})), text=raw["text"])
     if "toolUse" in raw:
         use = as_mapping(raw["toolUse"], path)
         place = placed(origin, path, raw, frozenset({"toolUse"}))
         return Call(
-            **place, call_id=as_text(use.get("toolUseId")), name=as_text(use.get("name")), input=use.get("input")
+            *place, call_id=as_text(use.get("toolUseId")), name=as_text(use.get("name")), input=use.get("input")
         )
     if "toolResult" in raw:
         answer = as_mapping(raw["toolResult"], path)
@@ -63,14 +63,14 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         call_id, failed = as_text(answer.get("toolUseId")), answer.get("status") == "error"
         pieces = as_list(answer.get("content") or (), path)
         if len(pieces) == 1 and "json" in as_mapping(pieces[0], path):
-            return Result(**place, call_id=call_id, value=pieces[0]["json"], is_error=failed)
+            return Result(*place, call_id=call_id, value=pieces[0]["json"], is_error=failed)
         within = began(DIALECT, path, None, _MESSAGE)
         inner = [
             _block(as_mapping(piece, path), within, (*path, "toolResult", "content", n), None)
             for n, piece in enumerate(pieces)
         ]
         kept = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
-        return Result(**place, call_id=call_id, parts=kept, is_error=failed)
+        return Result(*place, call_id=call_id, parts=kept, is_error=failed)
     if "reasoningContent" in raw:
         thought = as_mapping(raw["reasoningContent"], path)
         place = placed(origin, path, raw, frozenset({"reasoningContent"}))
@@ -79,7 +79,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             told = as_mapping(said, path)
             signature = as_text(told.get("signature")) or None
             return Reasoning(
-                **place,
+                *place,
                 segments=(as_text(told.get("text")),),
                 signature=signature,
                 issuer=issuer or "bedrock",
@@ -87,14 +87,14 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             )
         cipher = thought.get("redactedContent")
         return Reasoning(
-            **place, segments=(), kind="redacted", encrypted=cipher, issuer=issuer or "bedrock", assumed=not issuer
+            *place, segments=(), kind="redacted", encrypted=cipher, issuer=issuer or "bedrock", assumed=not issuer
         )
     for member, media in _KINDS:
         if isinstance(raw.get(member), dict):
             medium = _medium(as_mapping(raw[member], path), raw, origin, path, media)
             if medium is not None:
                 return medium
-    return Opaque(**placed(origin, path, raw), kind=kind, dialect=DIALECT)
+    return Opaque(*placed(origin, path, raw), kind=kind, dialect=DIALECT)
 
 
 def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Media | None:
@@ -105,5 +105,5 @@ def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Med
     media_type = f"{'application' if kind == 'file' else kind}/{told.get('format')}"
     place = placed(origin, path, raw, frozenset({member}))
     return Media(
-        **place, kind=kind, media_type=media_type, data=as_mapping(source, path)["bytes"], filename=told.get("name")
+        *place, kind=kind, media_type=media_type, data=as_mapping(source, path)["bytes"], filename=told.get("name")
     )

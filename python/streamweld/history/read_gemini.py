@@ -36,7 +36,7 @@ def read_system(raw: Any) -> list[Turn]:
     path: Path = ("systemInstruction",)
     origin = began(DIALECT, path, raw, _CONTENT)
     if isinstance(raw, str):
-        return [Turn("system", (Text(**placed(origin, path), text=raw),), origin, top=True)]
+        return [Turn("system", (Text(*placed(origin, path), text=raw),), origin, top=True)]
     content: Json = {"parts": raw} if isinstance(raw, list) else as_mapping(raw, path)
     parts = as_list(content.get("parts") or (), path)
     read_parts = [_part(as_mapping(p, path), origin, (*path, "parts", n), None) for n, p in enumerate(parts)]
@@ -69,20 +69,20 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         if raw.get("thought"):
             place = placed(origin, path, raw, _THOUGHT)
             return Reasoning(
-                **place,
+                *place,
                 segments=(text,),
                 kind="summary",
                 signature=signature,
                 issuer=issuer or "google",
                 assumed=not issuer,
             )
-        return Text(**placed(origin, path, raw, _TEXT), text=text)
+        return Text(*placed(origin, path, raw, _TEXT), text=text)
     call = _either(raw, "functionCall", "function_call")
     if isinstance(call, dict):
         function = as_mapping(call, path)
         place = placed(origin, path, raw, _CALL)
         name, call_id = as_text(function.get("name")), as_text(function.get("id"))
-        return Call(**place, call_id=call_id, name=name, input=function.get("args"), signature=signature)
+        return Call(*place, call_id=call_id, name=name, input=function.get("args"), signature=signature)
     answer = _either(raw, "functionResponse", "function_response")
     if isinstance(answer, dict):
         return _result(as_mapping(answer, path), raw, origin, path)
@@ -91,15 +91,15 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         blob = as_mapping(inline, path)
         media_type = _either(blob, "mimeType", "mime_type")
         place = placed(origin, path, raw, _MEDIA)
-        return Media(**place, kind=kind_of(media_type), media_type=media_type, data=as_text(blob.get("data")))
+        return Media(*place, kind=kind_of(media_type), media_type=media_type, data=as_text(blob.get("data")))
     if isinstance(file, dict):
         where = as_mapping(file, path)
         media_type = _either(where, "mimeType", "mime_type")
         place = placed(origin, path, raw, _MEDIA)
         url = as_text(_either(where, "fileUri", "file_uri"))
-        return Media(**place, kind=kind_of(media_type), media_type=media_type, url=url)
+        return Media(*place, kind=kind_of(media_type), media_type=media_type, url=url)
     kind = next((key for key in raw if not key.startswith("thought")), "part")
-    return Opaque(**placed(origin, path, raw), kind=kind, dialect=DIALECT)
+    return Opaque(*placed(origin, path, raw), kind=kind, dialect=DIALECT)
 
 
 def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
@@ -111,6 +111,6 @@ def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
         (key, inner), *_ = as_mapping(value, path).items()
         if key in ("output", "error"):
             if isinstance(inner, str):
-                return Result(**place, call_id=call_id, name=name, parts=(Text(text=inner),), is_error=key == "error")
-            return Result(**place, call_id=call_id, name=name, value=inner, is_error=key == "error")
-    return Result(**place, call_id=call_id, name=name, value={} if value is None else value)
+                return Result(*place, call_id=call_id, name=name, parts=(Text(text=inner),), is_error=key == "error")
+            return Result(*place, call_id=call_id, name=name, value=inner, is_error=key == "error")
+    return Result(*place, call_id=call_id, name=name, value={} if value is None else value)

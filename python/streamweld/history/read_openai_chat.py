@@ -8,11 +8,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
-from streamweld.history.reading import as_list, as_mapping, as_text, began, file_of, placed, split_data
+from streamweld.history.model import (
+    MISSING,
+    NOTHING,
+    Call,
+    Media,
+    Opaque,
+    Origin,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    json_text,
+    pointer,
+)
+from streamweld.history.reading import as_list, as_mapping, as_text, began, beside, file_of, placed, split_data, text_of
 
 if TYPE_CHECKING:
-    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.model import Part, Path
     from streamweld.history.reading import Json
 
 __all__ = ["DIALECT", "read"]
@@ -36,81 +49,89 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     Raises:
         HistoryError: the message is no object, or has a role that the dialect does not have.
     """
-    message = as_mapping(raw, path)
+    message: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
     role = message.get("role")
-    if role in ("tool", "function"):
+    if role == "tool" or role == "function":
         return [_result(message, path)]
     if role not in _ROLES:
         raise HistoryError("unknown_role", pointer((*path, "role")))
-    origin = began(DIALECT, path, message, _MESSAGE)
+    content = message.get("content")
+    if type(content) is str and len(message) == 2:  # a role and a text, as most messages are
+        origin = Origin(DIALECT, path, message, 1)
+        return [Turn(role, (Text(origin, 0, (*path, "content"), None, NOTHING, False, content),), origin)]
+    extra = NOTHING if _MESSAGE.issuperset(message) else beside(message, _MESSAGE)
+    origin = Origin(DIALECT, path, message, 0, extra)
     parts: list[Part] = []
     for name in ("reasoning_content", "reasoning"):
-        thought = message.get(name)
-        if isinstance(thought, str):
-            parts.append(Reasoning(**placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
+        if isinstance(thought := message.get(name), str):
+            parts.append(Reasoning(*placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
             break
-    parts += _content(message.get("content"), origin, (*path, "content"), bool(message.get("tool_calls")))
+    calls = message.get("tool_calls")
+    if content is not None and not (content == "" and calls):
+        parts += _content(content, origin, (*path, "content"))
     if refusal := as_text(message.get("refusal")):
-        parts.append(Text(**placed(origin, (*path, "refusal")), text=refusal, refusal=True))
-    for n, entry in enumerate(message.get("tool_calls") or ()):
-        parts.append(_call(as_mapping(entry, (*path, "tool_calls", n)), origin, (*path, "tool_calls", n)))
+        parts.append(Text(*placed(origin, (*path, "refusal")), text=refusal, refusal=True))
+    for n, entry in enumerate(calls or ()):
+        at = (*path, "tool_calls", n)
+        parts.append(_call(entry if entry.__class__ is dict else as_mapping(entry, at), origin, at))
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         place = placed(origin, (*path, "function_call"))
         function = as_mapping(legacy, path)
-        parts.append(Call(**place, call_id="", name=as_text(function.get("name")), arguments=_arguments(function)))
+        arguments = _arguments(function.get("arguments"))
+        parts.append(Call(*place, call_id="", name=as_text(function.get("name")), arguments=arguments))
     return [Turn(role, tuple(parts), origin)]
 
 
-def _arguments(function: Json) -> str:
-    from streamweld.history.model import json_text
-
-    arguments = function.get("arguments")
+def _arguments(arguments: Any) -> str:
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None else json_text(arguments)
 
 
 def _call(entry: Json, origin: Origin, path: Path) -> Call:
-    place = placed(origin, path, entry, _CALL)
     call_id = as_text(entry.get("id"))
     if entry.get("type") == "custom" or "custom" in entry:
+        place = placed(origin, path, entry, _CALL)
         custom = as_mapping(entry.get("custom"), (*path, "custom"))
         value = {"input": as_text(custom.get("input"))}
-        return Call(**place, call_id=call_id, name=as_text(custom.get("name")), input=value, custom=True)
-    function = as_mapping(entry.get("function"), (*path, "function"))
-    return Call(**place, call_id=call_id, name=as_text(function.get("name")), arguments=_arguments(function))
+        return Call(*place, call_id=call_id, name=as_text(custom.get("name")), input=value, custom=True)
+    function: Any = entry.get("function")
+    if function.__class__ is not dict:
+        function = as_mapping(function, (*path, "function"))
+    name, arguments = as_text(function.get("name")), _arguments(function.get("arguments"))
+    at = origin.count
+    origin.count = at + 1
+    extra = NOTHING if _CALL.issuperset(entry) else beside(entry, _CALL)
+    return Call(origin, at, path, entry, extra, False, call_id, name, arguments)
 
 
 def _result(message: Json, path: Path) -> Turn:
-    origin = began(DIALECT, path, message, _RESULT)
-    inner: list[Text | Media | Opaque] = []
+    inner: tuple[Text | Media | Opaque, ...] = ()
     content = message.get("content")
     if isinstance(content, str):
-        inner.append(Text(text=content, path=(*path, "content")))
+        inner = (Text(None, 0, (*path, "content"), None, NOTHING, False, content),)
     elif content is not None:
-        told = _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"), calls=False)
-        inner += [part for part in told if isinstance(part, Text | Media | Opaque)]
-    place = placed(origin, path, message)
-    call_id = as_text(message.get("tool_call_id"))
-    name = as_text(message.get("name")) or None
-    return Turn("tool", (Result(**place, call_id=call_id, parts=tuple(inner), name=name),))
+        told = _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"))
+        inner = tuple([part for part in told if isinstance(part, Text | Media | Opaque)])
+    extra = NOTHING if _RESULT.issuperset(message) else beside(message, _RESULT)
+    origin = Origin(DIALECT, path, message, 1, extra)
+    call_id, name = as_text(message.get("tool_call_id")), as_text(message.get("name")) or None
+    return Turn("tool", (Result(origin, 0, path, message, NOTHING, False, call_id, inner, MISSING, name),))
 
 
-def _content(content: Any, origin: Origin, path: Path, calls: bool) -> list[Part]:
-    if content is None or (content == "" and calls):
-        return []
+def _content(content: Any, origin: Origin, path: Path) -> list[Part]:
     if isinstance(content, str):
-        return [Text(**placed(origin, path), text=content)]
+        return [text_of(origin, path, content)]
     return [_block(as_mapping(raw, (*path, n)), origin, (*path, n)) for n, raw in enumerate(as_list(content, path))]
 
 
 def _block(raw: Json, origin: Origin, path: Path) -> Part:
     kind = raw.get("type")
     if kind == "text" and isinstance(raw.get("text"), str):
-        return Text(**placed(origin, path, raw, _TEXT), text=raw["text"])
+        return Text(*placed(origin, path, raw, _TEXT), text=raw["text"])
     if kind == "refusal":
-        return Text(**placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal")), refusal=True)
+        return Text(*placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal")), refusal=True)
     if kind == "image_url":
         image = raw.get("image_url")
         if isinstance(image, str):
@@ -125,13 +146,13 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
     if kind == "input_audio":
         audio = as_mapping(raw.get("input_audio"), path)
         place = placed(origin, path, raw, _MEDIA)
-        return Media(**place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data")))
+        return Media(*place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data")))
     if kind == "file":
         file = as_mapping(raw.get("file"), path)
         media_type, data, rest = split_data(as_text(file.get("file_data")))
         place = placed(origin, path, raw, _MEDIA)
         return Media(
-            **place,
+            *place,
             kind="file",
             media_type=media_type,
             data=data or rest or None,
@@ -143,5 +164,5 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
         if isinstance(thought, list):
             pieces = [as_text(as_mapping(piece, path).get("text")) for piece in as_list(thought, path)]
             thought = "".join(pieces)
-        return Reasoning(**placed(origin, path, raw, _THINKING), segments=(as_text(thought),), kind="thinking")
-    return Opaque(**placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+        return Reasoning(*placed(origin, path, raw, _THINKING), segments=(as_text(thought),), kind="thinking")
+    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)

@@ -6,12 +6,23 @@ it. Else its closing events are read as they are. It knows no dialect.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_raw
 from streamweld.events import File, ReasoningDone, RefusalDone, Source, TextDone, ToolCall, ToolResult, Unknown
-from streamweld.history.model import MISSING, Call, Opaque, Origin, Reasoning, Result, Text, Turn, changed, members_of
+from streamweld.history.model import (
+    MISSING,
+    Call,
+    Opaque,
+    Origin,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    changed,
+    copied,
+    members_of,
+)
 from streamweld.history.reading import file_of, placed
 from streamweld.history.replay import replay
 from streamweld.history.replay_pieces import written
@@ -67,12 +78,12 @@ def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Pa
         inner = part.path[len(path) :]
         at = next((where[inner[:end]] for end in range(len(inner), -1, -1) if inner[:end] in where), None)
         if at is None:
-            parts.append(replace(part, path=path))
+            parts.append(copied(part, path=path))
             continue
         item = response.items[at]
-        traced: Part = replace(part, path=(*path, "items", at))
+        traced: Part = copied(part, path=(*path, "items", at))
         if isinstance(traced, Reasoning):
-            traced = replace(traced, model=response.model)
+            traced = copied(traced, model=response.model)
             if traced.raw is None:  # a member of its message, whose name is the target's affair
                 traced = changed(traced)
         elif isinstance(traced, Call) and isinstance(item, ToolCall) and _is_broken(item, traced):
@@ -89,7 +100,7 @@ def _is_broken(item: ToolCall, call: Call) -> bool:
 def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
     """What no message of the dialect has a place for. Of a text, that is what it cites."""
     if isinstance(item, TextDone):
-        return Opaque(**placed(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
+        return Opaque(*placed(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
     return _part(item, origin, path, issuer, model)
 
 
@@ -113,12 +124,12 @@ def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn
 def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
     match item:
         case TextDone():
-            return Text(**placed(origin, path, item), text=item.text)
+            return Text(*placed(origin, path, item), text=item.text)
         case RefusalDone():
-            return Text(**placed(origin, path, item), text=item.text, refusal=True)
+            return Text(*placed(origin, path, item), text=item.text, refusal=True)
         case ReasoningDone():
             return Reasoning(
-                **placed(origin, path, item),
+                *placed(origin, path, item),
                 segments=(item.text,) if item.text else (),
                 kind=item.kind if item.kind in ("summary", "raw", "redacted") else "thinking",
                 item_id=item.item_id,
@@ -128,16 +139,16 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
                 model=model,
             )
         case ToolCall() if item.provider_executed:
-            return Opaque(**placed(origin, path, item), kind="server_tool_call", dialect=DIALECT)
+            return Opaque(*placed(origin, path, item), kind="server_tool_call", dialect=DIALECT)
         case ToolCall() if item.custom:
             place = placed(origin, path, item)
             given = {"input": item.arguments}
-            return Call(**place, call_id=item.call_id, name=item.name, input=given, item_id=item.item_id, custom=True)
+            return Call(*place, call_id=item.call_id, name=item.name, input=given, item_id=item.item_id, custom=True)
         case ToolCall():
             signature = _google_signature(item.provider_metadata)
             place = placed(origin, path, item)
             return Call(
-                **place,
+                *place,
                 call_id=item.call_id,
                 name=item.name,
                 arguments=written(item),
@@ -147,8 +158,8 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
         case ToolResult():
             if isinstance(item.output, str):
                 told = Text(text=item.output)
-                return Result(**placed(origin, path, item), call_id=item.call_id, parts=(told,), is_error=item.is_error)
-            return Result(**placed(origin, path, item), call_id=item.call_id, value=item.output, is_error=item.is_error)
+                return Result(*placed(origin, path, item), call_id=item.call_id, parts=(told,), is_error=item.is_error)
+            return Result(*placed(origin, path, item), call_id=item.call_id, value=item.output, is_error=item.is_error)
         case File():
             place = placed(origin, path, item)
             if item.data:
@@ -157,7 +168,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
         case Unknown():
             return _unknown(item, origin, path)
         case Source():
-            return Opaque(**placed(origin, path, item), kind="source", dialect=DIALECT)
+            return Opaque(*placed(origin, path, item), kind="source", dialect=DIALECT)
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
@@ -167,7 +178,7 @@ def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
     except (JsonFault, ValueError):
         raw = None
     kind = members_of(raw).get("type")
-    return Opaque(**placed(origin, path, raw), kind=str(kind or "unknown"), dialect="responses")
+    return Opaque(*placed(origin, path, raw), kind=str(kind or "unknown"), dialect="responses")
 
 
 def _google_signature(metadata: dict[str, Any] | None) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
-from streamweld.history.reading import as_list, as_mapping, as_text, began, file_of, placed, split_data
+from streamweld.history.reading import as_list, as_mapping, as_text, began, file_of, placed, split_data, text_of
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Part, Path
@@ -32,7 +32,7 @@ _REASONING: Final = frozenset({"type", "id", "summary", "content", "encrypted_co
 def read_instructions(raw: Any) -> list[Turn]:
     """The turn that `instructions` is."""
     origin = began(DIALECT, ("instructions",), raw, _MESSAGE)
-    return [Turn("system", (Text(**placed(origin, ("instructions",)), text=as_text(raw)),), origin, top=True)]
+    return [Turn("system", (Text(*placed(origin, ("instructions",)), text=as_text(raw)),), origin, top=True)]
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
@@ -43,7 +43,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """
     if isinstance(raw, str):  # `input` itself
         origin = began(DIALECT, path, raw, _MESSAGE)
-        return [Turn("user", (Text(**placed(origin, path), text=raw),), origin)]
+        return [Turn("user", (Text(*placed(origin, path), text=raw),), origin)]
     item = as_mapping(raw, path)
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
@@ -55,7 +55,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if kind == "reasoning":
         return [Turn("assistant", (_reasoning(item, path, issuer),))]
     origin = began(DIALECT, path, item, frozenset(item))
-    return [Turn("assistant", (Opaque(**placed(origin, path, item), kind=str(kind), dialect=DIALECT),))]
+    return [Turn("assistant", (Opaque(*placed(origin, path, item), kind=str(kind), dialect=DIALECT),))]
 
 
 def _message(item: Json, path: Path) -> Turn:
@@ -66,7 +66,7 @@ def _message(item: Json, path: Path) -> Turn:
     content = item.get("content")
     parts: list[Part]
     if isinstance(content, str):
-        parts = [Text(**placed(origin, (*path, "content")), text=content)]
+        parts = [text_of(origin, (*path, "content"), content)]
     else:
         blocks = as_list(content or (), (*path, "content"))
         parts = [
@@ -79,18 +79,18 @@ def _message(item: Json, path: Path) -> Turn:
 def _block(raw: Json, origin: Origin, path: Path) -> Text | Media | Opaque:
     kind = raw.get("type")
     if kind in ("input_text", "output_text", "text") and isinstance(raw.get("text"), str):
-        return Text(**placed(origin, path, raw, _TEXT), text=raw["text"])
+        return Text(*placed(origin, path, raw, _TEXT), text=raw["text"])
     if kind == "refusal":
-        return Text(**placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal")), refusal=True)
+        return Text(*placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal")), refusal=True)
     if kind == "input_image":
         place = placed(origin, path, raw, _IMAGE)
         if file_id := raw.get("file_id"):
-            return Media(**place, kind="image", file_id=file_id, detail=raw.get("detail"))
+            return Media(*place, kind="image", file_id=file_id, detail=raw.get("detail"))
         return file_of(place, as_text(raw.get("image_url")), None, kind="image", detail=raw.get("detail"))
     if kind == "input_file":
         media_type, data, rest = split_data(as_text(raw.get("file_data")))
         return Media(
-            **placed(origin, path, raw, _FILE),
+            *placed(origin, path, raw, _FILE),
             kind="file",
             media_type=media_type,
             data=data or rest or None,
@@ -108,8 +108,8 @@ def _block(raw: Json, origin: Origin, path: Path) -> Text | Media | Opaque:
     if kind == "input_audio" and isinstance(raw.get("input_audio"), dict):
         audio = as_mapping(raw["input_audio"], path)
         place = placed(origin, path, raw, frozenset({"type", "input_audio"}))
-        return Media(**place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data")))
-    return Opaque(**placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+        return Media(*place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data")))
+    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
 
 
 def _call(item: Json, path: Path, *, custom: bool) -> Call:
@@ -118,11 +118,11 @@ def _call(item: Json, path: Path, *, custom: bool) -> Call:
     call_id, name, item_id = as_text(item.get("call_id")), as_text(item.get("name")), item.get("id")
     if custom:
         value = {"input": as_text(item.get("input"))}
-        return Call(**place, call_id=call_id, name=name, input=value, item_id=item_id, custom=True)
+        return Call(*place, call_id=call_id, name=name, input=value, item_id=item_id, custom=True)
     arguments = item.get("arguments")
     if arguments is None or isinstance(arguments, str):
-        return Call(**place, call_id=call_id, name=name, arguments=arguments or "", item_id=item_id)
-    return Call(**place, call_id=call_id, name=name, input=arguments, item_id=item_id)
+        return Call(*place, call_id=call_id, name=name, arguments=arguments or "", item_id=item_id)
+    return Call(*place, call_id=call_id, name=name, input=arguments, item_id=item_id)
 
 
 def _output(item: Json, path: Path) -> Result:
@@ -138,8 +138,8 @@ def _output(item: Json, path: Path) -> Result:
         blocks = as_list(output, path)
         inner = tuple([_block(as_mapping(raw, path), within, (*path, "output", n)) for n, raw in enumerate(blocks)])
     elif output is not None:
-        return Result(**place, call_id=call_id, value=output, item_id=item_id)
-    return Result(**place, call_id=call_id, parts=inner, item_id=item_id)
+        return Result(*place, call_id=call_id, value=output, item_id=item_id)
+    return Result(*place, call_id=call_id, parts=inner, item_id=item_id)
 
 
 def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
@@ -147,7 +147,7 @@ def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
     summary = [as_text(as_mapping(piece, path).get("text")) for piece in item.get("summary") or ()]
     content = [as_text(as_mapping(piece, path).get("text")) for piece in item.get("content") or ()]
     return Reasoning(
-        **placed(origin, path, item, _REASONING),
+        *placed(origin, path, item, _REASONING),
         segments=tuple(summary or content),
         kind="summary" if summary or not content else "raw",
         item_id=item.get("id"),

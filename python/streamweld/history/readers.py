@@ -18,7 +18,6 @@ from streamweld.history import (
     read_response,
     read_responses,
 )
-from streamweld.history.model import retold
 from streamweld.response import Response
 
 if TYPE_CHECKING:
@@ -97,6 +96,7 @@ def read(
         return turns + read_response.read_as_it_was(items, base, issuer, _READERS, family)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
     run: list[Part] = []  # the parts of the last turn, while more may join it
+    role = ""
     for n, item in enumerate(items, first):
         path = (*base, n)
         if isinstance(item, Response):
@@ -104,13 +104,14 @@ def read(
         else:
             found = reader(item, path, issuer)
         for turn in found:
-            if run and turn.parts and turn.role == turns[-1].role:
+            if run and turn.role == role and turn.parts:
                 run += turn.parts
                 continue
             if run:
-                turns[-1] = retold(turns[-1], run)
-            run = list(turn.parts) if turn.role in joinable else []
+                turns[-1].parts = tuple(run)
+            role = turn.role
+            run = list(turn.parts) if role in joinable else []
             turns.append(turn)
     if run:
-        turns[-1] = retold(turns[-1], run)
+        turns[-1].parts = tuple(run)
     return turns

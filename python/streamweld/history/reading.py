@@ -6,10 +6,10 @@ It knows no dialect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from streamweld.errors import HistoryError
-from streamweld.history.model import Media, Origin, Result, Turn, pointer
+from streamweld.history.model import NOTHING, Media, Origin, Result, Text, Turn, pointer
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Path, Role
@@ -20,49 +20,51 @@ __all__ = [
     "as_mapping",
     "as_text",
     "began",
+    "beside",
     "file_of",
     "kind_of",
-    "leftover",
     "placed",
     "split_data",
     "split_results",
+    "text_of",
 ]
 
 Json: TypeAlias = Mapping[str, Any]
 _MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
 
-class Place(TypedDict):
-    """The fields that every part has."""
-
-    origin: Origin
-    at: int
-    path: Path
-    raw: Any
-    extra: Json
+# The fields that every part has, in their order.
+Place: TypeAlias = tuple["Origin", int, "Path", Any, Json]
 
 
-_NOTHING: Json = {}
-
-
-def leftover(raw: Json, known: frozenset[str]) -> Json:
-    """The members beyond the known ones; null says nothing."""
-    if raw.keys() <= known:
-        return _NOTHING
-    return {key: value for key, value in raw.items() if key not in known and value is not None}
+def beside(raw: Any, known: frozenset[str]) -> Json:
+    """The members of a message or block beyond the known ones; null says nothing."""
+    if type(raw) is not dict and not isinstance(raw, Mapping):
+        return NOTHING
+    told = cast("Json", raw)
+    if known.issuperset(told):
+        return NOTHING
+    return {key: value for key, value in told.items() if key not in known and value is not None}
 
 
 def began(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Origin:
     """The message that the next parts are read from."""
-    return Origin(dialect, path, raw, 0, leftover(cast("Json", raw), known) if isinstance(raw, Mapping) else _NOTHING)
+    return Origin(dialect, path, raw, 0, beside(raw, known))
 
 
 def placed(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | None = None) -> Place:
     """The common fields of the next part of a message."""
     at = origin.count
     origin.count = at + 1
-    extra = leftover(cast("Json", raw), known) if known is not None and isinstance(raw, Mapping) else _NOTHING
-    return {"origin": origin, "at": at, "path": path, "raw": raw, "extra": extra}
+    extra = NOTHING if known is None else beside(raw, known)
+    return origin, at, path, raw, extra
+
+
+def text_of(origin: Origin, path: Path, text: str) -> Text:
+    """A text that is the whole content of its message, or a member of it."""
+    at = origin.count
+    origin.count = at + 1
+    return Text(origin, at, path, None, NOTHING, False, text)
 
 
 def as_mapping(value: Any, path: Path) -> Json:
@@ -71,6 +73,8 @@ def as_mapping(value: Any, path: Path) -> Json:
     Raises:
         HistoryError: it is none.
     """
+    if value.__class__ is dict:
+        return value
     if isinstance(value, Mapping):
         return cast("Json", value)
     raise HistoryError("unreadable", pointer(path))
@@ -110,7 +114,7 @@ def file_of(place: Place, url: str, media_type: str | None, *, kind: _MediaKind 
     """A medium that is given by a data URL or an address."""
     told, data, address = split_data(url)
     told = media_type or told
-    return Media(**place, kind=kind or kind_of(told), media_type=told, data=data, url=address, **fields)
+    return Media(*place, kind=kind or kind_of(told), media_type=told, data=data, url=address, **fields)
 
 
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:

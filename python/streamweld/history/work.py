@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from streamweld.errors import UsageError
 from streamweld.history.edits import Edit, IdMap, Loss
-from streamweld.history.model import pointer
+from streamweld.history.model import NOTHING, pointer
 from streamweld.history.rules import edits as edit_rules
+from streamweld.history.survey import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld.history.model import Path
+    from streamweld.history.model import Path, Turn
 
 __all__ = ["HistoryPolicy", "Work"]
 
-_NOTHING: Mapping[str, Any] = {}
 _WORDS = {
     "orphan_call": ("error_result", "drop"),
     "orphan_result": ("synthesise", "text", "drop"),
@@ -81,6 +81,13 @@ class Work:
     edits: list[Edit] = field(default_factory=list[Edit])
     losses: list[Loss] = field(default_factory=list[Loss])
     ids: IdMap = field(default_factory=IdMap)
+    _survey: Survey | None = field(default=None, init=False)
+
+    def survey(self, turns: list[Turn]) -> Survey:
+        """What these turns hold. A list that no pass has changed is walked once."""
+        if self._survey is None or self._survey.turns is not turns:
+            self._survey = Survey(turns)
+        return self._survey
 
     def edit(self, rule: str, path: Path, what: str, removed: Any = None) -> None:
         """Books a change under a rule of the table."""
@@ -101,4 +108,4 @@ class Work:
     def about(self, name: str) -> Mapping[str, Any]:
         """A constraint of the target that has members; without any where there is none."""
         found: Any = self.facts.get(name)
-        return _NOTHING if found is None else found
+        return NOTHING if found is None else found

@@ -19,7 +19,7 @@ __all__ = ["write"]
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"messages": […]}`."""
-    pen = Pen(work)
+    pen = Pen(work, turns)
     names = OpenCalls[str]()
     messages: list[Any] = []
     for n, turn in enumerate(turns):

@@ -30,7 +30,7 @@ __all__ = ["write"]
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"messages": […]}`."""
-    pen = Pen(work)
+    pen = Pen(work, turns)
     messages: list[Any] = []
     for group in _groups(turns, pen):
         parts = [part for turn in group for part in turn.parts]

@@ -18,42 +18,32 @@ __all__ = ["write"]
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"system": …, "messages": […]}`; without system where there is none."""
-    pen = Pen(work)
+    pen = Pen(work, turns)
     payload: dict[str, Any] = {}
     messages: list[Any] = []
     at = 0
     while at < len(turns):
         turn = turns[at]
-        at += 1
         if turn.top:
+            at += 1
             payload["system"] = _content(turn.parts, pen, whole=pen.whole(turn.parts))
             pen.members(turn, turn.parts)
             continue
-        parts = list(turn.parts)
-        while turn.role == "tool" and at < len(turns) and _joins(parts, turns[at], work):
-            parts += turns[at].parts
-            at += 1
+        parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
         message = pen.whole(parts, turn.origin)
         if message is None:
-            role = "user" if turn.role == "tool" else turn.role
-            message = {"role": role, "content": _content(parts, pen)} | pen.members(turn, parts)
+            message = {"role": "user" if turn.role == "tool" else turn.role, "content": _content(parts, pen)}
+            if members := pen.members(turn, parts):
+                message |= members
         messages.append(message)
     return payload | {"messages": messages}
-
-
-def _joins(parts: Sequence[Part], after: Turn, work: Work) -> bool:
-    """Whether what the user says goes into the message with the results before it."""
-    if after.role not in ("user", "tool"):
-        return False
-    shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
-    return shared or work.fact("alternation") == "merge"
 
 
 def _content(parts: Sequence[Part], pen: Pen, whole: Any = None) -> Any:
     if whole is not None:
         return whole
     only = parts[0] if len(parts) == 1 else None
-    if isinstance(only, Text) and not pen.beyond(only) and (only.raw is None or not pen.own(only)):
+    if isinstance(only, Text) and not (only.extra and pen.beyond(only)) and (only.raw is None or not pen.own(only)):
         return only.text
     if not parts:
         return ""
@@ -64,28 +54,27 @@ def _block(part: Part, pen: Pen) -> Any:
     own = pen.block(part)
     if own is not None:
         return own
-    beyond = pen.beyond(part)
+    beyond = pen.beyond(part) if part.extra else None
+    block = _made(part, pen)
+    return {**block, **beyond} if beyond else block
+
+
+def _made(part: Part, pen: Pen) -> Any:
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **beyond}
+        return {"type": "text", "text": part.text}
     if isinstance(part, Call):
         if part.signature and not pen.own(part):
             pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
         value = arguments_object(part)
-        return {
-            "type": "tool_use",
-            "id": part.call_id,
-            "name": part.name,
-            "input": {} if value is None else value,
-            **beyond,
-        }
+        return {"type": "tool_use", "id": part.call_id, "name": part.name, "input": {} if value is None else value}
     if isinstance(part, Result):
-        return _result(part, pen) | beyond
+        return _result(part, pen)
     if isinstance(part, Reasoning):
         if part.kind == "redacted" or (part.encrypted and not part.text):
-            return {"type": "redacted_thinking", "data": part.encrypted or "", **beyond}
-        return {"type": "thinking", "thinking": part.text, "signature": part.signature or "", **beyond}
+            return {"type": "redacted_thinking", "data": part.encrypted or ""}
+        return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
     if isinstance(part, Media):
-        return _media(part) | beyond
+        return _media(part)
     return part.raw
 
 

@@ -9,8 +9,6 @@ from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Tex
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamweld.history.model import Part, Turn
     from streamweld.history.work import Work
 
@@ -21,35 +19,25 @@ _FORMATS = {"jpg": "jpeg", "plain": "txt", "markdown": "md", "msword": "doc", "q
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"system": […], "messages": […]}`; without system where there is none."""
-    pen = Pen(work)
+    pen = Pen(work, turns)
     payload: dict[str, Any] = {}
     messages: list[Any] = []
     at = 0
     while at < len(turns):
         turn = turns[at]
-        at += 1
         if turn.top:
+            at += 1
             whole = pen.whole(turn.parts)
             payload["system"] = [_block(part, pen) for part in turn.parts] if whole is None else whole
             pen.members(turn, turn.parts)
             continue
-        parts = list(turn.parts)
-        while turn.role == "tool" and at < len(turns) and _joins(parts, turns[at], work):
-            parts += turns[at].parts
-            at += 1
+        parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
         message = pen.whole(parts, turn.origin)
         if message is None:
             role = "user" if turn.role == "tool" else turn.role
             message = {"role": role, "content": [_block(part, pen) for part in parts]} | pen.members(turn, parts)
         messages.append(message)
     return payload | {"messages": messages}
-
-
-def _joins(parts: Sequence[Part], after: Turn, work: Work) -> bool:
-    if after.role not in ("user", "tool"):
-        return False
-    shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
-    return shared or work.fact("alternation") == "merge"
 
 
 def _block(part: Part, pen: Pen) -> Any:

@@ -30,15 +30,15 @@ __all__ = ["write"]
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"systemInstruction": …, "contents": […]}`; without an instruction where there is none."""
-    pen = Pen(work)
+    pen = Pen(work, turns)
     payload: dict[str, Any] = {}
     contents: list[Any] = []
     names = OpenCalls[str]()
     at = 0
     while at < len(turns):
         turn = turns[at]
-        at += 1
         if turn.top:
+            at += 1
             whole = pen.whole(turn.parts)
             told = {"parts": [_part(part, pen, names) for part in turn.parts]} if whole is None else whole
             payload["systemInstruction"] = told | pen.members(turn, turn.parts) if whole is None else told
@@ -46,10 +46,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         for part in turn.parts:
             if isinstance(part, Call):
                 names.add(at, part.call_id, part.name, part.name)
-        parts = list(turn.parts)
-        while turn.role == "tool" and at < len(turns) and _joins(parts, turns[at], work):
-            parts += turns[at].parts
-            at += 1
+        parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
         content = pen.whole(parts, turn.origin)
         if content is not None:
             for part in parts:
@@ -63,16 +60,12 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     return payload | {"contents": contents}
 
 
-def _joins(parts: Sequence[Part], after: Turn, work: Work) -> bool:
-    if after.role not in ("user", "tool"):
-        return False
-    shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
-    return shared or work.fact("alternation") == "merge"
-
-
 def _attached(parts: Sequence[Part], pen: Pen) -> list[Any]:
     """What results hold beside their text, behind them in the same content."""
-    media = [inner for part in parts if isinstance(part, Result) and not pen.block(part) for inner in part.parts]
+    results = [part for part in parts if isinstance(part, Result)]
+    if not results:
+        return []
+    media = [inner for part in results if not pen.block(part) for inner in part.parts]
     return [_media(inner) for inner in media if isinstance(inner, Media)]
 
 

@@ -28,7 +28,7 @@ __all__ = ["write"]
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"instructions": …, "input": […]}`; without instructions where there are none."""
-    pen = Pen(work)
+    pen = Pen(work, turns)
     payload: dict[str, Any] = {}
     items: list[Any] = []
     custom: set[str] = set()  # ids of calls of free-form tools

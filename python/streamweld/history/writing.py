@@ -24,15 +24,20 @@ _SAY_NOTHING: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobo
 class Pen:
     """One history being written in one dialect."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, turns: list[Turn]) -> None:
         self.work = work
         self.dialect: str = work.family
+        found = work.survey(turns)
+        # Then nothing can be handed back as it was, and no message or block has a member beyond the model.
+        self._foreign = found.bare and work.family not in found.dialects
         self._told: set[int] = set()  # id() of origins whose members were kept or lost already
         self._lost: set[int] = set()
         self._booked: set[str] | None = None
 
     def whole(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
         """The message that these parts were read from, if they are all of it and as they were; else None."""
+        if self._foreign:
+            return None
         if not parts:
             empty = origin is not None and origin.dialect == self.dialect and origin.count == 0
             return origin.raw if empty and origin is not None else None
@@ -44,8 +49,26 @@ class Pen:
                 return None
         return first.raw
 
+    def exchange(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
+        """Results, and what the user says behind them where both came in one message or the target has it so; and
+        where the next message begins."""
+        parts = list(turns[at].parts)
+        at += 1
+        while at < len(turns) and self._joins(parts, turns[at]):
+            parts += turns[at].parts
+            at += 1
+        return parts, at
+
+    def _joins(self, parts: Sequence[Part], after: Turn) -> bool:
+        if after.role not in ("user", "tool"):
+            return False
+        shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
+        return shared or self.work.fact("alternation") == "merge"
+
     def block(self, part: Part) -> Any:
         """The block that this part was, if nobody touched it; else None."""
+        if self._foreign:
+            return None
         own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
         return part.raw if own else None
 
@@ -55,7 +78,9 @@ class Pen:
 
     def beyond(self, part: Part) -> dict[str, Any]:
         """The members of a block beyond the model: kept in their own dialect, lost in another one."""
-        if part.extra and not self.own(part):
+        if not part.extra:
+            return {}
+        if not self.own(part):
             if id(part) not in self._lost:
                 self._lost.add(id(part))
                 for name, value in part.extra.items():
@@ -72,6 +97,8 @@ class Pen:
 
     def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
+        if self._foreign:
+            return dict(turn.marks)
         out: dict[str, Any] = {}
         origins = _origins(turn, parts)
         for origin in origins[1:]:

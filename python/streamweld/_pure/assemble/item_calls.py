@@ -37,6 +37,7 @@ __all__ = [
     "hold",
     "name_call",
     "note_ids",
+    "say_conflict",
     "says",
     "settle_text",
     "tell_arguments",
@@ -178,12 +179,12 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     payload = replace_lone_surrogates(arguments).encode()
     if call.verdict is not None:
         if not _says_the_same(call, payload):
-            _conflict(choice, item)
+            say_conflict(choice, item)
         return
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
-            _conflict(choice, item)  # P12, over what the opening carried
+            say_conflict(choice, item)  # P12, over what the opening carried
             return
         item.snapshot = None
     call.joiner.held = ""
@@ -194,7 +195,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     if text.complete and not call.custom and not text.overflow:
         weaker = not is_whole(payload) or not payload.lstrip(b" \t\n\r").startswith(b"{")
         if not text.is_placeholder() and (weaker or _is_placeholder(payload)):
-            _conflict(choice, item)
+            say_conflict(choice, item)
             return
     goes_on = payload.startswith(text.data)
     same = _says_the_same(call, payload)
@@ -204,7 +205,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     if not goes_on:
         announce.reset(choice, call)
         if not same:
-            _conflict(choice, item)
+            say_conflict(choice, item)
     announce.publish(choice, call)
 
 
@@ -229,7 +230,7 @@ def _is_placeholder(payload: bytes) -> bool:
     )
 
 
-def _conflict(choice: Choice, item: Item) -> None:
+def say_conflict(choice: Choice, item: Item) -> None:
     if not item.conflict_said and item.call is not None:
         item.conflict_said = True
         choice.shared.out.diagnose("conflict", item.call.part)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from streamweld._pure.assemble.item_again import is_another, is_closed, say_again, shadow
+from streamweld._pure.assemble.item_again import is_another, is_closed, is_own_close, rename_call, say_again, shadow
 from streamweld._pure.assemble.item_calls import (
     add_arguments,
     describe,
@@ -335,16 +335,23 @@ class ItemSurface:
         provider_executed: bool,
         custom: bool,
         metadata: str | None,
+        *,
+        refused: bool = False,
     ) -> None:
-        """A call is whole; it is created if nobody announced it. `arguments` None: as they were streamed."""
+        """A call is whole; it is created if nobody announced it. `arguments` None: as they were streamed.
+
+        `refused`: the sender says that no tool takes them.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
         address, name = state.book.usable(address), name if name and not name.isspace() else None
-        item = state.book.find("call", address, "close")
+        item = state.book.closing(address, name)
         call = None if item is None else item.call
         again = call is not None and call.verdict is not None and _by_call_id(item, address) and bool(arguments)
-        if item is None or call is None or (item.announced and is_another(call, address, name)):
+        if item is None or call is None:
+            item = new_call(state, address, custom=custom, provider_executed=provider_executed)
+        elif item.announced and is_another(call, address, name) and not is_own_close(item, call, address):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and not says(call, arguments):
             # A whole call in one delta (AI SDK), or another item (Responses): the id is used again.
@@ -354,6 +361,8 @@ class ItemSurface:
             if again:
                 say_again(state, item, address)
         item.announced = True
+        if refused and item.call is not None:
+            item.call.refused = True
         _whole(state, item, name, arguments, provider_executed, custom, metadata)
 
     def restate_call(
@@ -405,7 +414,7 @@ def _whole(
         return
     if call.verdict is None:
         describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
-        name_call(state, call, name)
+        rename_call(state, item, name)
     tell_arguments(state, item, arguments)
     end_item(state, item, None, None)
 

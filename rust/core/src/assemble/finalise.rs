@@ -281,8 +281,11 @@ fn dedupe(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
+        // What was told is final, so that of the others the later one goes, whichever came first.
+        let told = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
+        let (told, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(told);
         let mut said: HashSet<String> = HashSet::new();
-        for slot in group {
+        for slot in told.into_iter().chain(others) {
             let Some(call) = choice.get_mut(slot) else {
                 continue;
             };

@@ -284,14 +284,14 @@ pub fn tell_arguments(
         if says_the_same(call, payload) {
             return Ok(());
         }
-        return conflict(desk, choice, item);
+        return say_conflict(desk, choice, item);
     }
     desk.check_piece(payload.len())?;
     let real = |held: &&String| !is_placeholder(held.as_bytes());
     if record.snapshot.as_ref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
             // P12, over what the opening carried
-            return conflict(desk, choice, item);
+            return say_conflict(desk, choice, item);
         }
         record.snapshot = None;
     }
@@ -304,7 +304,7 @@ pub fn tell_arguments(
     if text.is_complete() && !call.custom && text.overflow.is_empty() {
         let weaker = !is_whole(payload) || trim(payload).first() != Some(&b'{');
         if !text.is_placeholder() && (weaker || is_placeholder(payload)) {
-            return conflict(desk, choice, item);
+            return say_conflict(desk, choice, item);
         }
     }
     let (size, slot) = (text.size(), call.slot);
@@ -316,7 +316,7 @@ pub fn tell_arguments(
     if !goes_on {
         announce::reset(desk.out, choice, slot);
         if !same {
-            conflict(desk, choice, item)?;
+            say_conflict(desk, choice, item)?;
         }
     }
     announce::publish(desk.out, choice, slot);
@@ -343,7 +343,7 @@ fn is_placeholder(payload: &[u8]) -> bool {
     text.is_placeholder() || empty()
 }
 
-fn conflict(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+pub fn say_conflict(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step {
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };

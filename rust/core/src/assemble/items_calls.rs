@@ -1,8 +1,10 @@
 //! Calls that the wire itself opens and closes: their wire deltas. The rest of the `Assembler`, beside `items`.
 
-use super::book::{Purpose, usable};
+use super::book::usable;
 use super::choice::Choice;
-use super::item_again::{is_another, is_closed, say_again, shadow};
+use super::item_again::{
+    is_another, is_closed, is_own_close, rename_call, say_again, shadow,
+};
 use super::item_calls::{
     Traits, add_arguments, describe, hold, name_call, note_ids, says, tell_arguments,
 };
@@ -128,14 +130,12 @@ impl Assembler {
         };
         let (address, name) = (usable(&desk, &call.address), named(call.name));
         let arguments = whole(call.arguments.clone());
-        let calls = &choice.calls;
-        let found = choice
-            .book
-            .find(calls, ItemKind::Call, &address, Purpose::Close);
+        let found = choice.book.closing(&choice.calls, &address, name);
         let known = found.filter(|item| {
             let announced = choice.book.get(*item).is_some_and(|item| item.announced);
+            let own = !announced || is_own_close(choice, *item, &address);
             let call = choice.call_of(*item);
-            call.is_some_and(|call| !(announced && is_another(call, &address, name)))
+            call.is_some_and(|call| own || !is_another(call, &address, name))
         });
         let mut again = false;
         let known = known.filter(|item| {
@@ -161,6 +161,9 @@ impl Assembler {
             None => new_call(&mut desk, choice, &address, traits(&call, None))?,
         };
         announce(choice, item);
+        if let Some((_, known)) = choice.item_call_mut(item) {
+            known.refused |= call.refused;
+        }
         told(&mut desk, choice, item, name, &call)
     }
 
@@ -229,7 +232,7 @@ fn told(
     if call.verdict.is_none() {
         let slot = call.slot;
         describe(desk, choice, slot, traits(said, said.metadata))?;
-        name_call(desk, choice, slot, name)?;
+        rename_call(desk, choice, item, name)?;
     }
     tell_arguments(desk, choice, item, said.arguments.clone())?;
     end_item(desk, choice, item, None, None)

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.item_restate import Restatement
     from streamweld._pure.assemble.shared import Shared
-    from streamweld._pure.assemble.text_part import TextPart
+    from streamweld._pure.assemble.text_part import Channel, TextPart
     from streamweld._pure.delta import ItemKind
+    from streamweld.events import ReasoningKind
 
 __all__ = ["Book", "Item", "ItemPart"]
 
@@ -83,6 +84,8 @@ class Item:
         "item_id",
         "kind",
         "late_said",
+        "latest",
+        "named",
         "number",
         "open",
         "opened_bare",
@@ -103,6 +106,9 @@ class Item:
         self.opened_bare = False  # ... without a part: its close brings more than those of its parts
         self.open = True
         self.parts: list[ItemPart] = []
+        # The last part of a channel and kind, and the last that was opened, or last spoken to, under a `sub`.
+        self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
+        self.named: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None
         self.snapshot: str | None = None  # arguments that the opening of the call carried
         self.own_text = False  # the deltas stand by themselves: the snapshot is only what to fall back on

@@ -127,7 +127,7 @@ class ItemSurface:
         if one is None and (not text or not item.open):
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        add_text(state, one, text, address.sub, metadata)
+        add_text(state, item, one, text, address.sub, metadata)
 
     def part_value(
         self,

@@ -4,7 +4,7 @@
               with it), or leave out (M6)
     deltas    the argument rules of `arguments`, as in Chat
     value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
-    close     with text the call is judged and told; without, it waits for the end or for text
+    close     with text, or where the provider runs it, the call is judged and told; else it waits for the end or for text
 
 A call that is announced again is `item_again`'s business until that is decided. It knows no address.
 """
@@ -284,5 +284,6 @@ def end_call(choice: Choice, item: Item) -> None:
     if call is None or call.verdict is not None or call.dropped:
         return
     settle_text(choice, item, ended=True)
-    if not call.text.is_blank() or (call.custom and not call.empty):
+    # Nobody but the provider needs the arguments of its own calls, and many have none: no text is waited for.
+    if call.provider_executed or not call.text.is_blank() or (call.custom and not call.empty):
         close_call(choice, call)

@@ -4,7 +4,7 @@
 //!           with it), or leave out (M6)
 //! deltas    the argument rules of `arguments`, as in Chat
 //! value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
-//! close     with text the call is judged and told; without, it waits for the end or for text
+//! close     with text, or where the provider runs it, the call is judged and told; else it waits for the end or for text
 //!
 //! A call that is announced again is `item_again`'s business until that is decided. It knows no address.
 
@@ -432,7 +432,8 @@ pub fn end_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> St
     let Some(call) = choice.call_of(item) else {
         return Ok(());
     };
-    if !call.text.is_blank() || (call.custom && !call.is_empty()) {
+    // Nobody but the provider needs the arguments of its own calls, and many have none: no text is waited for.
+    if call.provider_executed || !call.text.is_blank() || (call.custom && !call.is_empty()) {
         let slot = call.slot;
         return close_call(desk, choice, slot);
     }

@@ -272,8 +272,9 @@ def _identify(choice: Choice, call: Call) -> str:
         return wire
     given = shared.fresh_id(announce.minted_id(choice, call) if wire is None else wire, minted=wire is None)
     shared.ids_given.add(given)
-    if given != wire and not (wire is None and shared.ids_optional):
-        shared.out.diagnose("id_minted", call.part, given)
+    if given != wire:
+        allowed = wire is None and shared.ids_optional
+        shared.out.diagnose("id_absent" if allowed else "id_minted", call.part, given)
     return given
 
 

@@ -337,10 +337,10 @@ fn identify(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Result
     let wanted = wire.map_or_else(|| desk.shared.minted_id(call.part), str::to_owned);
     let given = desk.shared.fresh_id(wanted, wire.is_none());
     desk.shared.ids_given.insert(given.clone());
-    let unasked = wire.is_none() && desk.shared.ids_optional;
-    if Some(given.as_str()) != wire && !unasked {
-        desk.out
-            .diagnose(Code::ID_MINTED, Some(call.part), &given)?;
+    if Some(given.as_str()) != wire {
+        let allowed = wire.is_none() && desk.shared.ids_optional;
+        let code = if allowed { Code::ID_ABSENT } else { Code::ID_MINTED };
+        desk.out.diagnose(code, Some(call.part), &given)?;
     }
     Ok(given)
 }

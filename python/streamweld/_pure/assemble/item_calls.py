@@ -18,8 +18,8 @@ from streamweld._pure.assemble.arguments import ArgumentText
 from streamweld._pure.assemble.call import MAX_ALIASES
 from streamweld._pure.assemble.canonical import canonical, is_whole
 from streamweld._pure.assemble.finalise import close_call
+from streamweld._pure.assemble.item_fork import push_item
 from streamweld._pure.assemble.objects import RawMembers
-from streamweld._pure.assemble.routing import push_text
 from streamweld._pure.automaton import Automaton
 from streamweld._pure.json_door import replace_lone_surrogates
 
@@ -116,7 +116,7 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
         choice.shared.out.diagnose("unstable_id", call.part, other)
 
 
-def hold(choice: Choice, item: Item, arguments: str | None) -> None:
+def hold(choice: Choice, item: Item, arguments: str | None, index: int | None) -> None:
     """Arguments that the opening carries."""
     call = item.call
     if not arguments or call is None or item.valued:
@@ -128,10 +128,10 @@ def hold(choice: Choice, item: Item, arguments: str | None) -> None:
         choice.shared.count_arguments(0, size)
         item.snapshot = held
     elif item.snapshot != held and not call.text.data.startswith(held.encode()):
-        _push(choice, item, held)
+        push_item(choice, item, held, index)
 
 
-def add_arguments(choice: Choice, item: Item, text: str) -> None:
+def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> None:
     """One delta of the arguments."""
     call = item.call
     if call is None or not text:
@@ -148,8 +148,8 @@ def add_arguments(choice: Choice, item: Item, text: str) -> None:
         repeated = held.startswith(whole) or whole.startswith(held)
         if not repeated and (call.custom or _goes_on(held, whole)):
             item.snapshot = None
-            _push(choice, item, held)
-    _push(choice, item, text)
+            push_item(choice, item, held, index)
+    push_item(choice, item, text, index)
 
 
 def _goes_on(held: str, text: str) -> bool:
@@ -157,18 +157,6 @@ def _goes_on(held: str, text: str) -> bool:
     automaton = Automaton()
     automaton.feed(held.encode())
     return automaton.verdict == "prefix" and automaton.after(text.encode()).verdict != "broken"
-
-
-def _push(choice: Choice, item: Item, text: str) -> None:
-    """Text for the item's call. If it was two calls all along, the second one is the item's from here on."""
-    call, count = item.call, len(choice.calls)
-    if call is None:
-        return
-    push_text(choice, call, text, None, header=False, identified=True)
-    if len(choice.calls) > count:
-        item.call = choice.calls[-1]
-        item.call.provider_executed = call.provider_executed
-        announce.show_start(choice, item.call)
 
 
 def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:

@@ -33,6 +33,7 @@ from streamweld._pure.assemble.item_entry import (
     opened,
     restatement,
 )
+from streamweld._pure.assemble.item_fork import fork_item, settle_fork
 from streamweld._pure.assemble.item_parts import (
     add_text,
     annotate,
@@ -229,6 +230,8 @@ class ItemSurface:
                 return
             item = new_item(state, kind, address)
         learn(state, item, address)
+        if settle_fork(state, item):
+            item = state.book.at("call", address.index) or item
         if not item.open:
             return
         if item.kind == "call" and item.call is not None:
@@ -295,6 +298,8 @@ class ItemSurface:
         else:
             other = book.learn(item, address)
             note_ids(state, item, address, None if again else other)  # announced again says it
+            if again and item.first is None:
+                fork_item(state, item, address)
             book.bind(item, address)
             state.bind(call, address.index)
             if again and item.first is None:
@@ -304,7 +309,7 @@ class ItemSurface:
         if call is not None:
             describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
             name_call(state, call, name)
-            hold(state, item, arguments)
+            hold(state, item, arguments, address.index)
 
     def call_text(self, choice: int, address: Address, text: str, name: str | None, metadata: str | None) -> None:
         """A piece of a call's arguments."""
@@ -315,7 +320,7 @@ class ItemSurface:
         if item is not None and item.call is not None:
             describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
             name_call(state, item.call, name)
-            add_arguments(state, item, text)
+            add_arguments(state, item, text, address.index)
 
     def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
         """The whole arguments of a call, said with authority; it is not closed by that."""

@@ -92,7 +92,9 @@ impl Book {
         }
         if let Some(call_id) = address.call_id {
             let before = self.by_call.remove(call_id);
-            if let Some((before, call)) = before.and_then(|item| Some((item, self.call(calls, item)?))) {
+            if let Some((before, call)) =
+                before.and_then(|item| Some((item, self.call(calls, item)?)))
+            {
                 let key = (call_id.to_owned(), call.name.clone());
                 self.namesakes.insert(key, before);
             }

@@ -339,7 +339,11 @@ fn identify(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Result
     desk.shared.ids_given.insert(given.clone());
     if Some(given.as_str()) != wire {
         let allowed = wire.is_none() && desk.shared.ids_optional;
-        let code = if allowed { Code::ID_ABSENT } else { Code::ID_MINTED };
+        let code = if allowed {
+            Code::ID_ABSENT
+        } else {
+            Code::ID_MINTED
+        };
         desk.out.diagnose(code, Some(call.part), &given)?;
     }
     Ok(given)

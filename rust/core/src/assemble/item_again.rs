@@ -10,9 +10,7 @@
 use super::announce;
 use super::call::Call;
 use super::choice::Choice;
-use super::item_calls::{
-    Traits, begin_call, end_call, name_call, say_conflict, settle_text,
-};
+use super::item_calls::{Traits, begin_call, end_call, name_call, say_conflict, settle_text};
 use super::shared::{Desk, Step};
 use crate::delta::Address;
 use crate::spec::Code;

@@ -15,8 +15,8 @@ use super::canonical::{canonical, is_whole};
 use super::choice::Choice;
 use super::finalise::close_call;
 use super::item::Item;
+use super::item_fork::push_item;
 use super::item_parts::whole;
-use super::pouring::{Told, push_text};
 use super::push::{alone, trim};
 use super::shared::{Desk, Step};
 use crate::delta::Address;
@@ -181,6 +181,7 @@ pub fn hold(
     choice: &mut Choice,
     item: usize,
     arguments: Option<Text<'_>>,
+    index: Option<i64>,
 ) -> Step {
     let Some(held) = whole(arguments) else {
         return Ok(());
@@ -195,7 +196,7 @@ pub fn hold(
     } else if record.snapshot.as_deref() != Some(&held)
         && !call.text.data.starts_with(held.as_bytes())
     {
-        return push(desk, choice, item, &Text::plain(&held));
+        return push_item(desk, choice, item, &Text::plain(&held), index);
     }
     Ok(())
 }
@@ -206,6 +207,7 @@ pub fn add_arguments(
     choice: &mut Choice,
     item: usize,
     text: &Text<'_>,
+    index: Option<i64>,
 ) -> Step {
     let Some((record, call)) = choice.item_call_mut(item).filter(|_| !text.is_empty()) else {
         return Ok(());
@@ -228,42 +230,16 @@ pub fn add_arguments(
         let repeated = held.starts_with(said.as_ref()) || said.starts_with(&held);
         if !repeated && (call.custom || goes_on(held.as_bytes(), said.as_bytes())) {
             record.snapshot = None;
-            push(desk, choice, item, &Text::plain(&held))?;
+            push_item(desk, choice, item, &Text::plain(&held), index)?;
         }
     }
-    push(desk, choice, item, text)
+    push_item(desk, choice, item, text, index)
 }
 
 /// The text, behind what the opening carried, keeps it JSON.
 fn goes_on(held: &[u8], text: &[u8]) -> bool {
     let mut automaton = alone(held);
     automaton.status() == Status::Prefix && !matches!(automaton.feed(text), Status::Broken { .. })
-}
-
-/// Text for the item's call. If it was two calls all along, the second one is the item's from here on.
-fn push(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize, text: &Text<'_>) -> Step {
-    let count = choice.calls.len();
-    let Some(slot) = choice.slot_of(item) else {
-        return Ok(());
-    };
-    let told = Told {
-        index: None,
-        header: false,
-        identified: true,
-    };
-    push_text(desk, choice, slot, text, told)?;
-    if choice.calls.len() > count {
-        let executed = choice.get(slot).is_some_and(|call| call.provider_executed);
-        let new = choice.calls.len() - 1;
-        if let Some(item) = choice.book.get_mut(item) {
-            item.call = Some(new);
-        }
-        if let Some(call) = choice.get_mut(new) {
-            call.provider_executed = executed;
-        }
-        announce::show_start(desk.out, choice, new);
-    }
-    Ok(())
 }
 
 /// The whole arguments, with authority.

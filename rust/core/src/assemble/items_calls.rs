@@ -2,14 +2,13 @@
 
 use super::book::usable;
 use super::choice::Choice;
-use super::item_again::{
-    is_another, is_closed, is_own_close, rename_call, say_again, shadow,
-};
+use super::item_again::{is_another, is_closed, is_own_close, rename_call, say_again, shadow};
 use super::item_calls::{
     Traits, add_arguments, describe, hold, name_call, note_ids, says, tell_arguments,
 };
 use super::item_end::end_item;
 use super::item_entry::{addressed_call, learn, new_call, new_item, restatement};
+use super::item_fork::fork_item;
 use super::item_parts::whole;
 use super::shared::{Desk, Step};
 use super::{Assembler, At};
@@ -55,6 +54,9 @@ impl Assembler {
                 // Announced again says it.
                 let other = other.filter(|_| !again);
                 note_ids(&mut desk, choice, item, &address, other)?;
+                if repeats {
+                    fork_item(&desk, choice, item, &address);
+                }
                 choice.book.bind(item, &address);
                 if let Some(slot) = choice.slot_of(item) {
                     choice.bind(slot, address.index);
@@ -69,7 +71,7 @@ impl Assembler {
         if let Some(slot) = choice.slot_of(item) {
             describe(&mut desk, choice, slot, traits(&call, call.metadata))?;
             name_call(&mut desk, choice, slot, name)?;
-            hold(&mut desk, choice, item, call.arguments)?;
+            hold(&mut desk, choice, item, call.arguments, address.index)?;
         }
         Ok(())
     }
@@ -101,7 +103,7 @@ impl Assembler {
         };
         describe(&mut desk, choice, slot, traits)?;
         name_call(&mut desk, choice, slot, name)?;
-        add_arguments(&mut desk, choice, item, &text)
+        add_arguments(&mut desk, choice, item, &text, address.index)
     }
 
     /// The whole arguments of a call, said with authority; it is not closed by that.

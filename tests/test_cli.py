@@ -262,7 +262,7 @@ def test_inspect_json_shows_what_a_later_turn_needs(backend: str) -> None:
         "content": [{"type": "output_text", "text": "x", "annotations": []}],
     }
     output = [item, search, run, message]
-    done = {"id": "resp_1", "object": "response", "status": "completed", "created_at": 1, "model": "m", "output": output}
+    done = {"id": "r", "object": "response", "status": "completed", "created_at": 1, "model": "m", "output": output}
     body = event({"type": "response.created", "response": {**done, "status": "in_progress", "output": []}}) + b"".join(
         event({"type": "response.output_item.done", "output_index": n, "item": one}) for n, one in enumerate(output)
     )

@@ -1,9 +1,9 @@
 """The event-stream layer of the checker: the lines as they stand, and the payloads that a reader would get.
 
 Payloads, their numbers and offsets are the framer's, the same that `StreamParser` counts; so are the elements of a body
-that is one JSON array (Gemini without `alt=sse`), and the lines of one that holds a document a line. What only a linter wants to
-know (a line that every reader skips, a field that means nothing) is judged here, line by line, so that how the bytes
-were cut changes nothing. It knows no dialect and no JSON.
+that is one JSON array (Gemini without `alt=sse`), and the lines of one that holds a document a line. What only a linter
+wants to know (a line that every reader skips, a field that means nothing) is judged here, line by line, so that how the
+bytes were cut changes nothing. It knows no dialect and no JSON.
 """
 
 from __future__ import annotations
@@ -60,18 +60,22 @@ class Framing:
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         piece = as_bytes(data)
         if self._array.is_one is None:
-            begin = self._array.held + piece
-            known = self._array.decide(piece)
-            if known is None:
-                return
-            if self._array.is_one:
-                self._begin_array(begin)
-                self.total = len(begin) - len(known)
-            piece = known
-        if self._array.is_one:
+            self._decide(piece)
+        elif self._array.is_one:
             self._elements(piece)
         else:
             self._feed_lines(piece)
+
+    def _decide(self, piece: bytes) -> None:
+        """The beginning of the body: what it is, and then what came of it."""
+        begin = self._array.held + piece
+        known = self._array.decide(piece)
+        if known is not None and self._array.is_one:
+            self._begin_array(begin)
+            self.total = len(begin) - len(known)
+            self._elements(known)
+        elif known is not None:
+            self._feed_lines(known)
 
     def _feed_lines(self, piece: bytes) -> None:
         if self._after_cr and piece.startswith(b"\n"):

@@ -4,7 +4,7 @@
               with it), or leave out (M6)
     deltas    the argument rules of `arguments`, as in Chat
     value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
-    close     with text, or where the provider runs it, the call is judged and told; else it waits for the end or for text
+    close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
 
 A call that is announced again is `item_again`'s business until that is decided. It knows no address.
 """

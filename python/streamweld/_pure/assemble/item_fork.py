@@ -1,8 +1,8 @@
 """AM3 among items: the id of an open call is announced at a second index. One call, or two that share an id?
 
 `fork` collects what each index brings, and tells when they were two; here the further ones get items of their own. Only
-where nothing but the index addresses a call (Anthropic blocks): an item id says itself which one is meant. It knows items
-and calls, and no rule of their text.
+where nothing but the index addresses a call (Anthropic blocks): an item id says itself which one is meant. It knows
+items and calls, and no rule of their text.
 """
 
 from __future__ import annotations

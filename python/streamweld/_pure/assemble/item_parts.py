@@ -47,7 +47,8 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
-    named = _latest([item.named.get((channel, each, sub)) for each in kinds], lambda one: sub in (one.sub, one.last_sub))
+    called = [item.named.get((channel, each, sub)) for each in kinds]
+    named = _latest(called, lambda one: sub in (one.sub, one.last_sub))
     if named is not None:
         return named
     last = _latest([item.latest.get((channel, each)) for each in kinds], lambda _: True)
@@ -111,9 +112,7 @@ def annotate(
         part.encrypted_content = encrypted_content
 
 
-def add_text(
-    choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None
-) -> None:
+def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
     """One delta of the part."""
     if one.valued or one.closed or not one.part.open:
         if text and not one.late_said:

@@ -354,9 +354,11 @@ class ItemSurface:
         item = state.book.closing(address, name)
         call = None if item is None else item.call
         again = call is not None and call.verdict is not None and _by_call_id(item, address) and bool(arguments)
-        if item is None or call is None:
-            item = new_call(state, address, custom=custom, provider_executed=provider_executed)
-        elif item.announced and is_another(call, address, name) and not is_own_close(item, call, address):
+        if (
+            item is None
+            or call is None
+            or (item.announced and is_another(call, address, name) and not is_own_close(item, call, address))
+        ):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and not says(call, arguments):
             # A whole call in one delta (AI SDK), or another item (Responses): the id is used again.

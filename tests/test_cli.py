@@ -102,6 +102,9 @@ def test_inspect_as_json(backend: str, files: dict[str, Path]) -> None:
         "reasoning": "",
         "refusal": "",
         "tool_calls": [],
+        "tool_results": [],
+        "reasoning_parts": [],
+        "item_ids": {},
         "usage": None,
         "choices": 1,
         "findings": [],
@@ -244,6 +247,33 @@ def test_a_call_that_has_its_result_is_not_to_be_run(backend: str) -> None:
     )
     (line,) = in_lines(streamweld(backend, "inspect", "--json", "-", stdin=body).stdout)
     assert [(call["call_id"], call["dispatchable"]) for call in line["tool_calls"]] == [("a", False), ("b", True)]
+
+
+def test_inspect_json_shows_what_a_later_turn_needs(backend: str) -> None:
+    """Results of the provider's tools, the custody of reasoning, and what the wire calls each item."""
+    item = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+    search = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
+    run = {"id": "mcp_1", "type": "mcp_call", "name": "f", "server_label": "s", "arguments": "{}", "output": "ok"}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "x", "annotations": []}],
+    }
+    output = [item, search, run, message]
+    done = {"id": "r", "object": "response", "status": "completed", "created_at": 1, "model": "m", "output": output}
+    body = event({"type": "response.created", "response": {**done, "status": "in_progress", "output": []}}) + b"".join(
+        event({"type": "response.output_item.done", "output_index": n, "item": one}) for n, one in enumerate(output)
+    )
+    body += event({"type": "response.completed", "response": done})
+    (line,) = in_lines(streamweld(backend, "inspect", "--json", "-", stdin=body).stdout)
+    assert [(r["call_id"], r["output"], r["is_error"]) for r in line["tool_results"]] == [("mcp_1", "ok", False)]
+    (reasoning,) = line["reasoning_parts"]
+    assert (reasoning["item_id"], reasoning["encrypted_content"], reasoning["signature"]) == ("rs_1", "gAAA", None)
+    assert "text" not in reasoning
+    assert line["item_ids"] == {"0": "rs_1", "1": "ws_1", "2": "mcp_1", "4": "msg_1"}
+    assert [call["provider_executed"] for call in line["tool_calls"]] == [True, True]
 
 
 def test_nothing_moves_the_terminal(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ class Choice:
             "reasoning": self.reasoning,
             "refusal": self.refusal,
             "items": [item.to_dict() for item in self._items],
+            "item_ids": {str(part): item_id for part, item_id in self.item_ids.items()},
             "finish_reason": self.finish_reason,
             "raw_finish_reason": self.raw_finish_reason,
             "provider_metadata": self.provider_metadata,

@@ -125,8 +125,10 @@ class Stage:
     def _waits(self, waiting: Waiting, one: Held) -> bool:
         """Whether the payload has to wait until another one tells the dialect; if it tells it, those before it go."""
         text = one.data.strip(WHITE)
-        if not text or self.is_keep_alive(one.event) or self.done:
+        if not text or self.is_keep_alive(one.event):
             return True
+        if self.done:
+            return False  # the marker ends every dialect: what comes behind it is told as such
         if text == MARKER or (one.stray and not self.seen and text[:1] == b"<"):
             if text == MARKER and waiting.held:
                 raise self._unknown_dialect(waiting)

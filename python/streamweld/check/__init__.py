@@ -156,9 +156,6 @@ class Checker:
             return
         if _is_object(value):
             self._deliver(value, event, identifier)
-        elif self.dialect in (None, "gemini") and _is_objects(value):
-            for element in value:  # the form of streamGenerateContent without alt=sse
-                self._deliver(element, event, identifier)
         else:
             self._report.say("framing.not_object", text[:40])
 
@@ -233,10 +230,6 @@ def _several(text: str) -> list[dict[str, Any] | None] | None:
 
 def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
-
-
-def _is_objects(value: object) -> TypeGuard[list[dict[str, Any]]]:
-    return isinstance(value, list) and len(value) > 0 and all(isinstance(one, dict) for one in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _lifecycle(dialect: str | None, report: Report) -> Lifecycle:

@@ -1,8 +1,9 @@
 """The event-stream layer of the checker: the lines as they stand, and the payloads that a reader would get.
 
-Payloads, their numbers and offsets are the framer's, the same that `StreamParser` counts. What only a linter wants to
-know (a line that every reader skips, a field that means nothing) is judged here, line by line, so that how the bytes
-were cut changes nothing. It knows no dialect and no JSON.
+Payloads, their numbers and offsets are the framer's, the same that `StreamParser` counts; so are the elements of a body
+that is one JSON array (Gemini without `alt=sse`), and the lines of one that holds a document a line. What only a linter
+wants to know (a line that every reader skips, a field that means nothing) is judged here, line by line, so that how the
+bytes were cut changes nothing. It knows no dialect and no JSON.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import codecs
 import re
 from typing import TYPE_CHECKING, Final
 
+from streamweld._pure.array_body import ArrayBody, ElementTooLong
 from streamweld._pure.sse import Framer, FramerLimit, Stray, as_bytes
 from streamweld._spec import LIMITS
 from streamweld.check.violation import Place
@@ -39,9 +41,13 @@ class Framing:
         self._payload = payload
         self._framer = Framer(LIMITS, keep_stray=True)
         self._after_cr = False
+        self._array = ArrayBody(LIMITS["max_event_bytes"])
+        self._framed = False  # a field of an event stream was seen
+        self._lines_at: tuple[Place, str] | None = None  # documents on lines of their own, the first of them
         # The line that is not at its end.
         self._line = -1  # its offset; -1 between lines
         self._head = b""
+        self._last = b""  # its last byte that is no blank
         self._nul = False
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._bad_utf8 = False
@@ -53,6 +59,25 @@ class Framing:
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         piece = as_bytes(data)
+        if self._array.is_one is None:
+            self._decide(piece)
+        elif self._array.is_one:
+            self._elements(piece)
+        else:
+            self._feed_lines(piece)
+
+    def _decide(self, piece: bytes) -> None:
+        """The beginning of the body: what it is, and then what came of it."""
+        begin = self._array.held + piece
+        known = self._array.decide(piece)
+        if known is not None and self._array.is_one:
+            self._begin_array(begin)
+            self.total = len(begin) - len(known)
+            self._elements(known)
+        elif known is not None:
+            self._feed_lines(known)
+
+    def _feed_lines(self, piece: bytes) -> None:
         if self._after_cr and piece.startswith(b"\n"):
             self._give(b"\n")
             piece = piece[1:]
@@ -69,11 +94,17 @@ class Framing:
 
     def close(self) -> bool:
         """The end of the input. True if an event was left without its blank line."""
+        if self._array.is_one is None:
+            self._feed_lines(self._array.held)  # too short to be anything else
         if self.broken:
             return False
+        if self._array.is_one:
+            return self._end_array()
         unfinished = self._line >= 0
         if unfinished:
             self._judge()
+        if self._lines_at is not None and not self._framed:
+            self._report.say("framing.json_lines_body", at=self._lines_at[0])
         pending = self._framer.finish()
         lost = False
         if pending is not None:
@@ -111,16 +142,46 @@ class Framing:
         self.payloads += 1
         self._payload(data, event, identifier)
 
+    # A body that is one array
+
+    def _begin_array(self, begin: bytes) -> None:
+        place = Place(0, 0)
+        if begin.startswith(codecs.BOM_UTF8):
+            self._report.say("framing.bom", at=place)
+        self._report.say("framing.array_body", at=place)
+
+    def _elements(self, piece: bytes) -> None:
+        if self.broken:
+            return
+        self.total += len(piece)
+        try:
+            for element, offset in self._array.feed(piece):
+                if not _is_utf8(element):
+                    self._report.say("framing.bad_utf8", at=Place(offset, self.payloads))
+                self._count(element, "message", "", offset)
+        except ElementTooLong as fault:
+            self.broken = True
+            self._report.say("framing.too_large", "max_event_bytes", Place(fault.offset, self.payloads))
+
+    def _end_array(self) -> bool:
+        self._report.place = Place(self.total, self.payloads)
+        if not self._array.closed:
+            self._report.say("framing.array_open")
+        elif self._array.spilled:
+            self._report.say("framing.array_spilled")
+        return not self._array.closed
+
     # A line
 
     def _look(self, piece: bytes) -> None:
         if self._line < 0:
             self._line = self.total
-            self._head = b""
+            self._head = self._last = b""
             self._nul = self._bad_utf8 = False
             self._utf8.reset()
         if len(self._head) < _HEAD:
             self._head += piece[: _HEAD - len(self._head)]
+        self._last = piece.rstrip(b" \t")[-1:] or self._last
         self._nul = self._nul or b"\0" in piece
         if not self._bad_utf8:
             try:
@@ -147,7 +208,10 @@ class Framing:
             self._end_block()
         elif not head.startswith(b":"):
             name, _, value = head.partition(b":")
-            if name in _KNOWN:
+            if name not in _KNOWN and not self._framed and self._is_document(head):
+                self._lines_at = self._lines_at or (place, head.decode("utf-8", "replace"))
+            elif name in _KNOWN:
+                self._begin_frames()
                 self._field(name, value.removeprefix(b" "), place)
             elif not self._outside:  # one word for a block, however many lines it has
                 self._outside = True
@@ -155,6 +219,18 @@ class Framing:
                 self._report.say(
                     "framing.unknown_field" if _FIELD.match(head) else "framing.outside_data", shown, place
                 )
+
+    def _is_document(self, head: bytes) -> bool:
+        """A line that may be read by itself: an object from its first byte to its last, or the marker."""
+        return (head.startswith(b"{") and self._last == b"}") or head.strip() == b"[DONE]"
+
+    def _begin_frames(self) -> None:
+        """It is an event stream: then what stood outside of its fields before had no place there."""
+        self._framed = True
+        if self._lines_at is not None:
+            place, shown = self._lines_at
+            self._lines_at = None
+            self._report.say("framing.outside_data", shown, place)
 
     def _field(self, name: bytes, value: bytes, place: Place) -> None:
         if name == b"data":
@@ -175,3 +251,11 @@ class Framing:
             self._report.say("framing.no_data", at=self._name_at)
         self._names = 0
         self._has_data = self._outside = False
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

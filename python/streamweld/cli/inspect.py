@@ -25,6 +25,7 @@ from streamweld.cli.console import (
     table,
 )
 from streamweld.errors import NotAnEventStream, StreamError
+from streamweld.events import ReasoningDone, ToolResult
 from streamweld.options import DIALECTS, Base
 from streamweld.stream import StreamParser
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from streamweld.events import ToolCall
-    from streamweld.response import Response
+    from streamweld.response import Item, Response
 
 __all__ = ["inspect"]
 
@@ -62,7 +63,12 @@ class Report:
             codes.append(self.raised.rule)
         return list(dict.fromkeys(codes))
 
+    @property
+    def _items(self) -> list[Item]:
+        return [item for choice in self.response.choices for item in choice.items]
+
     def to_dict(self) -> dict[str, Any]:
+        """What `--json` shows. `reasoning_parts` is what a later turn must hand back of each, `reasoning` the text."""
         response = self.response
         return {
             "file": self.file,
@@ -82,6 +88,11 @@ class Report:
                 for runnable in [{call.part for call in choice.dispatchable_calls}]
                 for call in (*choice.tool_calls, *choice.server_tool_calls)
             ],
+            "tool_results": [item.to_dict() for item in self._items if isinstance(item, ToolResult)],
+            "reasoning_parts": [_but_its_text(item) for item in self._items if isinstance(item, ReasoningDone)],
+            "item_ids": {
+                str(part): item_id for choice in response.choices for part, item_id in choice.item_ids.items()
+            },
             "usage": None if response.usage is None else response.usage.to_dict(),
             "choices": len(response.choices),
             "findings": self.findings,
@@ -89,6 +100,10 @@ class Report:
             "diagnostics_dropped": response.diagnostics_dropped,
             "error": None if self.raised is None else self.raised.to_dict(),
         }
+
+
+def _but_its_text(item: ReasoningDone) -> dict[str, Any]:
+    return {name: value for name, value in item.to_dict().items() if name != "text"}
 
 
 def _report(options: dict[str, Any], file: str, source: BinaryIO) -> Report:

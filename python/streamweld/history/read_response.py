@@ -25,7 +25,7 @@ from streamweld.history.model import (
 )
 from streamweld.history.reading import file_of, placed
 from streamweld.history.replay import replay
-from streamweld.history.replay_pieces import written
+from streamweld.history.replay_pieces import arguments_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,7 +94,7 @@ def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Pa
 
 def _is_broken(item: ToolCall, call: Call) -> bool:
     """Whether the dialect's object could not hold the arguments."""
-    return item.state in ("incomplete", "invalid") and call.input is not MISSING and not call.custom
+    return arguments_of(item) is None and call.input is not MISSING and not call.custom
 
 
 def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:

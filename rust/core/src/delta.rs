@@ -124,6 +124,8 @@ pub struct CallSaid<'a> {
     pub provider_executed: bool,
     /// A free-form tool: its input is text, not JSON.
     pub custom: bool,
+    /// The sender says that no tool takes the arguments.
+    pub refused: bool,
     pub metadata: Option<&'a str>,
 }
 

@@ -20,8 +20,12 @@ impl Stage {
         let event = event.as_deref();
         let (text, _) = decode_utf8(arrival.data);
         let text = trim(&text);
-        if text.is_empty() || self.done || event.is_some_and(|event| self.is_keep_alive(event)) {
+        if text.is_empty() || event.is_some_and(|event| self.is_keep_alive(event)) {
             return Ok(true);
+        }
+        if self.done {
+            // The marker ends every dialect: what comes behind it is told as such.
+            return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
             return Err(arrival.place(self.waiting.unknown_dialect()));

@@ -115,6 +115,7 @@ codes! {
     INDEX_MISSING = "index_missing",
     INDEX_UNUSABLE = "index_unusable",
     ID_MINTED = "id_minted",
+    ID_ABSENT = "id_absent",
     ID_INVALID = "id_invalid",
     UNSTABLE_ID = "unstable_id",
     NAME_JOINED = "name_joined",

@@ -138,9 +138,10 @@ event!(
     /// A whole tool call. It is final: never reset, retracted or repeated.
     ///
     /// `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no text), `incomplete` (cut),
-    /// `invalid` (`reason` says why: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`), or `open`,
-    /// which only the snapshot of an unfinished stream shows. `arguments` is the text as sent; after an `overflow` it is
-    /// the first value, and `raw_arguments` holds all. `aliases` are further ids that the gateway used for the same call.
+    /// `invalid` (`reason` says why: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`, or `refused` by
+    /// the sender itself), or `open`, which only the snapshot of an unfinished stream shows. `arguments` is the text as
+    /// sent; after an `overflow` it is the first value, and `raw_arguments` holds all. `aliases` are further ids that the
+    /// gateway used for the same call.
     /// `custom`: a free-form tool's call; its `arguments` are text, not JSON, and `complete` says that they are whole.
     ToolCall = "tool_call",
     (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, choice: i32, provider_metadata: Object),

@@ -76,6 +76,7 @@ class Call:
         "part",
         "provider_executed",
         "raw",
+        "refused",
         "sent",
         "slot",
         "started",
@@ -115,6 +116,7 @@ class Call:
         self.guess_said: set[str] = set()  # named ambiguities that were said of it
         self.conflict_said = False  # a terminal message left it out
         self.contested: str | None = None  # the named ambiguity that the next piece without an id stands in
+        self.refused = False  # the sender itself says that its input is none that the tool takes
         self.late = False  # something of it came behind the finish reason
         self.index_said = False
         self.dropped = False

@@ -245,8 +245,9 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
+        # What was told is final, so that of the others the later one goes, whichever came first.
         said: set[str] = set()
-        for call in group:
+        for call in sorted(group, key=lambda call: call.verdict is None):
             content = call.canonical() if call.complete else call.text.text()
             if content not in said or call.verdict is not None:
                 said.add(content)
@@ -271,8 +272,9 @@ def _identify(choice: Choice, call: Call) -> str:
         return wire
     given = shared.fresh_id(announce.minted_id(choice, call) if wire is None else wire, minted=wire is None)
     shared.ids_given.add(given)
-    if given != wire and not (wire is None and shared.ids_optional):
-        shared.out.diagnose("id_minted", call.part, given)
+    if given != wire:
+        allowed = wire is None and shared.ids_optional
+        shared.out.diagnose("id_absent" if allowed else "id_minted", call.part, given)
     return given
 
 
@@ -328,16 +330,21 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
         return "bad_id"
     if text.overflow:
         return "overflow"
+    reason = _fault_of_text(call) or ("refused" if call.refused else None)
+    if reason is not None:
+        out.diagnose("args_invalid", call.part, reason)
+    return reason
+
+
+def _fault_of_text(call: Call) -> str | None:
+    """Why a whole text is no argument object."""
+    text = call.text
     if call.custom or text.is_blank():
         return None
     final = "broken" if text.plain else text.automaton.copy().finish()
     if final == "broken":
-        out.diagnose("args_invalid", call.part, "not_json")
         return "not_json"
-    if final == "complete" and text.automaton.root != "object":
-        out.diagnose("args_invalid", call.part, "not_object")
-        return "not_object"
-    return None
+    return "not_object" if final == "complete" and text.automaton.root != "object" else None
 
 
 def _is_name(name: str) -> bool:

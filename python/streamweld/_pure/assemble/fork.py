@@ -59,5 +59,9 @@ class Fork:
         """The same, and each is a whole object."""
         return self.divides() and all(own.automaton.verdict == "complete" for own in self._owns.values() if own.data)
 
+    def divides_in_part(self) -> bool:
+        """Two indexes or more brought text, and at least one is a whole object."""
+        return self.divides() and any(own.automaton.verdict == "complete" for own in self._owns.values())
+
     def texts(self) -> list[tuple[int, bytes]]:
         return [(index, bytes(own.data)) for index, own in self._owns.items()]

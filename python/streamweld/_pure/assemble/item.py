@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.item_restate import Restatement
     from streamweld._pure.assemble.shared import Shared
-    from streamweld._pure.assemble.text_part import TextPart
+    from streamweld._pure.assemble.text_part import Channel, TextPart
     from streamweld._pure.delta import ItemKind
+    from streamweld.events import ReasoningKind
 
 __all__ = ["Book", "Item", "ItemPart"]
 
@@ -83,6 +84,8 @@ class Item:
         "item_id",
         "kind",
         "late_said",
+        "latest",
+        "named",
         "number",
         "open",
         "opened_bare",
@@ -103,6 +106,9 @@ class Item:
         self.opened_bare = False  # ... without a part: its close brings more than those of its parts
         self.open = True
         self.parts: list[ItemPart] = []
+        # The last part of a channel and kind, and the last that was opened, or last spoken to, under a `sub`.
+        self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
+        self.named: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None
         self.snapshot: str | None = None  # arguments that the opening of the call carried
         self.own_text = False  # the deltas stand by themselves: the snapshot is only what to fall back on
@@ -137,6 +143,7 @@ class Book:
         "_count",
         "_earlier",
         "_items",
+        "_namesakes",
         "_open",
         "_shared",
         "filled",
@@ -152,6 +159,7 @@ class Book:
         self._by_id: dict[tuple[ItemKind, str], Item] = {}
         self._by_call: dict[str, Item] = {}
         self._earlier: dict[str, Item] = {}  # what `_by_call` held before it was forgotten: results may come later
+        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later one took, by that id and their name
         self._by_index: dict[tuple[ItemKind, int], Item] = {}
         self._at_index: dict[int, Item] = {}  # the last one opened there, of any kind
         self.filled: list[Item] = []  # those that have a part or a call, in order
@@ -187,7 +195,9 @@ class Book:
         if address.item_id is not None:
             self._by_id.pop((kind, address.item_id), None)
         if address.call_id is not None:
-            self._by_call.pop(address.call_id, None)
+            before = self._by_call.pop(address.call_id, None)
+            if before is not None and before.call is not None:
+                self._namesakes[address.call_id, before.call.name] = before
         self.learn(item, address)
         self.bind(item, address)
         return item
@@ -244,6 +254,7 @@ class Book:
             found = self._by_item_id(kind, address.item_id)
         if found is None and kind == "call" and address.call_id is not None:
             found = self._by_call.get(address.call_id) or self._by_id.get((kind, address.call_id))
+            found = found or self._unanswered(address.call_id)
             bound = self.at(kind, address.index)
             if found is not None and bound is not None and bound.call is not None:
                 found = bound if bound.call.id == address.call_id else found
@@ -258,6 +269,24 @@ class Book:
             for half in item_id.split("|", 1):
                 found = found or self._by_id.get((kind, half)) or self._by_call.get(half)
         return found
+
+    def _unanswered(self, call_id: str) -> Item | None:
+        """A call of an earlier step that waits for its result: its id can only mean that call.
+
+        Behind its result the id is free, as the ids of texts are: the next step is another answer of the model.
+        """
+        item = _heir(self._earlier.get(call_id))
+        call = None if item is None else item.call
+        return item if call is not None and not call.dropped and not call.answered else None
+
+    def closing(self, address: Address, name: str | None) -> Item | None:
+        """The call that a close speaks of: of several open ones with one id, that of the name."""
+        found = self.find("call", address, "close")
+        call = None if found is None else found.call
+        if call is None or address.call_id is None or not name or call.name in ("", name):
+            return found
+        same = self._namesakes.get((address.call_id, name))
+        return same if same is not None and same.open else found
 
     def at(self, kind: ItemKind, index: int | None) -> Item | None:
         """The item of the kind that an index is bound to."""
@@ -325,7 +354,7 @@ class Book:
     def forget(self) -> None:
         """Ids and indexes may be used again."""
         self._earlier.update(self._by_call)
-        for table in (self._by_id, self._by_call, self._by_index, self._at_index):
+        for table in (self._by_id, self._by_call, self._namesakes, self._by_index, self._at_index):
             table.clear()
         self._open = {kind: Roster() for kind in KINDS}
 

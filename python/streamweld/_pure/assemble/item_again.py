@@ -3,7 +3,7 @@
     open    the same call: ids are aliases; its text goes through the argument rules, and an overflow is a second call
     closed  what comes is collected in silence. At its close, or at the end: without text, or with the same name and
             arguments, it is dropped; the first one, if it still waits for text, takes it; else it is a second call
-    another name under the same id: a second call at once
+    another name under the same id: a second call at once, unless it is the close of an open one that says it
 
 It knows calls and items, and no deltas of its own.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble import announce
-from streamweld._pure.assemble.item_calls import begin_call, end_call, name_call, settle_text
+from streamweld._pure.assemble.item_calls import begin_call, end_call, name_call, say_conflict, settle_text
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.call import Call
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.item import Item
     from streamweld._pure.delta import Address
 
-__all__ = ["decide", "is_another", "is_closed", "say_again", "shadow"]
+__all__ = ["decide", "is_another", "is_closed", "is_own_close", "rename_call", "say_again", "shadow"]
 
 
 def is_another(call: Call, address: Address, name: str | None) -> bool:
@@ -30,6 +30,31 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
         return True
     other_id = address.call_id is not None and call.id is not None and not call.has_id(address.call_id)
     return other_id and (call.verdict is not None or call.complete)
+
+
+def is_own_close(item: Item, call: Call, address: Address) -> bool:
+    """A close that names an open call by its ids is the close of that call, also where it says another name.
+
+    Announcements make calls, closes end them; the AI SDK's own repair of a call may rename it.
+    """
+    if not item.open or call.verdict is not None:
+        return False
+    if address.call_id is not None and call.id is not None:
+        return call.has_id(address.call_id)
+    return address.item_id is not None and address.item_id == item.item_id
+
+
+def rename_call(choice: Choice, item: Item, name: str | None) -> None:
+    """The name that a close says holds over that of the opening."""
+    call = item.call
+    if call is None:
+        return
+    if name and call.name and name != call.name:
+        choice.shared.check_name(name)
+        call.name = name
+        say_conflict(choice, item)
+    else:
+        name_call(choice, call, name)
 
 
 def is_closed(item: Item) -> bool:

@@ -4,7 +4,7 @@
               with it), or leave out (M6)
     deltas    the argument rules of `arguments`, as in Chat
     value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
-    close     with text the call is judged and told; without, it waits for the end or for text
+    close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
 
 A call that is announced again is `item_again`'s business until that is decided. It knows no address.
 """
@@ -18,8 +18,8 @@ from streamweld._pure.assemble.arguments import ArgumentText
 from streamweld._pure.assemble.call import MAX_ALIASES
 from streamweld._pure.assemble.canonical import canonical, is_whole
 from streamweld._pure.assemble.finalise import close_call
+from streamweld._pure.assemble.item_fork import push_item
 from streamweld._pure.assemble.objects import RawMembers
-from streamweld._pure.assemble.routing import push_text
 from streamweld._pure.automaton import Automaton
 from streamweld._pure.json_door import replace_lone_surrogates
 
@@ -37,6 +37,7 @@ __all__ = [
     "hold",
     "name_call",
     "note_ids",
+    "say_conflict",
     "says",
     "settle_text",
     "tell_arguments",
@@ -115,7 +116,7 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
         choice.shared.out.diagnose("unstable_id", call.part, other)
 
 
-def hold(choice: Choice, item: Item, arguments: str | None) -> None:
+def hold(choice: Choice, item: Item, arguments: str | None, index: int | None) -> None:
     """Arguments that the opening carries."""
     call = item.call
     if not arguments or call is None or item.valued:
@@ -127,10 +128,10 @@ def hold(choice: Choice, item: Item, arguments: str | None) -> None:
         choice.shared.count_arguments(0, size)
         item.snapshot = held
     elif item.snapshot != held and not call.text.data.startswith(held.encode()):
-        _push(choice, item, held)
+        push_item(choice, item, held, index)
 
 
-def add_arguments(choice: Choice, item: Item, text: str) -> None:
+def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> None:
     """One delta of the arguments."""
     call = item.call
     if call is None or not text:
@@ -147,8 +148,8 @@ def add_arguments(choice: Choice, item: Item, text: str) -> None:
         repeated = held.startswith(whole) or whole.startswith(held)
         if not repeated and (call.custom or _goes_on(held, whole)):
             item.snapshot = None
-            _push(choice, item, held)
-    _push(choice, item, text)
+            push_item(choice, item, held, index)
+    push_item(choice, item, text, index)
 
 
 def _goes_on(held: str, text: str) -> bool:
@@ -156,18 +157,6 @@ def _goes_on(held: str, text: str) -> bool:
     automaton = Automaton()
     automaton.feed(held.encode())
     return automaton.verdict == "prefix" and automaton.after(text.encode()).verdict != "broken"
-
-
-def _push(choice: Choice, item: Item, text: str) -> None:
-    """Text for the item's call. If it was two calls all along, the second one is the item's from here on."""
-    call, count = item.call, len(choice.calls)
-    if call is None:
-        return
-    push_text(choice, call, text, None, header=False, identified=True)
-    if len(choice.calls) > count:
-        item.call = choice.calls[-1]
-        item.call.provider_executed = call.provider_executed
-        announce.show_start(choice, item.call)
 
 
 def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
@@ -178,12 +167,12 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     payload = replace_lone_surrogates(arguments).encode()
     if call.verdict is not None:
         if not _says_the_same(call, payload):
-            _conflict(choice, item)
+            say_conflict(choice, item)
         return
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
-            _conflict(choice, item)  # P12, over what the opening carried
+            say_conflict(choice, item)  # P12, over what the opening carried
             return
         item.snapshot = None
     call.joiner.held = ""
@@ -194,7 +183,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     if text.complete and not call.custom and not text.overflow:
         weaker = not is_whole(payload) or not payload.lstrip(b" \t\n\r").startswith(b"{")
         if not text.is_placeholder() and (weaker or _is_placeholder(payload)):
-            _conflict(choice, item)
+            say_conflict(choice, item)
             return
     goes_on = payload.startswith(text.data)
     same = _says_the_same(call, payload)
@@ -204,7 +193,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     if not goes_on:
         announce.reset(choice, call)
         if not same:
-            _conflict(choice, item)
+            say_conflict(choice, item)
     announce.publish(choice, call)
 
 
@@ -229,7 +218,7 @@ def _is_placeholder(payload: bytes) -> bool:
     )
 
 
-def _conflict(choice: Choice, item: Item) -> None:
+def say_conflict(choice: Choice, item: Item) -> None:
     if not item.conflict_said and item.call is not None:
         item.conflict_said = True
         choice.shared.out.diagnose("conflict", item.call.part)
@@ -283,5 +272,6 @@ def end_call(choice: Choice, item: Item) -> None:
     if call is None or call.verdict is not None or call.dropped:
         return
     settle_text(choice, item, ended=True)
-    if not call.text.is_blank() or (call.custom and not call.empty):
+    # Nobody but the provider needs the arguments of its own calls, and many have none: no text is waited for.
+    if call.provider_executed or not call.text.is_blank() or (call.custom and not call.empty):
         close_call(choice, call)

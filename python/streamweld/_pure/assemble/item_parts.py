@@ -17,10 +17,14 @@ from streamweld._pure.assemble.text_part import TextPart
 from streamweld._pure.json_door import replace_lone_surrogates
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.item import Item
     from streamweld._pure.assemble.text_part import Channel
     from streamweld.events import ReasoningKind
+
+_KINDS: tuple[ReasoningKind, ...] = ("summary", "raw", "thinking", "redacted")
 
 __all__ = [
     "add_text",
@@ -42,16 +46,22 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     That with the same `sub`; else the one that is open in the channel, whatever it is called (P28: a new content_index
     in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
     """
-    same = [one for one in item.parts if one.part.channel == channel and kind in (None, one.part.kind)]
-    for one in reversed(same):
-        if one.sub == sub or one.last_sub == sub:
-            return one
-    if not same:
+    kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
+    called = [item.named.get((channel, each, sub)) for each in kinds]
+    named = _latest(called, lambda one: sub in (one.sub, one.last_sub))
+    if named is not None:
+        return named
+    last = _latest([item.latest.get((channel, each)) for each in kinds], lambda _: True)
+    if last is None:
         return None
-    last = same[-1]
     if sub is None or last.sub is None:
         return last
     return None if last.valued or last.closed or last.steady else last
+
+
+def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
+    """Of those that are there and pass, the one that was opened last."""
+    return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
 
 
 def open_part(
@@ -71,6 +81,7 @@ def open_part(
         shared.spend_text(byte_length(held))
     one = ItemPart(part, sub, held)
     item.parts.append(one)
+    item.named[channel, kind, sub] = item.latest[channel, kind] = one
     choice.textual.parts.append(part)
     put_metadata(choice, one, metadata)
     if not shared.out.silent:
@@ -101,7 +112,7 @@ def annotate(
         part.encrypted_content = encrypted_content
 
 
-def add_text(choice: Choice, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
+def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
     """One delta of the part."""
     if one.valued or one.closed or not one.part.open:
         if text and not one.late_said:
@@ -109,7 +120,9 @@ def add_text(choice: Choice, one: ItemPart, text: str, sub: int | None, metadata
             choice.shared.out.diagnose("late_delta", one.part.part)
         return
     one.steady = one.steady or (bool(one.part.pieces) and one.last_sub == sub)
-    one.last_sub = sub
+    if one.last_sub != sub:
+        one.last_sub = sub
+        item.named[one.part.channel, one.part.kind, sub] = one  # nothing else is called so, or it had been found
     text = one.joiner.push(text)
     if one.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", one.part.part)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from streamweld._pure.assemble.item_again import is_another, is_closed, say_again, shadow
+from streamweld._pure.assemble.item_again import is_another, is_closed, is_own_close, rename_call, say_again, shadow
 from streamweld._pure.assemble.item_calls import (
     add_arguments,
     describe,
@@ -33,6 +33,7 @@ from streamweld._pure.assemble.item_entry import (
     opened,
     restatement,
 )
+from streamweld._pure.assemble.item_fork import fork_item, settle_fork
 from streamweld._pure.assemble.item_parts import (
     add_text,
     annotate,
@@ -127,7 +128,7 @@ class ItemSurface:
         if one is None and (not text or not item.open):
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        add_text(state, one, text, address.sub, metadata)
+        add_text(state, item, one, text, address.sub, metadata)
 
     def part_value(
         self,
@@ -229,6 +230,8 @@ class ItemSurface:
                 return
             item = new_item(state, kind, address)
         learn(state, item, address)
+        if settle_fork(state, item):
+            item = state.book.at("call", address.index) or item
         if not item.open:
             return
         if item.kind == "call" and item.call is not None:
@@ -295,6 +298,8 @@ class ItemSurface:
         else:
             other = book.learn(item, address)
             note_ids(state, item, address, None if again else other)  # announced again says it
+            if again and item.first is None:
+                fork_item(state, item, address)
             book.bind(item, address)
             state.bind(call, address.index)
             if again and item.first is None:
@@ -304,7 +309,7 @@ class ItemSurface:
         if call is not None:
             describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
             name_call(state, call, name)
-            hold(state, item, arguments)
+            hold(state, item, arguments, address.index)
 
     def call_text(self, choice: int, address: Address, text: str, name: str | None, metadata: str | None) -> None:
         """A piece of a call's arguments."""
@@ -315,7 +320,7 @@ class ItemSurface:
         if item is not None and item.call is not None:
             describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
             name_call(state, item.call, name)
-            add_arguments(state, item, text)
+            add_arguments(state, item, text, address.index)
 
     def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
         """The whole arguments of a call, said with authority; it is not closed by that."""
@@ -335,16 +340,25 @@ class ItemSurface:
         provider_executed: bool,
         custom: bool,
         metadata: str | None,
+        *,
+        refused: bool = False,
     ) -> None:
-        """A call is whole; it is created if nobody announced it. `arguments` None: as they were streamed."""
+        """A call is whole; it is created if nobody announced it. `arguments` None: as they were streamed.
+
+        `refused`: the sender says that no tool takes them.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
         address, name = state.book.usable(address), name if name and not name.isspace() else None
-        item = state.book.find("call", address, "close")
+        item = state.book.closing(address, name)
         call = None if item is None else item.call
         again = call is not None and call.verdict is not None and _by_call_id(item, address) and bool(arguments)
-        if item is None or call is None or (item.announced and is_another(call, address, name)):
+        if (
+            item is None
+            or call is None
+            or (item.announced and is_another(call, address, name) and not is_own_close(item, call, address))
+        ):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and not says(call, arguments):
             # A whole call in one delta (AI SDK), or another item (Responses): the id is used again.
@@ -354,6 +368,8 @@ class ItemSurface:
             if again:
                 say_again(state, item, address)
         item.announced = True
+        if refused and item.call is not None:
+            item.call.refused = True
         _whole(state, item, name, arguments, provider_executed, custom, metadata)
 
     def restate_call(
@@ -405,7 +421,7 @@ def _whole(
         return
     if call.verdict is None:
         describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
-        name_call(state, call, name)
+        rename_call(state, item, name)
     tell_arguments(state, item, arguments)
     end_item(state, item, None, None)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PLACES = 4096  # of a list of entries that can be continued by place (R3c3)
 
-__all__ = ["close_fork", "give", "open_call", "take_fragment", "take_id", "take_name"]
+__all__ = ["close_fork", "divide", "give", "open_call", "push_text", "take_fragment", "take_id", "take_name"]
 
 
 def take_fragment(choice: Choice, fragment: Fragment) -> None:

@@ -54,6 +54,8 @@ class ToolReader:
     def call(self, part: TypedPart) -> None:
         provider = part.provider()
         identity = part.identity(*_ID_OF_CALL)
+        # `streamText` marks a call whose input it refuses, and answers it itself: it is nobody's to run.
+        refused = part.value.get("invalid") is True
         self._assembler.call_closed(
             0,
             Address(call_id=identity, public_id=provider.item_id),
@@ -62,9 +64,9 @@ class ToolReader:
             part.flag("providerExecuted"),
             False,
             provider.metadata,
+            refused=refused,
         )
-        # `streamText` marks a call whose input it refuses, and answers it itself: it is nobody's to run.
-        if part.value.get("invalid") is True and identity is not None:
+        if refused and identity is not None:
             self._assembler.result(0, identity, part.json("error") or "null", True, None)
 
     def result(self, part: TypedPart) -> None:

@@ -42,7 +42,7 @@ class ToolReader:
             self._assembler.call_text(0, address, text, None, metadata)
 
     def input_available(self, chunk: TypedPart) -> None:
-        self._close(chunk)
+        self._close(chunk, refused=False)
 
     def input_error(self, chunk: TypedPart) -> None:
         """The input was refused: a tool that is not there, or arguments that its schema forbids.
@@ -50,7 +50,7 @@ class ToolReader:
         The call is told by its text, so that nothing of it is lost; the refusal is its result, as it is for the SDK's
         own reader (it puts the part into the state `output-error`), and a call with a result is nobody's to run.
         """
-        identity = self._close(chunk)
+        identity = self._close(chunk, refused=True)
         if identity is not None:
             self._assembler.result(0, identity, chunk.json("errorText") or "null", True, None)
 
@@ -65,7 +65,7 @@ class ToolReader:
         """Nobody may run it, and there is no output."""
         self._result(chunk, None, ("type", '"tool-output-denied"'), is_error=True)
 
-    def _close(self, chunk: TypedPart) -> str | None:
+    def _close(self, chunk: TypedPart, *, refused: bool) -> str | None:
         provider = chunk.provider()
         identity = chunk.identity("toolCallId")
         self._assembler.call_closed(
@@ -76,6 +76,7 @@ class ToolReader:
             chunk.flag("providerExecuted"),
             False,
             provider.metadata,
+            refused=refused,
         )
         return identity
 

@@ -40,6 +40,8 @@ pub struct Book {
     by_call: Map<String, usize>,
     /// What `by_call` held before it was forgotten: results may come later.
     earlier: Rare<Map<String, usize>>,
+    /// Calls whose id a later one took, by that id and their name.
+    namesakes: Rare<Map<(String, String), usize>>,
     by_index: Map<(ItemKind, i64), usize>,
     /// Those that have a part or a call, in order.
     pub filled: Vec<usize>,
@@ -49,7 +51,7 @@ pub struct Book {
     pub restated: Option<Box<Restatement>>,
 }
 
-blank!(Book, Roster, Map<String, usize>);
+blank!(Book, Roster, Map<String, usize>, Map<(String, String), usize>);
 
 impl Book {
     #[inline]
@@ -80,6 +82,7 @@ impl Book {
     pub fn create(
         &mut self,
         desk: &mut Desk<'_, '_>,
+        calls: &[Call],
         kind: ItemKind,
         address: &Address<'_>,
     ) -> Result<usize, Fault> {
@@ -94,7 +97,14 @@ impl Book {
             ids.remove(item_id);
         }
         if let Some(call_id) = address.call_id {
+            let before = self.by_call.get(call_id).copied();
             self.by_call.remove(call_id);
+            if let Some((before, call)) =
+                before.and_then(|item| Some((item, self.call(calls, item)?)))
+            {
+                let key = (call_id.to_owned(), call.name.clone());
+                self.namesakes.insert(key, before);
+            }
         }
         self.learn(desk, number, address, &mut [])?;
         self.bind(number, address);
@@ -213,7 +223,8 @@ impl Book {
                 .by_call
                 .get(call_id)
                 .copied()
-                .or_else(|| self.id(kind, call_id));
+                .or_else(|| self.id(kind, call_id))
+                .or_else(|| self.unanswered(calls, call_id));
             let bound = self.at(kind, address.index);
             let bound_id = bound
                 .and_then(|bound| self.call(calls, bound))
@@ -238,6 +249,35 @@ impl Book {
             self.id(kind, half)
                 .or_else(|| self.by_call.get(half).copied())
         })
+    }
+
+    /// A call of an earlier step that waits for its result: its id can only mean that call.
+    ///
+    /// Behind its result the id is free, as the ids of texts are: the next step is another answer of the model.
+    fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
+        let item = self.heir(*self.earlier.get(call_id)?);
+        let call = self.call(calls, item)?;
+        (!call.dropped && !call.answered).then_some(item)
+    }
+
+    /// The call that a close speaks of: of several open ones with one id, that of the name.
+    pub fn closing(
+        &self,
+        calls: &[Call],
+        address: &Address<'_>,
+        name: Option<&str>,
+    ) -> Option<usize> {
+        let found = self.find(calls, ItemKind::Call, address, Purpose::Close)?;
+        let call = self.call(calls, found);
+        let (Some(call), Some(call_id), Some(name)) = (call, address.call_id, name) else {
+            return Some(found);
+        };
+        if call.name.is_empty() || call.name == name {
+            return Some(found);
+        }
+        let same = self.namesakes.get(&(call_id.to_owned(), name.to_owned()));
+        let open = |item: &usize| self.get(*item).is_some_and(|item| item.open);
+        same.copied().filter(open).or(Some(found))
     }
 
     /// The call of an item.
@@ -371,6 +411,9 @@ impl Book {
         self.by_id.clear();
         if self.by_call.len() > 0 {
             self.by_call.pour(&mut self.earlier);
+        }
+        if !self.namesakes.is_blank() {
+            self.namesakes.clear();
         }
         self.by_index.clear();
         for open in self.open_of.iter_mut().filter(|open| !open.is_blank()) {

@@ -79,6 +79,8 @@ pub struct Call {
     pub conflict_said: bool,
     /// The named ambiguity that the next piece without an id stands in.
     pub contested: Option<Code>,
+    /// The sender itself says that its input is none that the tool takes.
+    pub refused: bool,
     /// Something of it came behind the finish reason.
     pub late: bool,
     pub index_said: bool,

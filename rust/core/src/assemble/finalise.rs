@@ -281,8 +281,11 @@ fn dedupe(desk: &mut Desk<'_, '_>, choice: &mut Choice) -> Step {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
+        // What was told is final, so that of the others the later one goes, whichever came first.
+        let told = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
+        let (told, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(told);
         let mut said: HashSet<String> = HashSet::new();
-        for slot in group {
+        for slot in told.into_iter().chain(others) {
             let Some(call) = choice.get_mut(slot) else {
                 continue;
             };
@@ -334,10 +337,14 @@ fn identify(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Result
     let wanted = wire.map_or_else(|| desk.shared.minted_id(call.part), str::to_owned);
     let given = desk.shared.fresh_id(wanted, wire.is_none());
     desk.shared.ids_given.insert(given.clone());
-    let unasked = wire.is_none() && desk.shared.ids_optional;
-    if Some(given.as_str()) != wire && !unasked {
-        desk.out
-            .diagnose(Code::ID_MINTED, Some(call.part), &given)?;
+    if Some(given.as_str()) != wire {
+        let allowed = wire.is_none() && desk.shared.ids_optional;
+        let code = if allowed {
+            Code::ID_ABSENT
+        } else {
+            Code::ID_MINTED
+        };
+        desk.out.diagnose(code, Some(call.part), &given)?;
     }
     Ok(given)
 }

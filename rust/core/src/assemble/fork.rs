@@ -87,6 +87,12 @@ impl Fork {
                 .all(|own| own.automaton.status() == Status::Complete)
     }
 
+    /// Two indexes or more brought text, and at least one is a whole object.
+    pub fn divides_in_part(&self) -> bool {
+        let whole = |own: &Own| own.automaton.status() == Status::Complete;
+        self.divides() && self.owns.iter().any(whole)
+    }
+
     pub fn texts(&self) -> Vec<(i64, Vec<u8>)> {
         self.owns
             .iter()

@@ -3,14 +3,14 @@
 //! open    the same call: ids are aliases; its text goes through the argument rules, and an overflow is a second call
 //! closed  what comes is collected in silence. At its close, or at the end: without text, or with the same name and
 //!         arguments, it is dropped; the first one, if it still waits for text, takes it; else it is a second call
-//! another name under the same id: a second call at once
+//! another name under the same id: a second call at once, unless it is the close of an open one that says it
 //!
 //! It knows calls and items, and no deltas of its own.
 
 use super::announce;
 use super::call::Call;
 use super::choice::Choice;
-use super::item_calls::{Traits, begin_call, end_call, name_call, settle_text};
+use super::item_calls::{Traits, begin_call, end_call, name_call, say_conflict, settle_text};
 use super::shared::{Desk, Step};
 use crate::delta::Address;
 use crate::spec::Code;
@@ -23,6 +23,45 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
     let other_id =
         call.id.is_some() && address.call_id.is_some_and(|call_id| !call.has_id(call_id));
     other_id && (call.verdict.is_some() || call.is_complete())
+}
+
+/// A close that names an open call by its ids is the close of that call, also where it says another name.
+///
+/// Announcements make calls, closes end them; the AI SDK's own repair of a call may rename it.
+pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
+    let (Some(record), Some(call)) = (choice.book.get(item), choice.call_of(item)) else {
+        return false;
+    };
+    if !record.open || call.verdict.is_some() {
+        return false;
+    }
+    match (address.call_id, &call.id) {
+        (Some(call_id), Some(_)) => call.has_id(call_id),
+        _ => address.item_id.is_some() && address.item_id == record.item_id.as_deref(),
+    }
+}
+
+/// The name that a close says holds over that of the opening.
+pub fn rename_call(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    name: Option<&str>,
+) -> Step {
+    let Some((_, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
+    match name.filter(|name| !call.name.is_empty() && **name != call.name) {
+        Some(other) => {
+            desk.check_name(other)?;
+            other.clone_into(&mut call.name);
+            say_conflict(desk, choice, item)
+        }
+        None => {
+            let slot = call.slot;
+            name_call(desk, choice, slot, name)
+        }
+    }
 }
 
 /// Nothing more is expected of its call.

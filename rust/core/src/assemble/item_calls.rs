@@ -4,7 +4,7 @@
 //!           with it), or leave out (M6)
 //! deltas    the argument rules of `arguments`, as in Chat
 //! value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
-//! close     with text the call is judged and told; without, it waits for the end or for text
+//! close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
 //!
 //! A call that is announced again is `item_again`'s business until that is decided. It knows no address.
 
@@ -15,8 +15,8 @@ use super::canonical::{canonical, is_whole};
 use super::choice::Choice;
 use super::finalise::close_call;
 use super::item::Item;
+use super::item_fork::push_item;
 use super::item_parts::whole;
-use super::pouring::{Told, push_text};
 use super::push::{alone, trim};
 use super::shared::{Desk, Step};
 use crate::delta::Address;
@@ -180,6 +180,7 @@ pub fn hold(
     choice: &mut Choice,
     item: usize,
     arguments: Option<Text<'_>>,
+    index: Option<i64>,
 ) -> Step {
     let Some(held) = whole(arguments) else {
         return Ok(());
@@ -194,7 +195,7 @@ pub fn hold(
     } else if record.snapshot.as_deref() != Some(&held)
         && !call.text.data.starts_with(held.as_bytes())
     {
-        return push(desk, choice, item, &Text::plain(&held));
+        return push_item(desk, choice, item, &Text::plain(&held), index);
     }
     Ok(())
 }
@@ -205,6 +206,7 @@ pub fn add_arguments(
     choice: &mut Choice,
     item: usize,
     text: &Text<'_>,
+    index: Option<i64>,
 ) -> Step {
     let Some((record, call)) = choice.item_call_mut(item).filter(|_| !text.is_empty()) else {
         return Ok(());
@@ -227,42 +229,16 @@ pub fn add_arguments(
         let repeated = held.starts_with(said.as_ref()) || said.starts_with(&held);
         if !repeated && (call.custom || goes_on(held.as_bytes(), said.as_bytes())) {
             record.snapshot = None;
-            push(desk, choice, item, &Text::plain(&held))?;
+            push_item(desk, choice, item, &Text::plain(&held), index)?;
         }
     }
-    push(desk, choice, item, text)
+    push_item(desk, choice, item, text, index)
 }
 
 /// The text, behind what the opening carried, keeps it JSON.
 fn goes_on(held: &[u8], text: &[u8]) -> bool {
     let mut automaton = alone(held);
     automaton.status() == Status::Prefix && !matches!(automaton.feed(text), Status::Broken { .. })
-}
-
-/// Text for the item's call. If it was two calls all along, the second one is the item's from here on.
-fn push(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize, text: &Text<'_>) -> Step {
-    let count = choice.calls.len();
-    let Some(slot) = choice.slot_of(item) else {
-        return Ok(());
-    };
-    let told = Told {
-        index: None,
-        header: false,
-        identified: true,
-    };
-    push_text(desk, choice, slot, text, told)?;
-    if choice.calls.len() > count {
-        let executed = choice.get(slot).is_some_and(|call| call.provider_executed);
-        let new = choice.calls.len() - 1;
-        if let Some(item) = choice.book.get_mut(item) {
-            item.call = Some(new);
-        }
-        if let Some(call) = choice.get_mut(new) {
-            call.provider_executed = executed;
-        }
-        announce::show_start(desk.out, choice, new);
-    }
-    Ok(())
 }
 
 /// The whole arguments, with authority.
@@ -283,14 +259,14 @@ pub fn tell_arguments(
         if says_the_same(call, payload) {
             return Ok(());
         }
-        return conflict(desk, choice, item);
+        return say_conflict(desk, choice, item);
     }
     desk.check_piece(payload.len())?;
     let real = |held: &&String| !is_placeholder(held.as_bytes());
     if record.snapshot.as_ref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
             // P12, over what the opening carried
-            return conflict(desk, choice, item);
+            return say_conflict(desk, choice, item);
         }
         record.snapshot = None;
     }
@@ -303,7 +279,7 @@ pub fn tell_arguments(
     if text.is_complete() && !call.custom && text.overflow.is_empty() {
         let weaker = !is_whole(payload) || trim(payload).first() != Some(&b'{');
         if !text.is_placeholder() && (weaker || is_placeholder(payload)) {
-            return conflict(desk, choice, item);
+            return say_conflict(desk, choice, item);
         }
     }
     let (size, slot) = (text.size(), call.slot);
@@ -315,7 +291,7 @@ pub fn tell_arguments(
     if !goes_on {
         announce::reset(desk.out, choice, slot);
         if !same {
-            conflict(desk, choice, item)?;
+            say_conflict(desk, choice, item)?;
         }
     }
     announce::publish(desk.out, choice, slot);
@@ -342,7 +318,7 @@ fn is_placeholder(payload: &[u8]) -> bool {
     text.is_placeholder() || empty()
 }
 
-fn conflict(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+pub fn say_conflict(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step {
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
@@ -431,7 +407,8 @@ pub fn end_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> St
     let Some(call) = choice.call_of(item) else {
         return Ok(());
     };
-    if !call.text.is_blank() || (call.custom && !call.is_empty()) {
+    // Nobody but the provider needs the arguments of its own calls, and many have none: no text is waited for.
+    if call.provider_executed || !call.text.is_blank() || (call.custom && !call.is_empty()) {
         let slot = call.slot;
         return close_call(desk, choice, slot);
     }

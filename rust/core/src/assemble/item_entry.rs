@@ -64,7 +64,7 @@ pub fn new_item(
     address: &Address<'_>,
 ) -> Result<usize, Fault> {
     make_room(desk, choice, address)?;
-    choice.book.create(desk, kind, address)
+    choice.book.create(desk, &choice.calls, kind, address)
 }
 
 /// A new item with its call.

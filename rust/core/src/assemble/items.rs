@@ -11,6 +11,7 @@ use super::choice::Choice;
 use super::item_calls::{Traits, describe};
 use super::item_end::end_item;
 use super::item_entry::{fill, item_of_opening, known_item, learn, new_item, opened, restatement};
+use super::item_fork::settle_fork;
 use super::item_parts::{
     Make, Spot, add_text, annotate, close_part, end_part, find_part, open_part, put_metadata,
     tell_value, whole,
@@ -251,6 +252,13 @@ impl Assembler {
             (None, _) => return Ok(()),
         };
         learn(&mut desk, choice, item, &address)?;
+        let mut item = item;
+        if settle_fork(&mut desk, choice, item)? {
+            item = choice
+                .book
+                .at(ItemKind::Call, address.index)
+                .unwrap_or(item);
+        }
         let Some(record) = choice.book.get(item).filter(|item| item.open) else {
             return Ok(());
         };

@@ -1,13 +1,14 @@
 //! Calls that the wire itself opens and closes: their wire deltas. The rest of the `Assembler`, beside `items`.
 
-use super::book::{Purpose, usable};
+use super::book::usable;
 use super::choice::Choice;
-use super::item_again::{is_another, is_closed, say_again, shadow};
+use super::item_again::{is_another, is_closed, is_own_close, rename_call, say_again, shadow};
 use super::item_calls::{
     Traits, add_arguments, describe, hold, name_call, note_ids, says, tell_arguments,
 };
 use super::item_end::end_item;
 use super::item_entry::{addressed_call, learn, new_call, new_item, restatement};
+use super::item_fork::fork_item;
 use super::item_parts::whole;
 use super::shared::{Desk, Step};
 use super::{Assembler, At};
@@ -53,6 +54,9 @@ impl Assembler {
                 // Announced again says it.
                 let other = other.filter(|_| !again);
                 note_ids(&mut desk, choice, item, &address, other)?;
+                if repeats {
+                    fork_item(&desk, choice, item, &address);
+                }
                 choice.book.bind(item, &address);
                 if let Some(slot) = choice.slot_of(item) {
                     choice.bind(slot, address.index);
@@ -67,7 +71,7 @@ impl Assembler {
         if let Some(slot) = choice.slot_of(item) {
             describe(&mut desk, choice, slot, traits(&call, call.metadata))?;
             name_call(&mut desk, choice, slot, name)?;
-            hold(&mut desk, choice, item, call.arguments)?;
+            hold(&mut desk, choice, item, call.arguments, address.index)?;
         }
         Ok(())
     }
@@ -99,7 +103,7 @@ impl Assembler {
         };
         describe(&mut desk, choice, slot, traits)?;
         name_call(&mut desk, choice, slot, name)?;
-        add_arguments(&mut desk, choice, item, &text)
+        add_arguments(&mut desk, choice, item, &text, address.index)
     }
 
     /// The whole arguments of a call, said with authority; it is not closed by that.
@@ -128,14 +132,12 @@ impl Assembler {
         };
         let (address, name) = (usable(&desk, &call.address), named(call.name));
         let arguments = whole(call.arguments.clone());
-        let calls = &choice.calls;
-        let found = choice
-            .book
-            .find(calls, ItemKind::Call, &address, Purpose::Close);
+        let found = choice.book.closing(&choice.calls, &address, name);
         let known = found.filter(|item| {
             let announced = choice.book.get(*item).is_some_and(|item| item.announced);
+            let own = !announced || is_own_close(choice, *item, &address);
             let call = choice.call_of(*item);
-            call.is_some_and(|call| !(announced && is_another(call, &address, name)))
+            call.is_some_and(|call| own || !is_another(call, &address, name))
         });
         let mut again = false;
         let known = known.filter(|item| {
@@ -161,6 +163,9 @@ impl Assembler {
             None => new_call(&mut desk, choice, &address, traits(&call, None))?,
         };
         announce(choice, item);
+        if let Some((_, known)) = choice.item_call_mut(item) {
+            known.refused |= call.refused;
+        }
         told(&mut desk, choice, item, name, &call)
     }
 
@@ -229,7 +234,7 @@ fn told(
     if call.verdict.is_none() {
         let slot = call.slot;
         describe(desk, choice, slot, traits(said, said.metadata))?;
-        name_call(desk, choice, slot, name)?;
+        rename_call(desk, choice, item, name)?;
     }
     tell_arguments(desk, choice, item, said.arguments.clone())?;
     end_item(desk, choice, item, None, None)

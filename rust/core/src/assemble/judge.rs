@@ -86,18 +86,24 @@ fn fault(desk: &mut Desk<'_, '_>, call: &Call, given: &str) -> Result<Option<&'s
     if !text.overflow.is_empty() {
         return Ok(Some("overflow"));
     }
+    let reason = fault_of_text(call).or(call.refused.then_some("refused"));
+    if let Some(reason) = reason {
+        desk.out.diagnose(Code::ARGS_INVALID, part, reason)?;
+    }
+    Ok(reason)
+}
+
+/// Why a whole text is no argument object.
+fn fault_of_text(call: &Call) -> Option<&'static str> {
+    let text = &call.text;
     if call.custom || text.is_blank() {
-        return Ok(None);
+        return None;
     }
     if text.plain || matches!(text.automaton.finish(), Status::Broken { .. }) {
-        desk.out.diagnose(Code::ARGS_INVALID, part, "not_json")?;
-        return Ok(Some("not_json"));
+        return Some("not_json");
     }
-    if ends_whole(call) && text.automaton.root() != Some(Root::Object) {
-        desk.out.diagnose(Code::ARGS_INVALID, part, "not_object")?;
-        return Ok(Some("not_object"));
-    }
-    Ok(None)
+    let other = ends_whole(call) && text.automaton.root() != Some(Root::Object);
+    other.then_some("not_object")
 }
 
 fn is_name(name: &str) -> bool {

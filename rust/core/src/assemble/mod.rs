@@ -25,6 +25,7 @@ mod item_again;
 mod item_calls;
 mod item_end;
 mod item_entry;
+mod item_fork;
 mod item_parts;
 mod items;
 mod items_calls;

@@ -125,7 +125,7 @@ fn pour(
 }
 
 /// AM3 is settled: they were several calls, one for each index that announced the id.
-fn divide(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+pub fn divide(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
     let Some(fork) = choice.get_mut(slot).and_then(|call| call.fork.take()) else {
         return Ok(());
     };

@@ -126,6 +126,7 @@ impl Assembler {
         let goes_on = !record.valued
             && (record.own_text || record.snapshot.is_none())
             && call.verdict.is_none()
+            && call.fork.is_none()
             && !call.dropped
             && is_shown(call);
         let before = call.text.data.len();

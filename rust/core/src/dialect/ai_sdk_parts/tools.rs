@@ -66,6 +66,10 @@ pub(super) fn call(wire: &mut Wire<'_, '_>, part: &mut TypedPart<'_, '_>) -> Ste
     let provider = part.provider();
     let identity = part.identity(&ID_OF_CALL);
     let name = part.words("toolName");
+    // `streamText` marks a call whose input it refuses, and answers it itself: it is nobody's to run.
+    let refused = part
+        .get("invalid")
+        .is_some_and(|raw| raw.kind == Kind::True);
     let call = CallSaid {
         address: Address {
             call_id: identity.as_deref(),
@@ -73,6 +77,7 @@ pub(super) fn call(wire: &mut Wire<'_, '_>, part: &mut TypedPart<'_, '_>) -> Ste
             ..Address::default()
         },
         name: name.as_deref(),
+        refused,
         arguments: part.document("input"),
         provider_executed: part.flag("providerExecuted"),
         metadata: provider.metadata.as_deref(),
@@ -80,10 +85,6 @@ pub(super) fn call(wire: &mut Wire<'_, '_>, part: &mut TypedPart<'_, '_>) -> Ste
     };
     let Wire { assembler, out } = wire;
     assembler.call_closed(out, call)?;
-    // `streamText` marks a call whose input it refuses, and answers it itself: it is nobody's to run.
-    let refused = part
-        .get("invalid")
-        .is_some_and(|raw| raw.kind == Kind::True);
     match identity {
         Some(identity) if refused => {
             let output = part.json(&["error"]).unwrap_or("null");

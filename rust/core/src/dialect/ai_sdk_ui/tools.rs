@@ -46,7 +46,7 @@ pub(super) fn input_delta(wire: &mut Wire<'_, '_>, chunk: &mut TypedPart<'_, '_>
 }
 
 pub(super) fn input_available(wire: &mut Wire<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
-    close(wire, chunk).map(|_| ())
+    close(wire, chunk, false).map(|_| ())
 }
 
 /// The input was refused: a tool that is not there, or arguments that its schema forbids.
@@ -54,7 +54,7 @@ pub(super) fn input_available(wire: &mut Wire<'_, '_>, chunk: &mut TypedPart<'_,
 /// The call is told by its text, so that nothing of it is lost; the refusal is its result, as it is for the SDK's own
 /// reader (it puts the part into the state `output-error`), and a call with a result is nobody's to run.
 pub(super) fn input_error(wire: &mut Wire<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
-    let Some(identity) = close(wire, chunk)? else {
+    let Some(identity) = close(wire, chunk, true)? else {
         return Ok(());
     };
     let output = chunk.json(&["errorText"]).unwrap_or("null");
@@ -81,6 +81,7 @@ pub(super) fn output_denied(wire: &mut Wire<'_, '_>, chunk: &mut TypedPart<'_, '
 fn close<'a>(
     wire: &mut Wire<'_, '_>,
     chunk: &mut TypedPart<'_, 'a>,
+    refused: bool,
 ) -> Result<Option<Cow<'a, str>>, Fault> {
     let provider = chunk.provider();
     let identity = chunk.identity(&ID);
@@ -94,6 +95,7 @@ fn close<'a>(
         name: name.as_deref(),
         arguments: chunk.document("input"),
         provider_executed: chunk.flag("providerExecuted"),
+        refused,
         metadata: provider.metadata.as_deref(),
         ..CallSaid::default()
     };

@@ -149,8 +149,8 @@ fn call<'a>(
         name: name.as_deref(),
         arguments: arguments(members, "input"),
         provider_executed: kind != "tool_use",
-        custom: false,
         metadata: metadata.as_deref(),
+        ..CallSaid::default()
     })
 }
 

@@ -125,8 +125,8 @@ fn call(
         name,
         arguments: Some(Text::plain(arguments)),
         provider_executed: true,
-        custom: false,
         metadata,
+        ..CallSaid::default()
     };
     let Wire { assembler, out } = wire;
     assembler.call_opened(out, said)?;

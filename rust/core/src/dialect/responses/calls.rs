@@ -37,6 +37,7 @@ impl CallItem<'_> {
             provider_executed: self.provider,
             custom: self.custom,
             metadata: self.metadata.as_deref(),
+            ..CallSaid::default()
         }
     }
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -35,6 +36,7 @@ NO_SYSTEM_AMID = {
     "like": "ai-sdk-model",
     "constraints": {"system": {"place": "message", "developer": "system", "mid": "user"}},
 }
+README = Path(__file__).resolve().parent.parent / "README.md"
 AMID = "system messages are only supported at the beginning"
 
 BROKEN = pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
@@ -116,6 +118,7 @@ def test_a_request_holds_all_of_a_history(node: Node, provider: str, broken: boo
 
 def test_google_refuses_instructions_amid_the_turns(node: Node) -> None:
     """What README says of it: the AI SDK lets them pass, this provider does not, and `mid: user` helps."""
+    assert json.dumps(NO_SYSTEM_AMID) in README.read_text("utf-8")
     cases = generated("ai-sdk-model", "", broken=True)
     refused = 0
     for case, request in zip(cases, requests(node, "google", [c.messages for c in cases]), strict=True):

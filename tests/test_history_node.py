@@ -16,7 +16,8 @@ from streamweld.history import HistoryPolicy, convert
 
 from tests.conftest import FULL
 from tests.corpus import FOLDERS, absent
-from tests.generate_history import DIALECTS, Event, Maker, told
+from tests.generate_history import DIALECTS, PIXEL, Event, Maker, told
+from tests.node_side import NodeError
 from tests.requests_of_providers import said, texts
 from tests.test_history_corpus import answers, history
 
@@ -148,6 +149,73 @@ def test_the_ai_sdk_reads_ui_messages(node: Node, broken: bool) -> None:
         if not broken:
             wanted = [(c.name, json.loads(c.arguments)) for event in case.script for c in event.calls]
             assert [(call["toolName"], call["input"]) for call in calls] == wanted, case.name
+
+
+def test_the_ai_sdk_tells_right_from_wrong(node: Node) -> None:
+    """What stands before our histories is the AI SDK itself: it refuses what its users are refused."""
+    asked = {"role": "user", "content": "hi"}
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "f", "input": {}}
+    unanswered = [asked, {"role": "assistant", "content": [call]}]
+    with pytest.raises(NodeError, match="c1") as caught:
+        node.ask("prompt.request", provider="openai-chat", messages=unanswered)
+    assert caught.value.name == "AI_MissingToolResultsError"
+    with pytest.raises(NodeError) as caught:
+        node.ask("prompt.request", provider="anthropic", messages=[{"role": "user", "content": 5}])
+    assert caught.value.name == "ZodError"
+    with pytest.raises(NodeError) as caught:
+        node.ask("ui.model", messages=[{"id": "m1", "role": "user", "parts": [{"type": "text"}]}])
+    assert caught.value.name == "AI_TypeValidationError"
+    with pytest.raises(NodeError, match="no nothing"):
+        node.ask("ui.nothing")
+    sent = node.ask("prompt.request", provider="openai-chat", messages=[asked])
+    assert sent["body"]["messages"] == [asked]
+
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PDF = "JVBERi0xLjQKJcfs"
+
+
+def file(kind: str, media_type: str, data: str) -> Any:
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def with_files() -> list[Any]:
+    """Anthropic messages with an image and a document, and an image that a tool gave."""
+    user = [{"type": "text", "text": "look"}, file("image", "image/png", PNG), file("document", "application/pdf", PDF)]
+    call = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
+    told = [{"type": "text", "text": "see"}, file("image", "image/png", PNG.replace("9awA", "9awB"))]
+    return [
+        {"role": "user", "content": user},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": told}]},
+    ]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_request_holds_the_files(node: Node, provider: str) -> None:
+    made = convert(with_files(), source="anthropic", target="ai-sdk-model")
+    sent = node.ask("prompt.request", provider=provider, messages=made.payload["messages"])
+    assert sent["warnings"] == []
+    body = json.dumps(sent["body"])
+    for data in (PNG, PDF, PNG.replace("9awA", "9awB"), "look", "see"):
+        assert data in body
+
+
+@BROKEN
+def test_what_the_ai_sdk_writes_is_read(node: Node, broken: bool) -> None:
+    """UIMessages of ours, made ModelMessages by the AI SDK, and from there on to another API: nothing is missing."""
+    cases = generated("ai-sdk-ui", "", broken=broken)
+    read = node.ask("ui.models", histories=[case.messages for case in cases])
+    for case, answer in zip(cases, read, strict=True):
+        onward = convert(answer["messages"], source="ai-sdk-model", target="anthropic", policy=KEEP)
+        assert "file" not in {loss.feature for loss in onward.losses}, case.name
+        held = json.dumps(onward.payload, ensure_ascii=False)
+        removed = json.dumps([edit.to_dict() for edit in onward.edits], ensure_ascii=False)
+        assert not [token for token in case.kept() if token not in held and token not in removed], case.name
+        assert held.count('"type": "image"') == case.given.count(PIXEL), case.name
+    ui = convert(with_files(), source="anthropic", target="ai-sdk-ui")
+    onward = convert(node.ask("ui.model", messages=ui.payload["messages"]), target="anthropic")
+    assert onward.payload["messages"][0] == with_files()[0]
 
 
 # --- recorded answers

@@ -5,7 +5,7 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { createGoogleGenerativeAI } from '@ai-sdk/google';
 import { createOpenResponses } from '@ai-sdk/open-responses';
 import { createOpenAI } from '@ai-sdk/openai';
-import { generateText } from 'ai';
+import { generateText, modelMessageSchema } from 'ai';
 
 const RESPONSE = {
   id: 'resp_1',
@@ -63,8 +63,12 @@ const PROVIDERS = {
 // What is a warning for a developer is in the answer; AI SDK would print it, too.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-/** The body of the one request that `generateText` sends for these messages, and the provider's warnings. */
+/** The body of the one request that `generateText` sends for these messages, and the provider's warnings.
+ *  The messages keep the AI SDK's own schema for them, which it publishes and does not ask itself. */
 export async function request({ provider, messages, options }) {
+  for (const message of messages) {
+    modelMessageSchema.parse(message);
+  }
   const { model, says } = PROVIDERS[provider];
   const sent = [];
   const fetch = async (_url, init) => {

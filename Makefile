@@ -1,4 +1,5 @@
-# Everything a person or CI runs. Needs make, Python 3.11+ with venv, and cargo; the rest goes into .venv.
+# Everything a person or CI runs. Needs make, Python 3.11+ with venv, and cargo; the rest goes into .venv, and what the
+# tests ask JavaScript clients for into tests/node/node_modules, where there is Node.js 20 or newer with npm.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -70,8 +71,19 @@ test-all: test-rust test-python ## every suite with its full counts
 test-rust:
 	$(CARGO) test --locked
 
-test-python: $(STAMPS)/test build
+test-python: $(STAMPS)/test build node-modules
 	$(PY) -m pytest -n auto $(PYTEST_ARGS)
+
+# npm writes this file last. Without Node.js the tests that need it skip, and say so.
+NODE_MODULES := tests/node/node_modules/.package-lock.json
+
+.PHONY: node-modules
+node-modules: $(NODE_MODULES)
+
+$(NODE_MODULES): tests/node/package.json tests/node/package-lock.json
+	@if command -v node >/dev/null; then \
+		cd tests/node && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && touch node_modules/.package-lock.json; \
+	else echo 'no Node.js on PATH: tests that ask JavaScript clients are skipped'; fi
 
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
@@ -103,6 +115,6 @@ lint-rust: | $(STAMPS)/venv
 
 .PHONY: clean
 clean: ## remove .venv, builds and caches
-	rm -rf $(VENV) target build dist .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) tests/node/node_modules target build dist .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	rm -f python/streamweld/_native.*.so python/streamweld/_native.*.pyd python/streamweld/_native.*.dylib
 	find $(wildcard .ci python tests benches) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import node_side
 from tests.backends import BACKENDS
 from tests.corpus import RAN
+from tests.node_side import node, node_process
+
+__all__ = ["node", "node_process"]
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -61,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """A worker of pytest-xdist tells what it ran."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output.update(tested=sorted(_tested), ran=sorted(RAN))
+        output.update(tested=sorted(_tested), ran=sorted(RAN), node=sorted(node_side.RAN))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,9 +73,11 @@ def pytest_testnodedown(node: Any) -> None:
     output = getattr(node, "workeroutput", {})
     _tested.update(output.get("tested", ()))
     RAN.update(output.get("ran", ()))
+    node_side.RAN.update(output.get("node", ()))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     terminalreporter.write_line(f"backends tested: {', '.join(sorted(_tested)) or 'none'}")
     terminalreporter.write_line(f"corpus streams run: {len(RAN)}")
+    terminalreporter.write_line(f"node tests run: {len(node_side.RAN)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import typing
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import streamweld as sw
 from streamweld import events
 from streamweld._spec import load_history
 from streamweld.errors import HistoryError, UsageError
-from streamweld.history import Conversion, HistoryPolicy, check, convert, profiles
+from streamweld.history import Conversion, HistoryPolicy, Source, Target, check, convert, profiles
+from streamweld.history.readers import FAMILIES
 
 USER = {"role": "user", "content": "hi"}
 
@@ -151,6 +153,13 @@ def test_every_gateway_is_a_provider() -> None:
         for issuer in (profiles.load(name, target).constraints.get("reasoning") or {}).get("issuers") or ()
     ]
     assert {profiles.provider(issuer) for issuer in issuers} == set(issuers)
+
+
+def test_the_types_name_every_source_and_target() -> None:
+    assert sorted(typing.get_args(Target)) == sorted(FAMILIES)
+    assert sorted(word for part in typing.get_args(Source) for word in typing.get_args(part) or (part,)) == sorted(
+        (*FAMILIES, "auto")
+    )
 
 
 def test_a_provider_by_another_name_keeps_its_own() -> None:

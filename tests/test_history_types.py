@@ -1,4 +1,4 @@
-"""Payloads against the official typed models of OpenAI and Anthropic (the extra `bench`), and Gemini's where it is.
+"""Payloads against the vendors' own types and validators: OpenAI, Anthropic, Google, Mistral.
 
 The models know less than the servers take back: what a server said that its own package has no parameter for is left
 out here by name.
@@ -6,22 +6,23 @@ out here by name.
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import pydantic
 import pytest
-from streamweld.history import HistoryPolicy, convert
+from streamweld.history import HistoryPolicy, check, convert, profiles
 
+from tests.conftest import FULL
 from tests.generate_history import DIALECTS, Maker, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pydantic = pytest.importorskip("pydantic", reason="the typed models come with the extra bench")
-openai = pytest.importorskip("openai", reason="the typed models come with the extra bench")
-anthropic = pytest.importorskip("anthropic", reason="the typed models come with the extra bench")
-
 KEEP = HistoryPolicy(on_unfixable="keep")
+SEEDS = range(400 if FULL else 60)
+BROKEN = pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
 
 
 @cache
@@ -31,30 +32,26 @@ def model(target: str) -> Any:
         from openai.types.chat import ChatCompletionMessageParam as Param
     elif target == "responses":
         from openai.types.responses import ResponseInputItemParam as Param
-    else:
+    elif target == "anthropic":
         from anthropic.types.beta import BetaMessageParam as Param
+    else:
+        from google.genai.types import Content as Param
     return pydantic.TypeAdapter(Param)
 
 
-def payloads(target: str, *, broken: bool) -> Iterator[tuple[int, str, Any]]:
-    for seed in range(60):
+def payloads(target: str, *, broken: bool, gateway: Any = None) -> Iterator[tuple[int, str, Any]]:
+    for seed in SEEDS:
         script = Maker(seed, broken=broken).script(1 + seed % 6)
         for dialect in DIALECTS if script else ():
-            yield seed, dialect, convert(told(script, dialect), source=dialect, target=target, policy=KEEP).payload
+            given = told(script, dialect)
+            made = convert(given, source=dialect, target=target, gateway=gateway, policy=KEEP)
+            yield seed, dialect, made.payload
 
 
-@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
-def test_what_is_written_for_gemini(broken: bool) -> None:
-    types = pytest.importorskip("google.genai.types", reason="google-genai is in no extra")
-    for seed, dialect, payload in payloads("gemini", broken=broken):
-        for content in payload["contents"]:
-            assert types.Content.model_validate(content), (seed, dialect, content)
+MEMBERS = {"openai-chat": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}
 
 
-MEMBERS = {"openai-chat": "messages", "responses": "input", "anthropic": "messages"}
-
-
-@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
+@BROKEN
 @pytest.mark.parametrize("target", list(MEMBERS))
 def test_what_is_written_is_what_the_models_say(target: str, broken: bool) -> None:
     seen = 0
@@ -92,3 +89,56 @@ def consumed(value: Any) -> None:
     elif hasattr(value, "__iter__") and not isinstance(value, str | bytes):
         for inner in value:
             consumed(inner)
+
+
+@cache
+def mistral(tokenizer: str) -> Any:
+    """Whether a whole request may be sent, by the validator that Mistral's own servers and vLLM begin with."""
+    from mistral_common.protocol.instruct.request import ChatCompletionRequest
+    from mistral_common.protocol.instruct.validator import ValidationMode, get_validator
+    from mistral_common.tokens.tokenizers.base import TokenizerVersion
+
+    validator = get_validator(TokenizerVersion(tokenizer), ValidationMode.serving)
+
+    def validate(messages: list[Any]) -> None:
+        validator.validate_request(ChatCompletionRequest(model="m", messages=messages))
+
+    return validate
+
+
+def with_texts(messages: list[Any]) -> list[Any]:
+    """The hosted API has a list of chunks for what was thought; the package has their text."""
+    out = copy.deepcopy(messages)
+    for message in out:
+        for block in message["content"] if isinstance(message.get("content"), list) else ():
+            if block["type"] == "thinking":
+                assert all(chunk["type"] == "text" for chunk in block["thinking"])
+                block["thinking"] = "".join(chunk["text"] for chunk in block["thinking"])
+    return out
+
+
+@BROKEN
+@pytest.mark.parametrize("tokenizer", ["v3", "v7", "v11", "v13", "v15"])
+def test_what_is_written_passes_the_validator_of_mistral(tokenizer: str, broken: bool) -> None:
+    profile = profiles.load("mistral", "mistral").with_options(tokenizer=tokenizer)
+    seen = 0
+    for seed, dialect, payload in payloads("mistral", broken=broken, gateway=profile):
+        if any(message["role"] != "system" for message in payload["messages"]):
+            mistral(tokenizer)(with_texts(payload["messages"]))
+            seen += 1
+        else:  # nothing was asked: no edit can mend that
+            assert {found.rule for found in check(payload, target="mistral", gateway=profile)}, (seed, dialect)
+    assert seen > 5 * len(SEEDS)
+
+
+@pytest.mark.parametrize("tokenizer", ["v3", "v15"])
+def test_the_validator_of_mistral_tells_right_from_wrong(tokenizer: str) -> None:
+    from mistral_common.exceptions import MistralCommonException
+
+    asked = {"role": "user", "content": "hi"}
+    mistral(tokenizer)([asked])
+    call = {"id": "null", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    unanswered = {"role": "assistant", "tool_calls": [call]}
+    for wrong in ([], [asked, {"role": "assistant", "content": "x"}], [asked, unanswered, asked]):
+        with pytest.raises(MistralCommonException):
+            mistral(tokenizer)(wrong)

@@ -1,5 +1,6 @@
 """What the package promises outside its code: lock files in step, no private mirror, workflows pinned."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -45,6 +46,18 @@ def test_locks_name_no_private_mirror(name: str) -> None:
         host for host in hosts if not re.fullmatch(r"[a-z]+(\.[a-z]+)+", host) or host.endswith((".local", ".internal"))
     ]
     assert odd == []
+
+
+def test_the_lock_of_the_javascript_clients_names_no_mirror_and_is_in_step() -> None:
+    wanted = json.loads((ROOT / "tests" / "node" / "package.json").read_text("utf-8"))["dependencies"]
+    packages = json.loads((ROOT / "tests" / "node" / "package-lock.json").read_text("utf-8"))["packages"]
+    assert packages.pop("")["dependencies"] == wanted
+    assert len(packages) > len(wanted)
+    for name, package in packages.items():
+        assert package["integrity"].startswith("sha512-"), name
+        assert package.get("resolved", "https://registry.npmjs.org/").startswith("https://registry.npmjs.org/"), name
+    for name, version in wanted.items():
+        assert packages[f"node_modules/{name}"]["version"] == version
 
 
 def test_a_plain_install_needs_orjson_and_nothing_else() -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["DIALECTS", "Completeness", "FinishReason", "ReasoningKind", "Severity", "ToolCallState", "TruncatedAt"]
+__all__ = [
+    "DIALECTS",
+    "Completeness",
+    "FinishReason",
+    "ReasoningKind",
+    "Severity",
+    "Source",
+    "Target",
+    "ToolCallState",
+    "TruncatedAt",
+]
 
 # What can be read, in the order in which it is told.
 DIALECTS: Final = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
@@ -14,6 +24,20 @@ FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filte
 ReasoningKind: TypeAlias = Literal["summary", "raw", "thinking", "redacted"]
 Severity: TypeAlias = Literal["info", "warning", "error"]
 ToolCallState: TypeAlias = Literal["complete", "empty", "incomplete", "invalid", "open"]
+# The APIs that a request history may be for; `chat` and `ai-sdk-parts` are the names of the same in streams.
+Target: TypeAlias = Literal[
+    "openai-chat",
+    "chat",
+    "mistral",
+    "responses",
+    "anthropic",
+    "gemini",
+    "bedrock-converse",
+    "ai-sdk-ui",
+    "ai-sdk-model",
+    "ai-sdk-parts",
+]
+Source: TypeAlias = Target | Literal["auto"]
 TruncatedAt: TypeAlias = Literal[
     "empty", "mid_event", "mid_utf8", "mid_text", "mid_arguments", "between_events", "idle"
 ]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from streamweld.history import Edit, HistoryViolation, Loss
+    from streamweld.history import Edit, HistoryViolation, Loss, Source, Target
 
 __all__ = ["history"]
 
@@ -78,7 +78,7 @@ def _gateways(command: Any) -> Any:
 @click.option("--target", type=_TARGETS, required=True, help="The API whose wire shape it has.")
 @_gateways
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def check(file: str, target: str, gateway: str | None, profile: str | None, as_json: bool) -> None:
+def check(file: str, target: Target, gateway: str | None, profile: str | None, as_json: bool) -> None:
     """Which rules of its target, and of its gateway, a history breaks. - is standard input."""
     meant = profiles.resolve(_gateway(gateway, profile), target)
     found = check_history(_load(file), target=target, gateway=meant)
@@ -103,8 +103,8 @@ def check(file: str, target: str, gateway: str | None, profile: str | None, as_j
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: payload, edits, ids, losses.")
 def convert(
     file: str,
-    target: str,
-    source: str,
+    target: Target,
+    source: Source,
     gateway: str | None,
     profile: str | None,
     provider: str | None,

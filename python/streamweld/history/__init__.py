@@ -10,6 +10,7 @@ of tool call ids. `HistoryPolicy` says how to mend. `check` lists what a history
 and `dedupe_reasoning` takes out what a replayed stream said twice.
 """
 
+from streamweld._words import Source, Target
 from streamweld.history.checker import HistoryViolation, check
 from streamweld.history.conversion import convert
 from streamweld.history.dedupe import dedupe_reasoning
@@ -25,6 +26,8 @@ __all__ = [
     "IdMap",
     "Loss",
     "Profile",
+    "Source",
+    "Target",
     "check",
     "convert",
     "dedupe_reasoning",

@@ -91,7 +91,9 @@ def _emptiness(message: Message, report: Report) -> None:
 
 def _says_nothing(message: Message, report: Report) -> bool:
     # A text that is the whole content, and empty, is no content where an empty block would be refused too.
-    return not message.blocks or (message.plain and message.bare and report.fact("empty_text") is not None)
+    silent = report.fact("empty_message") == "drop_silent" and message.role == "assistant"
+    empty = message.plain and message.bare and (silent or report.fact("empty_text") is not None)
+    return not message.blocks or empty
 
 
 def _trailing(view: View, report: Report) -> None:

@@ -86,6 +86,8 @@ def _message(item: Json, path: Path, report: Report) -> Message:
     blocks, plain = blocks_of(item.get("content"), (*path, "content"), report, _block)
     if item.get("content") is None:
         report.say("shape", path, "a message has a content")
+    if report.fact("message_type") and "type" not in item:
+        report.say("message_type_missing", path, wire, "message_type")
     return Message(wire, wire, path, item, blocks, plain)
 
 

@@ -26,6 +26,7 @@ from streamweld.history.profiles import Profile, resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from streamweld._words import Target
     from streamweld.history.check_report import Path
     from streamweld.history.check_view import Json
 
@@ -47,7 +48,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[Sequence[Any], Path, Json, Rep
 def check(
     messages: Sequence[Any] | Mapping[str, Any],
     *,
-    target: str,
+    target: Target,
     gateway: str | Profile | Mapping[str, Any] | None = None,
     tools: Iterable[Any] | None = None,
 ) -> list[HistoryViolation]:

@@ -21,6 +21,7 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from streamweld._words import Source, Target
     from streamweld.history.model import Path, Turn
     from streamweld.history.profiles import Profile
 
@@ -30,8 +31,8 @@ __all__ = ["convert", "tool_names"]
 def convert(
     messages: Sequence[Any] | Mapping[str, Any] | Response,
     *,
-    source: str = "auto",
-    target: str,
+    source: Source = "auto",
+    target: Target,
     gateway: str | Profile | Mapping[str, Any] | None = None,
     provider: str | None = None,
     policy: HistoryPolicy | None = None,
@@ -47,7 +48,8 @@ def convert(
             by side. It is not changed.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
-        target: one of the same; `chat` and `ai-sdk-parts` are other words for `openai-chat` and `ai-sdk-model`.
+        target: one of the same (the type `history.Target`; a name that is only known as `str` needs a cast for a type
+            checker, and no more); `chat` and `ai-sdk-parts` are other words for `openai-chat` and `ai-sdk-model`.
         gateway: the profile whose rules hold: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own.
         provider: who made the assistant's turns, where they do not say so: whose signatures they carry. The name of a
@@ -146,7 +148,7 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
         return
     from streamweld.history.checker import check
 
-    found = check(payload, target=profile.target, gateway=profile)
+    found = check(payload, target=cast("Target", profile.target), gateway=profile)
     raise HistoryError(rule, found[0].path if found else "", found)
 
 

@@ -1,5 +1,5 @@
-"""Arguments that are no JSON object: cut texts, lists, bare words. It knows calls and the constraints `arguments` and
-`free_form_tools`."""
+"""Arguments that are no JSON object: cut texts, lists, bare words. It knows calls and the constraints `arguments`,
+`free_form_tools` and `text_input_of`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ __all__ = ["run"]
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with arguments that are objects, by the policy `truncated_arguments`."""
     objects, free = work.fact("arguments") == "object", bool(work.fact("free_form_tools"))
+    text_of = work.fact("text_input_of") or ()
     if (not objects and free) or _is_sound(work.survey(turns).calls, objects, free):
         return turns
     out: list[Turn] = []
@@ -37,7 +38,8 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                 work.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
                 part = changed(part, custom=False)
                 touched = True
-            if not isinstance(part, Call) or part.custom or not objects:
+            own = part.origin is not None and part.origin.dialect in text_of
+            if not isinstance(part, Call) or part.custom or not objects or own:
                 parts.append(part)
                 continue
             if arguments_object(part) is not None:

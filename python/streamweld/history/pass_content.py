@@ -45,11 +45,16 @@ def _of_turn(turn: Turn, work: Work) -> Turn | None:
         work.edit("document_text", turn.path, "put a text beside the document")
         parts.append(Text(text=_DOCUMENT, path=turn.path))
         altered = True
-    if not parts and (turn.parts or work.fact("empty_message") == "drop"):
-        if not turn.parts:
+    silent = work.fact("empty_message") == "drop_silent" and turn.role == "assistant" and _only_empty(parts)
+    if silent or (not parts and (turn.parts or work.fact("empty_message"))):
+        if silent or not turn.parts:
             work.edit("message_empty", turn.path, "dropped a message without content", _raw(turn))
         return None
     return retold(turn, parts) if altered else turn
+
+
+def _only_empty(parts: list[Part]) -> bool:
+    return bool(parts) and all(isinstance(part, Text) and not part.text for part in parts)
 
 
 def _raw(turn: Turn) -> Any:

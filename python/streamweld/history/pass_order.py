@@ -37,7 +37,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                 work.edit("call_order", part.path, "moved in front of the calls")
             rest = [part for part in turn.parts[at:end] if isinstance(part, stays)]
             turn = retold(turn, (*turn.parts[:at], *late, *rest, *turn.parts[end:]))
-        if apart and any(isinstance(part, Text) for part in turn.parts):
+        if apart and any(isinstance(part, Text) and part.text for part in turn.parts):
             out += _apart(turn, work)
             continue
         out.append(turn)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Opaque, Reasoning, Text, changed, retold, what_was
+from streamweld.history.model import Call, Opaque, Reasoning, Text, changed, members_of, retold, what_was
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
@@ -23,6 +23,8 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     if fact.get("accept") != "items" or not work.survey(turns).reasoned:
         return turns
     turns = _once(turns, work)
+    if fact.get("summary_only"):
+        turns = _summarized(turns, work)
     if fact.get("group"):
         turns = _followed(turns, work)
     if fact.get("max_replayed") is not None:
@@ -66,6 +68,24 @@ def _once(turns: list[Turn], work: Work) -> list[Turn]:
                 work.edit("reasoning_repeated", part.path, what, what_was(part))
         if tuple(segments) != home[2].segments or cipher != home[2].encrypted:
             new[id(home[2])] = changed(home[2], segments=tuple(segments), encrypted=cipher)
+    return _replaced(turns, touched, new) if touched else turns
+
+
+def _summarized(turns: list[Turn], work: Work) -> list[Turn]:
+    """The target's own items without their `content`: it is the summary where there is none."""
+    new: dict[int, Reasoning | None] = {}
+    touched: set[int] = set()
+    for n, turn in enumerate(turns):
+        for part in turn.parts if _holds(turn) else ():
+            own = isinstance(part, Reasoning) and part.origin is not None and part.origin.dialect == work.family
+            content = members_of(part.raw).get("content") if own else None
+            if isinstance(part, Reasoning) and content is not None:
+                what = (
+                    "made the content its summary" if part.kind == "raw" else "dropped the content beside its summary"
+                )
+                work.edit("reasoning_content", part.path, what, None if part.kind == "raw" else content)
+                new[id(part)] = changed(part, kind="summary")
+                touched.add(n)
     return _replaced(turns, touched, new) if touched else turns
 
 

@@ -87,6 +87,9 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     media_type = raw.get("mediaType") or raw.get("mimeType")
     data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
+    if isinstance(data, dict):  # since AI SDK 7 it may say what it is
+        told = as_mapping(data, path)
+        data = told.get(told["type"]) if told.get("type") in ("url", "data") else None
     if not isinstance(data, str):
         return None
     kind = "image" if raw.get("type") == "image" else kind_of(media_type)
@@ -129,4 +132,7 @@ def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
     if kind in ("image-url", "file-url"):
         place = placed(within, path, raw, _MEDIA | {"url"})
         return Media(*place, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url")))
+    medium = _medium(raw, within, path) if kind == "file" else None
+    if medium is not None:
+        return medium
     return Opaque(*placed(within, path, raw), kind=str(kind), dialect=DIALECT)

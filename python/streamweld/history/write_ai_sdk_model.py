@@ -114,7 +114,11 @@ def _inner(part: Text | Media | Opaque, pen: Pen) -> Any:
         return {"type": "text", "text": part.text, **pen.beyond(part)}
     if part.url:
         return {"type": "image-url" if part.kind == "image" else "file-url", "url": part.url}
-    return {"type": "media", "data": part.data or "", "mediaType": _type(part)}
+    return {
+        "type": "image-data" if part.kind == "image" else "file-data",
+        "data": part.data or "",
+        "mediaType": _type(part),
+    }
 
 
 def _type(part: Media) -> str:

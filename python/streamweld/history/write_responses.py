@@ -20,7 +20,7 @@ from streamweld.history.writing import Pen, said
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamweld.history.model import Part, Turn
+    from streamweld.history.model import Part, Path, Turn
     from streamweld.history.work import Work
 
 __all__ = ["write"]
@@ -56,7 +56,8 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             items.append(_message(turn, run, pen))
         elif not turn.parts:
             whole = pen.whole((), turn.origin)
-            items.append({"type": "message", "role": turn.role, "content": ""} if whole is None else whole)
+            told = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
+            items.append(_typed(told, turn.path, pen))
     return payload | {"input": items}
 
 
@@ -74,7 +75,7 @@ def _own_message(part: Part, before: Part, pen: Pen) -> bool:
 def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
     whole = pen.whole(parts)
     if whole is not None:
-        return whole
+        return _typed(whole, parts[0].origin.path if parts[0].origin is not None else turn.path, pen)
     role = "user" if turn.role == "tool" else turn.role
     only = parts[0]
     content: Any
@@ -88,6 +89,14 @@ def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
     else:
         content = [_block(part, role, pen) for part in parts]
     return {"type": "message", "role": role, "content": content} | pen.members(turn, parts)
+
+
+def _typed(whole: Any, path: Path, pen: Pen) -> Any:
+    """A message as it was given; with its type, where that may not go without saying."""
+    if not pen.work.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
+        return whole
+    pen.work.edit("message_type", path, "said of an item that it is a message")
+    return {"type": "message", **whole}
 
 
 def _block(part: Part, role: str, pen: Pen) -> Any:

@@ -32,17 +32,23 @@ _WRITERS: Final[Mapping[str, Callable[[list[Turn], Work], dict[str, Any]]]] = {
     "ai-sdk-model": write_ai_sdk_model.write,
 }
 _EVERY: Final = ("image", "audio", "video", "file")
+_AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
 # Constraints that hold by the shape of the dialect, whatever the gateway: merged into those of the profile.
 # `free_form_tools`: calls whose input is text of their own. `inline`: kinds of media that must come as data, there is
-# no place for an address.
+# no place for an address. `text_input_of`: dialects whose calls may have a text for input, which stays: it is a
+# free-form tool's there.
 SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-chat": {"inline": ("audio", "file"), "free_form_tools": True},
     "responses": {"inline": ("audio",), "free_form_tools": True},
     "anthropic": {"arguments": "object"},
     "gemini": {"arguments": "object"},
     "bedrock-converse": {"arguments": "object", "inline": _EVERY},
-    "ai-sdk-ui": {"results": {"required": True, "matched": True, "single": True, "adjacent": True}},
-    "ai-sdk-model": {},
+    "ai-sdk-ui": {
+        "results": {"required": True, "matched": True, "single": True, "adjacent": True},
+        "arguments": "object",
+        "text_input_of": _AI_SDK,
+    },
+    "ai-sdk-model": {"arguments": "object", "text_input_of": _AI_SDK},
 }
 
 

@@ -232,18 +232,20 @@ def retold(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
 
 def copied(part: _P, **fields: Any) -> _P:
     """The part with other fields that say where it came from: what was read stands."""
-    kind: Any = type(part)
-    made: _P = kind(*_fields(kind)(part))
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made
+    kind: Any = part.__class__
+    made: Any = kind(*_fields(kind)(part))
+    for name in fields:
+        setattr(made, name, fields[name])
+    return cast("_P", made)
 
 
 def changed(part: _P, **fields: Any) -> _P:
     """The part with other fields; what was read is then no longer what is meant."""
+    made: Any = copied(part, **fields)
+    made.touched = True
     if "arguments" in fields or "input" in fields:
-        fields["said"] = MISSING
-    return copied(part, touched=True, **fields)
+        made.said = MISSING
+    return cast("_P", made)
 
 
 @cache
@@ -254,8 +256,10 @@ def _fields(kind: type[_Part]) -> Callable[[Any], tuple[Any, ...]]:
 
 def pointer(path: Path) -> str:
     """A JSON pointer (RFC 6901)."""
-    steps = [str(step) if isinstance(step, int) else str(step).replace("~", "~0").replace("/", "~1") for step in path]
-    return "/" + "/".join(steps) if steps else ""
+    told = "/".join(["", *map(str, path)])
+    if told.count("/") == len(path) and "~" not in told:
+        return told
+    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
 
 
 def json_text(value: Any) -> str:
@@ -281,8 +285,8 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
     if value is MISSING:
         value = call.said
         if value is MISSING:
-            value = _read(call.arguments or "")
-            object.__setattr__(call, "said", value)
+            known: Any = call  # frozen for type checkers alone
+            value = known.said = _read(call.arguments or "")
     elif value is None:
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None

@@ -95,7 +95,8 @@ def read(
     if isinstance(items, Response):
         return turns + read_response.read_as_it_was(items, base, issuer, _READERS, family)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
-    run: list[Part] = []  # the parts of the last turn, while more may join it
+    nothing: list[Part] = []
+    run = nothing  # the parts of the last turn, while more may join it
     role = ""
     for n, item in enumerate(items, first):
         path = (*base, n)
@@ -110,7 +111,7 @@ def read(
             if run:
                 turns[-1].parts = tuple(run)
             role = turn.role
-            run = list(turn.parts) if role in joinable else []
+            run = list(turn.parts) if role in joinable else nothing
             turns.append(turn)
     if run:
         turns[-1].parts = tuple(run)

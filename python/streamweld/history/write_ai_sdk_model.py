@@ -102,7 +102,8 @@ def _output(part: Result, pen: Pen) -> dict[str, Any]:
     told = said(part)
     if isinstance(told, str):
         return {"type": failed + "text", "value": told}
-    pen.failed(part)
+    if part.is_error:
+        pen.failed(part)
     return {"type": "content", "value": [_inner(inner, pen) for inner in told]}
 
 

@@ -3,7 +3,7 @@ dialect."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.history.matching import OpenCalls
 from streamweld.history.model import (
@@ -15,7 +15,6 @@ from streamweld.history.model import (
     Result,
     Text,
     arguments_object,
-    value_object,
 )
 from streamweld.history.writing import Pen, said
 
@@ -40,7 +39,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         if turn.top:
             at += 1
             whole = pen.whole(turn.parts)
-            told = {"parts": [_part(part, pen, names) for part in turn.parts]} if whole is None else whole
+            told = {"parts": [_part(part, pen, None) for part in turn.parts]} if whole is None else whole
             payload["systemInstruction"] = told | pen.members(turn, turn.parts) if whole is None else told
             continue
         for part in turn.parts:
@@ -53,53 +52,66 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
                 if isinstance(part, Result):
                     names.take(part.call_id, part.name)
         else:
-            written = [_part(part, pen, names) for part in parts]
             role = "model" if turn.role == "assistant" else "user"
-            content = {"role": role, "parts": [*written, *_attached(parts, pen)]} | pen.members(turn, parts)
+            content = {"role": role, "parts": _parts(parts, pen, names)}
+            if members := pen.members(turn, parts):
+                content |= members
         contents.append(content)
     return payload | {"contents": contents}
 
 
-def _attached(parts: Sequence[Part], pen: Pen) -> list[Any]:
-    """What results hold beside their text, behind them in the same content."""
-    results = [part for part in parts if isinstance(part, Result)]
-    if not results:
-        return []
-    media = [inner for part in results if not pen.block(part) for inner in part.parts]
-    return [_media(inner) for inner in media if isinstance(inner, Media)]
+def _parts(parts: Sequence[Part], pen: Pen, names: OpenCalls[str]) -> list[Any]:
+    """What the parts say; what results hold beside their text stands behind all of them."""
+    written: list[Any] = []
+    attached: list[Any] = []
+    for part in parts:
+        if not isinstance(part, Result):
+            written.append(_part(part, pen, None))
+            continue
+        written.append(_part(part, pen, names.take(part.call_id, part.name)))
+        if pen.block(part) is None:
+            attached += [_media(inner) for inner in part.parts if isinstance(inner, Media)]
+    return written + attached if attached else written
 
 
-def _part(part: Part, pen: Pen, names: OpenCalls[str]) -> Any:
-    named = names.take(part.call_id, part.name) if isinstance(part, Result) else None
+def _part(part: Part, pen: Pen, named: str | None) -> Any:
+    """`named`: what the call of a result is called."""
     own = pen.block(part)
     if own is not None:
         return own
-    beyond = pen.beyond(part)
+    beyond = pen.beyond(part) if part.extra else None
+    block = _made(part, named)
+    return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
+
+
+def _made(part: Part, named: str | None) -> Any:
+    block: dict[str, Any]
     if isinstance(part, Text):
-        return {"text": part.text, **beyond}
-    if isinstance(part, Reasoning):
-        signed = {"thoughtSignature": part.signature} if part.signature else {}
-        return {"text": part.text, "thought": True, **signed, **beyond}
+        return {"text": part.text}
     if isinstance(part, Call):
-        head = {"id": part.call_id} if part.call_id else {}
-        function = {**head, "name": part.name, "args": arguments_object(part) or {}}
-        signed = {"thoughtSignature": part.signature} if part.signature else {}
-        return {"functionCall": function, **signed, **beyond}
+        function = {"name": part.name, "args": arguments_object(part) or {}}
+        block = {"functionCall": {"id": part.call_id, **function} if part.call_id else function}
+        if part.signature:
+            block["thoughtSignature"] = part.signature
+        return block
     if isinstance(part, Result):
-        head = {"id": part.call_id} if part.call_id else {}
-        response = {**head, "name": named or part.name or "unknown", "response": _response(part)}
-        return {"functionResponse": response, **beyond}
+        response = {"name": named or part.name or "unknown", "response": _response(part)}
+        return {"functionResponse": {"id": part.call_id, **response} if part.call_id else response}
+    if isinstance(part, Reasoning):
+        block = {"text": part.text, "thought": True}
+        if part.signature:
+            block["thoughtSignature"] = part.signature
+        return block
     if isinstance(part, Media):
-        return _media(part) | beyond
+        return _media(part)
     return part.raw
 
 
 def _response(result: Result) -> Any:
     """An object, as it must be: "output" holds what is none, "error" what went wrong."""
-    whole = value_object(result)
-    if whole is not None and not result.is_error:
-        return whole
     value: Any = result.value
+    if isinstance(value, dict) and not result.is_error:
+        return cast("dict[str, Any]", value)
     if value is MISSING:
         told = said(result)
         value = told if isinstance(told, str) else "".join([part.text for part in told if isinstance(part, Text)])

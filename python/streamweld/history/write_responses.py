@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import (
     Call,
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["write"]
 
+_CONTENT: Final = (Text, Media)
+
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"instructions": …, "input": […]}`; without instructions where there are none."""
@@ -43,12 +45,11 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             continue
         run: list[Part] = []
         for part in turn.parts:
-            if run and (
-                not _is_content(part) or (part.origin is not run[-1].origin and _own_message(part, run[-1], pen))
-            ):
+            content = isinstance(part, _CONTENT) or (isinstance(part, Opaque) and _stands_inside(part))
+            if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], pen))):
                 items.append(_message(turn, run, pen))
                 run = []
-            if _is_content(part):
+            if content:
                 run.append(part)
             else:
                 items.append(_item(part, turn, pen, custom))
@@ -60,11 +61,9 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     return payload | {"input": items}
 
 
-def _is_content(part: Part) -> bool:
-    """Whether the part stands inside of a message; an opaque one that is an item of its own does not."""
-    if isinstance(part, Opaque):
-        return part.origin is None or "role" in members_of(part.origin.raw)
-    return isinstance(part, Text | Media)
+def _stands_inside(part: Opaque) -> bool:
+    """Whether the part stands inside of a message, and is no item of its own."""
+    return part.origin is None or "role" in members_of(part.origin.raw)
 
 
 def _own_message(part: Part, before: Part, pen: Pen) -> bool:
@@ -83,11 +82,15 @@ def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
         for part in parts:
             pen.bare(part)
     elif len(parts) == 1 and isinstance(only, Text) and not only.refusal and (only.raw is None or not pen.own(only)):
-        pen.beyond(only)
+        if only.extra:
+            pen.beyond(only)
         content = only.text
     else:
         content = [_block(part, role, pen) for part in parts]
-    return {"type": "message", "role": role, "content": content} | pen.members(turn, parts)
+    message = {"type": "message", "role": role, "content": content}
+    if members := pen.members(turn, parts):
+        message |= members
+    return message
 
 
 def _block(part: Part, role: str, pen: Pen) -> Any:
@@ -134,7 +137,8 @@ def _media(part: Media) -> dict[str, Any]:
 def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
     if isinstance(part, Call) and part.custom:
         custom.add(part.call_id)
-    whole = pen.whole((part,))
+    own = (part,)
+    whole = pen.whole(own)
     if whole is not None:
         return whole
     if isinstance(part, Call):
@@ -145,28 +149,31 @@ def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
         item = _reasoning(part, pen)
     else:
         return part.raw
-    return item | pen.beyond(part) | pen.members(turn, (part,))
-
-
-def _named(item: dict[str, Any], item_id: str | None) -> dict[str, Any]:
-    return {"type": item["type"], "id": item_id, **item} if item_id else item
+    if part.item_id:
+        item = {"type": item["type"], "id": part.item_id, **item}
+    if part.extra:
+        item |= pen.beyond(part)
+    if members := pen.members(turn, own):
+        item |= members
+    return item
 
 
 def _call(part: Call, pen: Pen) -> dict[str, Any]:
     if part.signature and not pen.own(part):
         pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
-    head = {"call_id": part.call_id, "name": part.name}
     if part.custom:
-        return _named({"type": "custom_tool_call", **head, "input": custom_input(part)}, part.item_id)
-    return _named({"type": "function_call", **head, "arguments": arguments_text(part) or "{}"}, part.item_id)
+        return {"type": "custom_tool_call", "call_id": part.call_id, "name": part.name, "input": custom_input(part)}
+    text = arguments_text(part) or "{}"
+    return {"type": "function_call", "call_id": part.call_id, "name": part.name, "arguments": text}
 
 
 def _output(part: Result, pen: Pen, custom: set[str]) -> dict[str, Any]:
-    pen.failed(part)
+    if part.is_error:
+        pen.failed(part)
     told = said(part)
     output = told if isinstance(told, str) else [_block(inner, "user", pen) for inner in told]
     kind = "custom_tool_call_output" if part.call_id in custom else "function_call_output"
-    return _named({"type": kind, "call_id": part.call_id, "output": output}, part.item_id)
+    return {"type": kind, "call_id": part.call_id, "output": output}
 
 
 def _reasoning(part: Reasoning, pen: Pen) -> dict[str, Any]:
@@ -179,4 +186,4 @@ def _reasoning(part: Reasoning, pen: Pen) -> dict[str, Any]:
         item["content"] = [{"type": "reasoning_text", "text": text} for text in part.segments]
     if part.encrypted:
         item["encrypted_content"] = part.encrypted
-    return _named(item, part.item_id)
+    return item

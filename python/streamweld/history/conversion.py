@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import plan, profiles
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from streamweld.history.profiles import Profile
 
 __all__ = ["convert", "tool_names"]
+
+_POLICY: Final = HistoryPolicy()
 
 
 def convert(
@@ -90,7 +92,7 @@ def convert(
         target=target,
         family=family,
         facts=_facts(family, profile.constraints),
-        policy=policy or HistoryPolicy(),
+        policy=policy or _POLICY,
         provider=issuer,
         model=given.get("model") if given is not None else None,
         tools=tool_names(tools if tools is not None else (given or {}).get("tools")),

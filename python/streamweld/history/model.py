@@ -232,20 +232,26 @@ def retold(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
 
 def copied(part: _P, **fields: Any) -> _P:
     """The part with other fields that say where it came from: what was read stands."""
-    kind: Any = part.__class__
-    made: Any = kind(*_fields(kind)(part))
-    for name in fields:
-        setattr(made, name, fields[name])
+    made = _twin(part)
+    for name, value in fields.items():
+        setattr(made, name, value)
     return cast("_P", made)
 
 
 def changed(part: _P, **fields: Any) -> _P:
     """The part with other fields; what was read is then no longer what is meant."""
-    made: Any = copied(part, **fields)
+    made = _twin(part)
     made.touched = True
+    for name, value in fields.items():
+        setattr(made, name, value)
     if "arguments" in fields or "input" in fields:
         made.said = MISSING
     return cast("_P", made)
+
+
+def _twin(part: _Part) -> Any:
+    kind: Any = type(part)
+    return kind(*_fields(kind)(part))
 
 
 @cache
@@ -256,7 +262,7 @@ def _fields(kind: type[_Part]) -> Callable[[Any], tuple[Any, ...]]:
 
 def pointer(path: Path) -> str:
     """A JSON pointer (RFC 6901)."""
-    told = "/".join(["", *map(str, path)])
+    told = "/%s" * len(path) % path
     if told.count("/") == len(path) and "~" not in told:
         return told
     return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
@@ -289,7 +295,7 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
             value = known.said = _read(call.arguments or "")
     elif value is None:
         return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def _read(text: str) -> Any:

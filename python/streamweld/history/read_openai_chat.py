@@ -35,6 +35,7 @@ _ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
 _MESSAGE: Final = frozenset(
     {"role", "content", "refusal", "tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning"}
 )
+_BARE: Final = frozenset({"role", "content", "tool_calls"})
 _RESULT: Final = _MESSAGE | {"name"}
 _CALL: Final = frozenset({"id", "type", "function", "custom", "index"})
 _TEXT: Final = frozenset({"type", "text"})
@@ -62,24 +63,24 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if type(content) is str and len(message) == 2:  # a role and a text, as most messages are
         origin = Origin(DIALECT, path, message, 1)
         return [Turn(role, (Text(origin, 0, path + _CONTENT, None, NOTHING, False, content),), origin)]
-    extra = NOTHING if _MESSAGE.issuperset(message) else beside(message, _MESSAGE)
-    origin = Origin(DIALECT, path, message, 0, extra)
+    bare = _BARE.issuperset(message)
+    origin = Origin(DIALECT, path, message, 0, NOTHING if bare else beside(message, _MESSAGE))
     parts: list[Part] = []
-    for name in ("reasoning_content", "reasoning"):
-        if isinstance(thought := message.get(name), str):
-            parts.append(Reasoning(*placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
-            break
+    if not bare:
+        for name in ("reasoning_content", "reasoning"):
+            if isinstance(thought := message.get(name), str):
+                parts.append(Reasoning(*placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
+                break
     calls = message.get("tool_calls")
     if content is not None and not (content == "" and calls):
-        parts += _content(content, origin, (*path, "content"))
-    if refusal := as_text(message.get("refusal")):
+        parts += _content(content, origin, path + _CONTENT)
+    if not bare and (refusal := as_text(message.get("refusal"))):
         parts.append(Text(*placed(origin, (*path, "refusal")), text=refusal, refusal=True))
     if calls:
         beneath = path + _CALLS
         for n, entry in enumerate(calls):
             parts.append(_call(entry, origin, (*beneath, n)))
-    legacy = message.get("function_call")
-    if isinstance(legacy, dict):
+    if not bare and isinstance(legacy := message.get("function_call"), dict):
         place = placed(origin, (*path, "function_call"))
         function = as_mapping(legacy, path)
         arguments = _arguments(function.get("arguments"))

@@ -6,6 +6,7 @@ A list may hold messages and Responses side by side.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history import (
@@ -98,8 +99,8 @@ def read(
     nothing: list[Part] = []
     run = nothing  # the parts of the last turn, while more may join it
     role = ""
-    for n, item in enumerate(items, first):
-        path = (*base, n)
+    paths = product(*[(step,) for step in base], range(first, first + len(items)))
+    for item, path in zip(items, paths, strict=True):
         if isinstance(item, Response):
             found = read_response.read_as_it_was(item, path, issuer, _READERS, family)
         else:

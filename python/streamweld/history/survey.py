@@ -62,13 +62,13 @@ class Survey:
         bare = plain = paired = trailing = True
         dialects: set[str] = set()
         seen: Origin | None = None  # the last one looked at
+        dialect = ""  # what it was written in
         before = ""  # the role of the turn before
-        asked: list[str] = []  # the ids of the calls in it
+        asked: list[str] | None = None  # the ids of the calls in it
         for turn in turns:
             role, parts = turn.role, turn.parts
-            asks: list[str] = []
-            told = len(results)
-            answers = False
+            asks: list[str] | None = None  # the ids of the calls in this one
+            answers: list[str] | None = None  # and those of its results
             if role == before:
                 joined = True
             elif role not in _SIDES:
@@ -78,37 +78,44 @@ class Survey:
                 plain = False
             origin = turn.origin
             if origin is not seen and origin is not None:
-                dialects.add(origin.dialect)
+                if origin.dialect != dialect:
+                    dialect = origin.dialect
+                    dialects.add(dialect)
                 if origin.extra:
                     bare = False
                 seen = origin
             for part in parts:
                 origin = part.origin
                 if origin is not seen and origin is not None:
-                    dialects.add(origin.dialect)
+                    if origin.dialect != dialect:
+                        dialect = origin.dialect
+                        dialects.add(dialect)
                     if origin.extra:
                         bare = False
                     seen = origin
                 if part.extra:
                     bare = False
-                kind = type(part)
-                if kind is Call:
+                if type(part) is Call:
                     calls.append(part)
-                    asks.append(part.call_id)
+                    if asks is None:
+                        asks = [part.call_id]
+                    else:
+                        asks.append(part.call_id)
                     continue
-                if asks:
+                if asks is not None:
                     trailing = False
-                if kind is Text:
+                if type(part) is Text:
                     text = part.text
                     if not text or part.refusal or text.isspace():
                         plain = False
-                elif kind is Result:
+                elif type(part) is Result:
                     results.append(part)
-                    answers = True
+                    if answers is None:
+                        answers = [part.call_id]
+                    else:
+                        answers.append(part.call_id)
                     for inner in part.parts:
-                        if type(inner) is not Text:
-                            plain = False
-                        elif not (text := inner.text) or inner.refusal or text.isspace():
+                        if type(inner) is not Text or not (text := inner.text) or inner.refusal or text.isspace():
                             plain = False
                         if inner.extra:
                             bare = False
@@ -119,24 +126,20 @@ class Survey:
                             plain = False
                     elif part.parts or part.value == "":
                         plain = False
-                elif kind is Reasoning:
+                elif type(part) is Reasoning:
                     reasoned = True
                 else:
                     plain = False
-                    opaque = opaque or kind is Opaque
-            if asked:
-                answered = [part.call_id for part in results[told:]]
-                if answered != asked or len(parts) != len(answered) or role != "tool":
-                    paired = False
-            elif answers:
+                    opaque = opaque or type(part) is Opaque
+            if answers != asked or (answers is not None and (role != "tool" or len(answers) != len(parts))):
                 paired = False
-            if asks and (answers or role != "assistant"):
+            if asks is not None and role != "assistant":
                 paired = False
             asked = asks
         ids = {part.call_id for part in calls}
         self.turns, self.calls, self.results, self.dialects = turns, calls, results, dialects
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
-        self.paired = paired and not asked and len(ids) == len(calls) and "" not in ids
+        self.paired = paired and asked is None and len(ids) == len(calls) and "" not in ids
         self.bare, self.plain, self.trailing = bare, plain, trailing
 
     def stands_for(self, turns: list[Turn], calls: list[Call] | None = None) -> None:

@@ -33,7 +33,10 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
                     names.take(part.call_id, part.name)
             messages.append(whole)
             continue
-        messages.append({"role": turn.role, "content": _content(turn, pen, names)} | pen.members(turn, turn.parts))
+        message = {"role": turn.role, "content": _content(turn, pen, names)}
+        if members := pen.members(turn, turn.parts):
+            message |= members
+        messages.append(message)
     return {"messages": messages}
 
 

@@ -39,8 +39,9 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         if turn.top:
             at += 1
             whole = pen.whole(turn.parts)
-            told = {"parts": [_part(part, pen, None) for part in turn.parts]} if whole is None else whole
-            payload["systemInstruction"] = told | pen.members(turn, turn.parts) if whole is None else told
+            if whole is None:
+                whole = {"parts": [_part(part, pen, None) for part in turn.parts], **pen.members(turn, turn.parts)}
+            payload["systemInstruction"] = whole
             continue
         for part in turn.parts:
             if isinstance(part, Call):

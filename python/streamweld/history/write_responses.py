@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write"]
 
-_CONTENT: Final = (Text, Media)
+_CONTENT: Final = frozenset({Text, Media})
 
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
@@ -45,7 +45,8 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             continue
         run: list[Part] = []
         for part in turn.parts:
-            content = isinstance(part, _CONTENT) or (isinstance(part, Opaque) and _stands_inside(part))
+            kind = type(part)
+            content = kind in _CONTENT or (kind is Opaque and _stands_inside(part))
             if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], pen))):
                 items.append(_message(turn, run, pen))
                 run = []
@@ -61,8 +62,8 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     return payload | {"input": items}
 
 
-def _stands_inside(part: Opaque) -> bool:
-    """Whether the part stands inside of a message, and is no item of its own."""
+def _stands_inside(part: Part) -> bool:
+    """Whether what is opaque stands inside of a message, and is no item of its own."""
     return part.origin is None or "role" in members_of(part.origin.raw)
 
 

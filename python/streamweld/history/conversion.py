@@ -136,7 +136,8 @@ def _seen(
 
 def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, work: Work) -> None:
     """Raises for what no edit can mend: nothing is left to send, nobody asks, or the wrong one speaks last."""
-    said = [turn for turn in turns if not turn.top]
+    lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # behind what stands outside
+    said = turns[lead:]
     last: Collection[str] | None = work.fact("last_role")
     if len(said) < (work.fact("min_items") or 0):
         rule = "too_few"

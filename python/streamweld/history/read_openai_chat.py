@@ -126,13 +126,13 @@ def _result(message: Json, path: Path) -> Turn:
     elif content is not None:
         told = _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"))
         inner = tuple([part for part in told if isinstance(part, Text | Media | Opaque)])
-    extra = NOTHING if _RESULT.issuperset(message) else beside(message, _RESULT)
-    origin = Origin(DIALECT, path, message, 1, extra)
-    call_id, name = message.get("tool_call_id"), message.get("name")
+    call_id, name, extra = message.get("tool_call_id"), None, NOTHING
+    if len(message) > 3 or call_id is None or content is None:  # more than a role, an id and a content
+        name = as_text(message.get("name")) or None
+        extra = beside(message, _RESULT)
     if not isinstance(call_id, str):
         call_id = ""
-    if not isinstance(name, str) or not name:
-        name = None
+    origin = Origin(DIALECT, path, message, 1, extra)
     return Turn("tool", (Result(origin, 0, path, message, NOTHING, False, call_id, inner, MISSING, name),))
 
 

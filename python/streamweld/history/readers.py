@@ -106,13 +106,15 @@ def read(
         else:
             found = reader(item, path, issuer)
         for turn in found:
-            if run and turn.role == role and turn.parts:
-                run += turn.parts
-                continue
             if run:
+                if turn.role == role and turn.parts:
+                    run += turn.parts
+                    continue
                 turns[-1].parts = tuple(run)
-            role = turn.role
-            run = list(turn.parts) if role in joinable else nothing
+                run = nothing
+            if turn.role in joinable:
+                role = turn.role
+                run = list(turn.parts)
             turns.append(turn)
     if run:
         turns[-1].parts = tuple(run)

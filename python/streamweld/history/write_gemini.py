@@ -47,7 +47,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             if isinstance(part, Call):
                 names.add(at, part.call_id, part.name, part.name)
         parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
-        content = pen.whole(parts, turn.origin)
+        content = None if pen.foreign else pen.whole(parts, turn.origin)
         if content is not None:
             for part in parts:
                 if isinstance(part, Result):
@@ -55,7 +55,7 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         else:
             role = "model" if turn.role == "assistant" else "user"
             content = {"role": role, "parts": _parts(parts, pen, names)}
-            if members := pen.members(turn, parts):
+            if members := turn.marks if pen.foreign else pen.members(turn, parts):
                 content |= members
         contents.append(content)
     return payload | {"contents": contents}
@@ -70,15 +70,15 @@ def _parts(parts: Sequence[Part], pen: Pen, names: OpenCalls[str]) -> list[Any]:
             written.append(_part(part, pen, None))
             continue
         written.append(_part(part, pen, names.take(part.call_id, part.name)))
-        if pen.block(part) is None:
-            attached += [_media(inner) for inner in part.parts if isinstance(inner, Media)]
+        for inner in part.parts:
+            if isinstance(inner, Media) and pen.block(part) is None:
+                attached.append(_media(inner))
     return written + attached if attached else written
 
 
 def _part(part: Part, pen: Pen, named: str | None) -> Any:
     """`named`: what the call of a result is called."""
-    own = pen.block(part)
-    if own is not None:
+    if not pen.foreign and (own := pen.block(part)) is not None:
         return own
     beyond = pen.beyond(part) if part.extra else None
     block = _made(part, named)

@@ -72,8 +72,7 @@ def _own_message(part: Part, before: Part, pen: Pen) -> bool:
 
 
 def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
-    whole = pen.whole(parts)
-    if whole is not None:
+    if not pen.foreign and (whole := pen.whole(parts)) is not None:
         return whole
     role = "user" if turn.role == "tool" else turn.role
     only = parts[0]
@@ -89,7 +88,7 @@ def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
     else:
         content = [_block(part, role, pen) for part in parts]
     message = {"type": "message", "role": role, "content": content}
-    if members := pen.members(turn, parts):
+    if members := turn.marks if pen.foreign else pen.members(turn, parts):
         message |= members
     return message
 
@@ -138,9 +137,7 @@ def _media(part: Media) -> dict[str, Any]:
 def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
     if isinstance(part, Call) and part.custom:
         custom.add(part.call_id)
-    own = (part,)
-    whole = pen.whole(own)
-    if whole is not None:
+    if not pen.foreign and (whole := pen.whole((part,))) is not None:
         return whole
     if isinstance(part, Call):
         item = _call(part, pen)
@@ -154,7 +151,7 @@ def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
         item = {"type": item["type"], "id": part.item_id, **item}
     if part.extra:
         item |= pen.beyond(part)
-    if members := pen.members(turn, own):
+    if members := turn.marks if pen.foreign else pen.members(turn, (part,)):
         item |= members
     return item
 
@@ -164,7 +161,7 @@ def _call(part: Call, pen: Pen) -> dict[str, Any]:
         pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
     if part.custom:
         return {"type": "custom_tool_call", "call_id": part.call_id, "name": part.name, "input": custom_input(part)}
-    text = arguments_text(part) or "{}"
+    text = part.arguments or arguments_text(part) or "{}"
     return {"type": "function_call", "call_id": part.call_id, "name": part.name, "arguments": text}
 
 

@@ -22,21 +22,24 @@ _SAY_NOTHING: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobo
 
 
 class Pen:
-    """One history being written in one dialect."""
+    """One history being written in one dialect.
+
+    `foreign`: nothing can be handed back as it was, and no message or block has a member beyond the model. Writers may
+    ask this before they ask for every block of a long history.
+    """
 
     def __init__(self, work: Work, turns: list[Turn]) -> None:
         self.work = work
         self.dialect: str = work.family
         found = work.survey(turns)
-        # Then nothing can be handed back as it was, and no message or block has a member beyond the model.
-        self._foreign = found.bare and work.family not in found.dialects
+        self.foreign = found.bare and work.family not in found.dialects
         self._told: set[int] = set()  # id() of origins whose members were kept or lost already
         self._lost: set[int] = set()
         self._booked: set[str] | None = None
 
     def whole(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
         """The message that these parts were read from, if they are all of it and as they were; else None."""
-        if self._foreign:
+        if self.foreign:
             return None
         if not parts:
             empty = origin is not None and origin.dialect == self.dialect and origin.count == 0
@@ -70,7 +73,7 @@ class Pen:
 
     def block(self, part: Part) -> Any:
         """The block that this part was, if nobody touched it; else None."""
-        if self._foreign:
+        if self.foreign:
             return None
         own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
         return part.raw if own else None
@@ -100,7 +103,7 @@ class Pen:
 
     def members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
-        if self._foreign:
+        if self.foreign:
             return turn.marks
         out: dict[str, Any] = {}
         origins = _origins(turn, parts)

@@ -3,7 +3,7 @@ dialect."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from streamweld.history.matching import OpenCalls
 from streamweld.history.model import (
@@ -15,6 +15,7 @@ from streamweld.history.model import (
     Result,
     Text,
     arguments_object,
+    value_object,
 )
 from streamweld.history.writing import Pen, said
 
@@ -70,9 +71,8 @@ def _parts(parts: Sequence[Part], pen: Pen, names: OpenCalls[str]) -> list[Any]:
             written.append(_part(part, pen, None))
             continue
         written.append(_part(part, pen, names.take(part.call_id, part.name)))
-        for inner in part.parts:
-            if isinstance(inner, Media) and pen.block(part) is None:
-                attached.append(_media(inner))
+        if pen.foreign or pen.block(part) is None:
+            attached += [_media(inner) for inner in part.parts if isinstance(inner, Media)]
     return written + attached if attached else written
 
 
@@ -111,8 +111,8 @@ def _made(part: Part, named: str | None) -> Any:
 def _response(result: Result) -> Any:
     """An object, as it must be: "output" holds what is none, "error" what went wrong."""
     value: Any = result.value
-    if isinstance(value, dict) and not result.is_error:
-        return cast("dict[str, Any]", value)
+    if not result.is_error and value_object(result) is not None:
+        return value
     if value is MISSING:
         told = said(result)
         value = told if isinstance(told, str) else "".join([part.text for part in told if isinstance(part, Text)])

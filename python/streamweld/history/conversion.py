@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import plan, profiles
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from streamweld.history.profiles import Profile
 
 __all__ = ["convert", "tool_names"]
+
+_POLICY: Final = HistoryPolicy()
 
 
 def convert(
@@ -92,7 +94,7 @@ def convert(
         target=target,
         family=family,
         facts=_facts(family, profile.constraints),
-        policy=policy or HistoryPolicy(),
+        policy=policy or _POLICY,
         provider=issuer,
         model=given.get("model") if given is not None else None,
         tools=tool_names(tools if tools is not None else (given or {}).get("tools")),
@@ -136,7 +138,8 @@ def _seen(
 
 def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, work: Work) -> None:
     """Raises for what no edit can mend: nothing is left to send, nobody asks, or the wrong one speaks last."""
-    said = [turn for turn in turns if not turn.top]
+    lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # behind what stands outside
+    said = turns[lead:]
     last: Collection[str] | None = work.fact("last_role")
     if len(said) < (work.fact("min_items") or 0):
         rule = "too_few"

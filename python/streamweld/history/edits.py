@@ -93,6 +93,11 @@ class IdMap:
         self._calls.append((source, target))
         self._ways = None
 
+    def keep(self, calls: Iterable[str]) -> None:
+        """Some calls, in order of the history, each of which is called as in the source."""
+        self._calls += [(call_id, call_id) for call_id in calls]
+        self._ways = None
+
     def _both(self) -> _Ways:
         if self._ways is None:
             self._ways = _Ways(self._calls)

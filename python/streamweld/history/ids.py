@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["IdForm", "Minter", "form_of"]
 
@@ -39,6 +39,12 @@ class IdForm:
         if text in self.banned:
             return False
         return self._whole.fullmatch(text) is not None or self.carries(text)
+
+    def fit(self, texts: Sequence[str]) -> bool:
+        """Whether all of them may stay as they are."""
+        whole, banned = self._whole.fullmatch, self.banned
+        odd = [text for text in texts if whole(text) is None or text in banned]
+        return all(map(self.fits, odd))
 
     def carries(self, text: str) -> bool:
         """Whether the id is a vessel, whose content its maker wants back byte for byte."""
@@ -80,13 +86,13 @@ def _others(chars: str) -> re.Pattern[str]:
 
 def form_of(fact: Mapping[str, Any]) -> IdForm:
     """The form that a profile's `tool_id` or `tool_name` states."""
-    return IdForm(
-        fact.get("chars"),
-        fact.get("min", 1),
-        fact.get("max"),
-        tuple(fact.get("carriers", ())),
-        tuple(fact.get("not", ())),
-    )
+    get = fact.get
+    return _form(get("chars"), get("min", 1), get("max"), tuple(get("carriers", ())), tuple(get("not", ())))
+
+
+@cache
+def _form(chars: str | None, low: int, high: int | None, carriers: tuple[str, ...], banned: tuple[str, ...]) -> IdForm:
+    return IdForm(chars, low, high, carriers, banned)
 
 
 @dataclass(slots=True, eq=False)

@@ -16,28 +16,29 @@ class OpenCalls(Generic[_T]):
     """Calls that wait for a result. A result without an id takes a call without one: of its name, else the next."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[list[tuple[str, _T]]]] = {}
-        self._turn: dict[str, int] = {}
+        # Of each id, the turns that call it, each with its calls that wait.
+        self._waiting: dict[str, list[tuple[int, list[tuple[str, _T]]]]] = {}
 
     def add(self, turn: int, call_id: str, name: str, what: _T) -> None:
         """A call of that turn."""
-        turns = self._waiting.setdefault(call_id, [])
-        if not turns or self._turn.get(call_id) != turn:
-            turns.append([])
-            self._turn[call_id] = turn
-        turns[-1].append((name, what))
+        turns = self._waiting.get(call_id)
+        if turns is None:
+            self._waiting[call_id] = [(turn, [(name, what)])]
+        elif turns and turns[-1][0] == turn:
+            turns[-1][1].append((name, what))
+        else:
+            turns.append((turn, [(name, what)]))
 
     def take(self, call_id: str, name: str | None) -> _T | None:
         """The call that this result answers; None where none waits."""
         turns = self._waiting.get(call_id)
         if not turns:
             return None
-        latest = turns[-1]
+        latest = turns[-1][1]
         at = 0
-        if not call_id and name:
+        if name and not call_id:
             at = next((n for n, (called, _) in enumerate(latest) if called == name), 0)
         what = latest.pop(at)[1]
         if not latest:
             turns.pop()
-            self._turn.pop(call_id, None)
         return what

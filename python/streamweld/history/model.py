@@ -232,18 +232,26 @@ def retold(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
 
 def copied(part: _P, **fields: Any) -> _P:
     """The part with other fields that say where it came from: what was read stands."""
-    kind: Any = type(part)
-    made: _P = kind(*_fields(kind)(part))
+    made = _twin(part)
     for name, value in fields.items():
         setattr(made, name, value)
-    return made
+    return cast("_P", made)
 
 
 def changed(part: _P, **fields: Any) -> _P:
     """The part with other fields; what was read is then no longer what is meant."""
+    made = _twin(part)
+    made.touched = True
+    for name, value in fields.items():
+        setattr(made, name, value)
     if "arguments" in fields or "input" in fields:
-        fields["said"] = MISSING
-    return copied(part, touched=True, **fields)
+        made.said = MISSING
+    return cast("_P", made)
+
+
+def _twin(part: _Part) -> Any:
+    kind: Any = type(part)
+    return kind(*_fields(kind)(part))
 
 
 @cache
@@ -254,8 +262,10 @@ def _fields(kind: type[_Part]) -> Callable[[Any], tuple[Any, ...]]:
 
 def pointer(path: Path) -> str:
     """A JSON pointer (RFC 6901)."""
-    steps = [str(step) if isinstance(step, int) else str(step).replace("~", "~0").replace("/", "~1") for step in path]
-    return "/" + "/".join(steps) if steps else ""
+    told = "/%s" * len(path) % path
+    if told.count("/") == len(path) and "~" not in told:
+        return told
+    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
 
 
 def json_text(value: Any) -> str:
@@ -281,11 +291,11 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
     if value is MISSING:
         value = call.said
         if value is MISSING:
-            value = _read(call.arguments or "")
-            object.__setattr__(call, "said", value)
+            known: Any = call  # frozen for type checkers alone
+            value = known.said = _read(call.arguments or "")
     elif value is None:
         return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def _read(text: str) -> Any:

@@ -74,6 +74,8 @@ def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:
                 return False
         elif objects:
             text = call.arguments
-            if arguments_object(call) is None or (text is not None and (not text or text.isspace())):
+            if text is not None and (not text or text.isspace()):
+                return False
+            if arguments_object(call) is None:
                 return False
     return True

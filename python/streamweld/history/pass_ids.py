@@ -25,10 +25,11 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         return turns
     form = IdForm() if fact.get("keep") else form_of(fact)  # what is kept as it is, there must at least be
     found = work.survey(turns)
-    if found.paired and all(form.fits(call.call_id) for call in found.calls):
-        for call in found.calls:
-            work.ids.add(call.call_id, call.call_id)
-        return turns
+    if found.paired:
+        given = [call.call_id for call in found.calls]
+        if form.fit(given):
+            work.ids.keep(given)
+            return turns
     unique = None if fact.get("keep") else fact.get("unique")
     minter = Minter(form, frozenset([call.call_id for call in found.calls if form.fits(call.call_id)]))
     open_calls = OpenCalls[str]()

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from streamweld.history.model import Call, changed, retold
 
 if TYPE_CHECKING:
-    from streamweld.history.model import Turn
+    from collections.abc import Sequence
+
+    from streamweld.history.model import Part, Turn
     from streamweld.history.work import Work
 
 __all__ = ["run"]
@@ -22,15 +24,27 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     Every step gets one, not those of the current turn alone: else a later turn would change what was sent before.
     """
     dummy = work.about("reasoning").get("dummy_signature")
-    if dummy is None or not work.survey(turns).calls:
+    if dummy is None:
+        return turns
+    found = work.survey(turns)
+    if not found.calls:
         return turns
     out: list[Turn] = []
+    new: dict[int, Call] = {}  # id() of a call -> what it became
     for turn in turns:
-        at = next((n for n, part in enumerate(turn.parts) if isinstance(part, Call)), None)
-        part = None if at is None else turn.parts[at]
-        if at is None or not isinstance(part, Call) or part.signature or part.extra.get("thoughtSignature"):
+        at, call = _first_call(turn.parts)
+        if call is None or call.signature or call.extra.get("thoughtSignature"):
             out.append(turn)
             continue
-        work.edit("signature_dummy", part.path, f"put the agreed dummy signature on the call of {part.name!r}")
-        out.append(retold(turn, (*turn.parts[:at], changed(part, signature=dummy), *turn.parts[at + 1 :])))
+        work.edit("signature_dummy", call.path, f"put the agreed dummy signature on the call of {call.name!r}")
+        signed = new[id(call)] = changed(call, signature=dummy)
+        out.append(retold(turn, (*turn.parts[:at], signed, *turn.parts[at + 1 :])))
+    found.stands_for(out, [new.get(id(call), call) for call in found.calls])
     return out
+
+
+def _first_call(parts: Sequence[Part]) -> tuple[int, Call | None]:
+    for at, part in enumerate(parts):
+        if isinstance(part, Call):
+            return at, part
+    return 0, None

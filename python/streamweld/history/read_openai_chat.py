@@ -35,12 +35,16 @@ _ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
 _MESSAGE: Final = frozenset(
     {"role", "content", "refusal", "tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning"}
 )
+_BARE: Final = frozenset({"role", "content", "tool_calls"})
 _RESULT: Final = _MESSAGE | {"name"}
 _CALL: Final = frozenset({"id", "type", "function", "custom", "index"})
 _TEXT: Final = frozenset({"type", "text"})
 _REFUSAL: Final = frozenset({"type", "refusal"})
 _MEDIA: Final = frozenset({"type", "image_url", "input_audio", "file", "video_url"})
 _THINKING: Final = frozenset({"type", "thinking", "closed"})
+# Ends of paths.
+_CONTENT: Final = ("content",)
+_CALLS: Final = ("tool_calls",)
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
@@ -58,24 +62,25 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     content = message.get("content")
     if type(content) is str and len(message) == 2:  # a role and a text, as most messages are
         origin = Origin(DIALECT, path, message, 1)
-        return [Turn(role, (Text(origin, 0, (*path, "content"), None, NOTHING, False, content),), origin)]
-    extra = NOTHING if _MESSAGE.issuperset(message) else beside(message, _MESSAGE)
-    origin = Origin(DIALECT, path, message, 0, extra)
+        return [Turn(role, (Text(origin, 0, path + _CONTENT, None, NOTHING, False, content),), origin)]
+    bare = _BARE.issuperset(message)
+    origin = Origin(DIALECT, path, message, 0, NOTHING if bare else beside(message, _MESSAGE))
     parts: list[Part] = []
-    for name in ("reasoning_content", "reasoning"):
-        if isinstance(thought := message.get(name), str):
-            parts.append(Reasoning(*placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
-            break
+    if not bare:
+        for name in ("reasoning_content", "reasoning"):
+            if isinstance(thought := message.get(name), str):
+                parts.append(Reasoning(*placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
+                break
     calls = message.get("tool_calls")
     if content is not None and not (content == "" and calls):
-        parts += _content(content, origin, (*path, "content"))
-    if refusal := as_text(message.get("refusal")):
+        parts += _content(content, origin, path + _CONTENT)
+    if not bare and (refusal := as_text(message.get("refusal"))):
         parts.append(Text(*placed(origin, (*path, "refusal")), text=refusal, refusal=True))
-    for n, entry in enumerate(calls or ()):
-        at = (*path, "tool_calls", n)
-        parts.append(_call(entry if entry.__class__ is dict else as_mapping(entry, at), origin, at))
-    legacy = message.get("function_call")
-    if isinstance(legacy, dict):
+    if calls:
+        beneath = path + _CALLS
+        for n, entry in enumerate(calls):
+            parts.append(_call(entry, origin, (*beneath, n)))
+    if not bare and isinstance(legacy := message.get("function_call"), dict):
         place = placed(origin, (*path, "function_call"))
         function = as_mapping(legacy, path)
         arguments = _arguments(function.get("arguments"))
@@ -89,8 +94,11 @@ def _arguments(arguments: Any) -> str:
     return "" if arguments is None else json_text(arguments)
 
 
-def _call(entry: Json, origin: Origin, path: Path) -> Call:
-    call_id = as_text(entry.get("id"))
+def _call(raw: Any, origin: Origin, path: Path) -> Call:
+    entry: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
+    call_id = entry.get("id")
+    if not isinstance(call_id, str):
+        call_id = ""
     if entry.get("type") == "custom" or "custom" in entry:
         place = placed(origin, path, entry, _CALL)
         custom = as_mapping(entry.get("custom"), (*path, "custom"))
@@ -99,7 +107,11 @@ def _call(entry: Json, origin: Origin, path: Path) -> Call:
     function: Any = entry.get("function")
     if function.__class__ is not dict:
         function = as_mapping(function, (*path, "function"))
-    name, arguments = as_text(function.get("name")), _arguments(function.get("arguments"))
+    name, arguments = function.get("name"), function.get("arguments")
+    if not isinstance(name, str):
+        name = ""
+    if not isinstance(arguments, str):
+        arguments = _arguments(arguments)
     at = origin.count
     origin.count = at + 1
     extra = NOTHING if _CALL.issuperset(entry) else beside(entry, _CALL)
@@ -110,13 +122,17 @@ def _result(message: Json, path: Path) -> Turn:
     inner: tuple[Text | Media | Opaque, ...] = ()
     content = message.get("content")
     if isinstance(content, str):
-        inner = (Text(None, 0, (*path, "content"), None, NOTHING, False, content),)
+        inner = (Text(None, 0, path + _CONTENT, None, NOTHING, False, content),)
     elif content is not None:
         told = _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"))
         inner = tuple([part for part in told if isinstance(part, Text | Media | Opaque)])
-    extra = NOTHING if _RESULT.issuperset(message) else beside(message, _RESULT)
+    call_id, name, extra = message.get("tool_call_id"), None, NOTHING
+    if len(message) > 3 or call_id is None or content is None:  # more than a role, an id and a content
+        name = as_text(message.get("name")) or None
+        extra = beside(message, _RESULT)
+    if not isinstance(call_id, str):
+        call_id = ""
     origin = Origin(DIALECT, path, message, 1, extra)
-    call_id, name = as_text(message.get("tool_call_id")), as_text(message.get("name")) or None
     return Turn("tool", (Result(origin, 0, path, message, NOTHING, False, call_id, inner, MISSING, name),))
 
 

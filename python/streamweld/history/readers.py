@@ -6,6 +6,7 @@ A list may hold messages and Responses side by side.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history import (
@@ -95,22 +96,25 @@ def read(
     if isinstance(items, Response):
         return turns + read_response.read_as_it_was(items, base, issuer, _READERS, family)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
-    run: list[Part] = []  # the parts of the last turn, while more may join it
+    nothing: list[Part] = []
+    run = nothing  # the parts of the last turn, while more may join it
     role = ""
-    for n, item in enumerate(items, first):
-        path = (*base, n)
+    paths = product(*[(step,) for step in base], range(first, first + len(items)))
+    for item, path in zip(items, paths, strict=True):
         if isinstance(item, Response):
             found = read_response.read_as_it_was(item, path, issuer, _READERS, family)
         else:
             found = reader(item, path, issuer)
         for turn in found:
-            if run and turn.role == role and turn.parts:
-                run += turn.parts
-                continue
             if run:
+                if turn.role == role and turn.parts:
+                    run += turn.parts
+                    continue
                 turns[-1].parts = tuple(run)
-            role = turn.role
-            run = list(turn.parts) if role in joinable else []
+                run = nothing
+            if turn.role in joinable:
+                role = turn.role
+                run = list(turn.parts)
             turns.append(turn)
     if run:
         turns[-1].parts = tuple(run)

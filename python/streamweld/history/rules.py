@@ -21,17 +21,21 @@ __all__ = ["Rule", "checks", "edits"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `source`: the document and section, or the issue with the server's own words."""
+    """One rule. `source`: the document and section, or the issue with the server's own words. `why`: both."""
 
     code: str
     text: str
     source: str
     severity: Severity
+    why: str
 
 
 def _rules(section: Literal["edits", "checks"]) -> Mapping[str, Rule]:
     raw = load_history("history_rules")[section]
-    return {code: Rule(code, rule["text"], rule["source"], rule["severity"]) for code, rule in raw.items()}
+    return {
+        code: Rule(code, rule["text"], rule["source"], rule["severity"], f"{rule['text']} ({rule['source']})")
+        for code, rule in raw.items()
+    }
 
 
 @cache

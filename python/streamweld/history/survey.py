@@ -6,7 +6,7 @@ only where nobody could object; anything unusual makes them false, and the pass 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamweld.history.model import MISSING, Call, Opaque, Reasoning, Result, Text
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from streamweld.history.model import Origin, Turn
 
 __all__ = ["Survey"]
+
+_SIDES: Final = frozenset({"user", "assistant", "tool"})
 
 
 class Survey:
@@ -54,56 +56,74 @@ class Survey:
     trailing: bool
 
     def __init__(self, turns: list[Turn]) -> None:
-        self.turns = turns
         calls: list[Call] = []
         results: list[Result] = []
         instructed = joined = reasoned = opaque = False
         bare = plain = paired = trailing = True
         dialects: set[str] = set()
         seen: Origin | None = None  # the last one looked at
+        dialect = ""  # what it was written in
         before = ""  # the role of the turn before
-        asked: list[str] = []  # the ids of the calls in it
+        asked: list[str] | None = None  # the ids of the calls in it
         for turn in turns:
             role, parts = turn.role, turn.parts
-            called, told = len(calls), len(results)
+            asks: list[str] | None = None  # the ids of the calls in this one
+            answers: list[str] | None = None  # and those of its results
             if role == before:
                 joined = True
-            elif role not in ("user", "assistant", "tool"):
+            elif role not in _SIDES:
                 instructed = True
             before = role
             if not parts:
                 plain = False
             origin = turn.origin
             if origin is not seen and origin is not None:
-                dialects.add(origin.dialect)
-                bare = bare and not origin.extra
+                if origin.dialect != dialect:
+                    dialect = origin.dialect
+                    dialects.add(dialect)
+                if origin.extra:
+                    bare = False
                 seen = origin
             for part in parts:
                 origin = part.origin
                 if origin is not seen and origin is not None:
-                    dialects.add(origin.dialect)
-                    bare = bare and not origin.extra
+                    if origin.dialect != dialect:
+                        dialect = origin.dialect
+                        dialects.add(dialect)
+                    if origin.extra:
+                        bare = False
                     seen = origin
                 if part.extra:
                     bare = False
+                if type(part) is Call:
+                    calls.append(part)
+                    if asks is None:
+                        asks = [part.call_id]
+                    else:
+                        asks.append(part.call_id)
+                    continue
+                if asks is not None:
+                    trailing = False
                 if type(part) is Text:
                     text = part.text
                     if not text or part.refusal or text.isspace():
                         plain = False
-                elif type(part) is Call:
-                    calls.append(part)
-                    continue
                 elif type(part) is Result:
                     results.append(part)
+                    if answers is None:
+                        answers = [part.call_id]
+                    else:
+                        answers.append(part.call_id)
                     for inner in part.parts:
-                        if type(inner) is not Text or not inner.text or inner.refusal or inner.text.isspace():
+                        if type(inner) is not Text or not (text := inner.text) or inner.refusal or text.isspace():
                             plain = False
                         if inner.extra:
                             bare = False
                         if inner.origin is not None:
                             dialects.add(inner.origin.dialect)
                     if part.value is MISSING:
-                        plain = plain and bool(part.parts)
+                        if not part.parts:
+                            plain = False
                     elif part.parts or part.value == "":
                         plain = False
                 elif type(part) is Reasoning:
@@ -111,23 +131,19 @@ class Survey:
                 else:
                     plain = False
                     opaque = opaque or type(part) is Opaque
-                if len(calls) > called:
-                    trailing = False
-            if asked:
-                answered = [part.call_id for part in results[told:]]
-                paired = paired and answered == asked and len(parts) == len(answered) and role == "tool"
-            elif len(results) > told:
+            if answers != asked or (answers is not None and (role != "tool" or len(answers) != len(parts))):
                 paired = False
-            asked = []
-            if len(calls) > called:
-                asked = [part.call_id for part in calls[called:]]
-                paired = paired and role == "assistant" and len(results) == told
+            if asks is not None and role != "assistant":
+                paired = False
+            asked = asks
         ids = {part.call_id for part in calls}
-        self.calls, self.results, self.dialects = calls, results, dialects
+        self.turns, self.calls, self.results, self.dialects = turns, calls, results, dialects
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
-        self.paired = paired and not asked and len(ids) == len(calls) and "" not in ids
+        self.paired = paired and asked is None and len(ids) == len(calls) and "" not in ids
         self.bare, self.plain, self.trailing = bare, plain, trailing
 
-    def stands_for(self, turns: list[Turn]) -> None:
-        """Another list of which all of this is as true."""
+    def stands_for(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
+        """Another list of which all of this is as true, if these are its calls."""
         self.turns = turns
+        if calls is not None:
+            self.calls = calls

@@ -91,8 +91,7 @@ class Work:
 
     def edit(self, rule: str, path: Path, what: str, removed: Any = None) -> None:
         """Books a change under a rule of the table."""
-        known = edit_rules()[rule]
-        self.edits.append(Edit(rule, pointer(path), what, f"{known.text} ({known.source})", removed))
+        self.edits.append(Edit(rule, pointer(path), what, edit_rules()[rule].why, removed))
 
     def lose(self, feature: str, path: Path, why: str, removed: Any = None) -> None:
         """Books something that cannot be said in the target."""

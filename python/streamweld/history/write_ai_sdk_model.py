@@ -33,7 +33,10 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
                     names.take(part.call_id, part.name)
             messages.append(whole)
             continue
-        messages.append({"role": turn.role, "content": _content(turn, pen, names)} | pen.members(turn, turn.parts))
+        message = {"role": turn.role, "content": _content(turn, pen, names)}
+        if members := pen.members(turn, turn.parts):
+            message |= members
+        messages.append(message)
     return {"messages": messages}
 
 
@@ -102,7 +105,8 @@ def _output(part: Result, pen: Pen) -> dict[str, Any]:
     told = said(part)
     if isinstance(told, str):
         return {"type": failed + "text", "value": told}
-    pen.failed(part)
+    if part.is_error:
+        pen.failed(part)
     return {"type": "content", "value": [_inner(inner, pen) for inner in told]}
 
 

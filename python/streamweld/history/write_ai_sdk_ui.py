@@ -85,7 +85,9 @@ def _message(group: list[Turn], parts: list[Part], number: int, pen: Pen) -> dic
                 written.append(_part(part, pen))
     role = "assistant" if group[0].role == "tool" else group[0].role
     head = {"id": f"msg_{number + 1}", "role": role, "parts": written}
-    return head | pen.members(group[0], parts)
+    if members := pen.members(group[0], parts):
+        head |= members
+    return head
 
 
 def _metadata(part: Reasoning | Call, member: str, encrypted: str | None, issuer: str | None) -> dict[str, Any]:

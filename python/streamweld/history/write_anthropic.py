@@ -30,10 +30,10 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             pen.members(turn, turn.parts)
             continue
         parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
-        message = pen.whole(parts, turn.origin)
+        message = None if pen.foreign else pen.whole(parts, turn.origin)
         if message is None:
             message = {"role": "user" if turn.role == "tool" else turn.role, "content": _content(parts, pen)}
-            if members := pen.members(turn, parts):
+            if members := turn.marks if pen.foreign else pen.members(turn, parts):
                 message |= members
         messages.append(message)
     return payload | {"messages": messages}
@@ -51,8 +51,7 @@ def _content(parts: Sequence[Part], pen: Pen, whole: Any = None) -> Any:
 
 
 def _block(part: Part, pen: Pen) -> Any:
-    own = pen.block(part)
-    if own is not None:
+    if not pen.foreign and (own := pen.block(part)) is not None:
         return own
     beyond = pen.beyond(part) if part.extra else None
     block = _made(part, pen)

@@ -32,37 +32,40 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             pen.members(turn, turn.parts)
             continue
         parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
-        message = pen.whole(parts, turn.origin)
+        message = None if pen.foreign else pen.whole(parts, turn.origin)
         if message is None:
             role = "user" if turn.role == "tool" else turn.role
-            message = {"role": role, "content": [_block(part, pen) for part in parts]} | pen.members(turn, parts)
+            message = {"role": role, "content": [_block(part, pen) for part in parts]}
+            if members := turn.marks if pen.foreign else pen.members(turn, parts):
+                message |= members
         messages.append(message)
     return payload | {"messages": messages}
 
 
 def _block(part: Part, pen: Pen) -> Any:
-    own = pen.block(part)
-    if own is not None:
+    if not pen.foreign and (own := pen.block(part)) is not None:
         return own
-    beyond = pen.beyond(part)
+    beyond = pen.beyond(part) if part.extra else None
+    block = _made(part, pen)
+    return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
+
+
+def _made(part: Part, pen: Pen) -> Any:
     if isinstance(part, Text):
-        return {"text": part.text, **beyond}
+        return {"text": part.text}
     if isinstance(part, Call):
         if part.signature and not pen.own(part):
             pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
-        return {
-            "toolUse": {"toolUseId": part.call_id, "name": part.name, "input": arguments_object(part) or {}},
-            **beyond,
-        }
+        return {"toolUse": {"toolUseId": part.call_id, "name": part.name, "input": arguments_object(part) or {}}}
     if isinstance(part, Result):
-        return {"toolResult": _result(part, pen), **beyond}
+        return {"toolResult": _result(part, pen)}
     if isinstance(part, Reasoning):
         if part.kind == "redacted":
-            return {"reasoningContent": {"redactedContent": part.encrypted or ""}, **beyond}
+            return {"reasoningContent": {"redactedContent": part.encrypted or ""}}
         signed = {"signature": part.signature} if part.signature else {}
-        return {"reasoningContent": {"reasoningText": {"text": part.text, **signed}}, **beyond}
+        return {"reasoningContent": {"reasoningText": {"text": part.text, **signed}}}
     if isinstance(part, Media):
-        return _media(part, pen) | beyond
+        return _media(part, pen)
     return part.raw
 
 

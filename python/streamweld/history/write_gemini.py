@@ -40,66 +40,79 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         if turn.top:
             at += 1
             whole = pen.whole(turn.parts)
-            told = {"parts": [_part(part, pen, names) for part in turn.parts]} if whole is None else whole
-            payload["systemInstruction"] = told | pen.members(turn, turn.parts) if whole is None else told
+            if whole is None:
+                whole = {"parts": [_part(part, pen, None) for part in turn.parts], **pen.members(turn, turn.parts)}
+            payload["systemInstruction"] = whole
             continue
         for part in turn.parts:
             if isinstance(part, Call):
                 names.add(at, part.call_id, part.name, part.name)
         parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
-        content = pen.whole(parts, turn.origin)
+        content = None if pen.foreign else pen.whole(parts, turn.origin)
         if content is not None:
             for part in parts:
                 if isinstance(part, Result):
                     names.take(part.call_id, part.name)
         else:
-            written = [_part(part, pen, names) for part in parts]
             role = "model" if turn.role == "assistant" else "user"
-            content = {"role": role, "parts": [*written, *_attached(parts, pen)]} | pen.members(turn, parts)
+            content = {"role": role, "parts": _parts(parts, pen, names)}
+            if members := turn.marks if pen.foreign else pen.members(turn, parts):
+                content |= members
         contents.append(content)
     return payload | {"contents": contents}
 
 
-def _attached(parts: Sequence[Part], pen: Pen) -> list[Any]:
-    """What results hold beside their text, behind them in the same content."""
-    results = [part for part in parts if isinstance(part, Result)]
-    if not results:
-        return []
-    media = [inner for part in results if not pen.block(part) for inner in part.parts]
-    return [_media(inner) for inner in media if isinstance(inner, Media)]
+def _parts(parts: Sequence[Part], pen: Pen, names: OpenCalls[str]) -> list[Any]:
+    """What the parts say; what results hold beside their text stands behind all of them."""
+    written: list[Any] = []
+    attached: list[Any] = []
+    for part in parts:
+        if not isinstance(part, Result):
+            written.append(_part(part, pen, None))
+            continue
+        written.append(_part(part, pen, names.take(part.call_id, part.name)))
+        if pen.foreign or pen.block(part) is None:
+            attached += [_media(inner) for inner in part.parts if isinstance(inner, Media)]
+    return written + attached if attached else written
 
 
-def _part(part: Part, pen: Pen, names: OpenCalls[str]) -> Any:
-    named = names.take(part.call_id, part.name) if isinstance(part, Result) else None
-    own = pen.block(part)
-    if own is not None:
+def _part(part: Part, pen: Pen, named: str | None) -> Any:
+    """`named`: what the call of a result is called."""
+    if not pen.foreign and (own := pen.block(part)) is not None:
         return own
-    beyond = pen.beyond(part)
+    beyond = pen.beyond(part) if part.extra else None
+    block = _made(part, named)
+    return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
+
+
+def _made(part: Part, named: str | None) -> Any:
+    block: dict[str, Any]
     if isinstance(part, Text):
-        return {"text": part.text, **beyond}
-    if isinstance(part, Reasoning):
-        signed = {"thoughtSignature": part.signature} if part.signature else {}
-        return {"text": part.text, "thought": True, **signed, **beyond}
+        return {"text": part.text}
     if isinstance(part, Call):
-        head = {"id": part.call_id} if part.call_id else {}
-        function = {**head, "name": part.name, "args": arguments_object(part) or {}}
-        signed = {"thoughtSignature": part.signature} if part.signature else {}
-        return {"functionCall": function, **signed, **beyond}
+        function = {"name": part.name, "args": arguments_object(part) or {}}
+        block = {"functionCall": {"id": part.call_id, **function} if part.call_id else function}
+        if part.signature:
+            block["thoughtSignature"] = part.signature
+        return block
     if isinstance(part, Result):
-        head = {"id": part.call_id} if part.call_id else {}
-        response = {**head, "name": named or part.name or "unknown", "response": _response(part)}
-        return {"functionResponse": response, **beyond}
+        response = {"name": named or part.name or "unknown", "response": _response(part)}
+        return {"functionResponse": {"id": part.call_id, **response} if part.call_id else response}
+    if isinstance(part, Reasoning):
+        block = {"text": part.text, "thought": True}
+        if part.signature:
+            block["thoughtSignature"] = part.signature
+        return block
     if isinstance(part, Media):
-        return _media(part) | beyond
+        return _media(part)
     return part.raw
 
 
 def _response(result: Result) -> Any:
     """An object, as it must be: "output" holds what is none, "error" what went wrong."""
-    whole = value_object(result)
-    if whole is not None and not result.is_error:
-        return whole
     value: Any = result.value
+    if not result.is_error and value_object(result) is not None:
+        return value
     if value is MISSING:
         told = said(result)
         value = told if isinstance(told, str) else "".join([part.text for part in told if isinstance(part, Text)])

@@ -54,7 +54,9 @@ def _message(turn: Turn, pen: Pen) -> dict[str, Any]:
         message[field] = "\n\n".join([part.text for part in thoughts])
     if calls:
         message["tool_calls"] = [_call(part, pen) for part in calls]
-    return message | pen.members(turn, turn.parts)
+    if members := pen.members(turn, turn.parts):
+        message |= members
+    return message
 
 
 def _content(parts: Sequence[Part], pen: Pen) -> Any:
@@ -122,12 +124,15 @@ def _results(turn: Turn, pen: Pen) -> list[Any]:
         if own is not None:
             messages.append(own)
             continue
-        pen.failed(part)
+        if part.is_error:
+            pen.failed(part)
         told = said(part)
         content = told if isinstance(told, str) else [_block(inner, pen) for inner in told]
         message: dict[str, Any] = {"role": "tool", "tool_call_id": part.call_id, "content": content}
         if part.name and pen.own(part):
             message["name"] = part.name
         pen.beyond(part)
-        messages.append(message | pen.members(turn, (part,)))
+        if members := pen.members(turn, (part,)):
+            message |= members
+        messages.append(message)
     return messages

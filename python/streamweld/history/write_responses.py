@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import (
     Call,
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["write"]
 
+_CONTENT: Final = frozenset({Text, Media})
+
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     """The request members `{"instructions": …, "input": […]}`; without instructions where there are none."""
@@ -43,12 +45,12 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
             continue
         run: list[Part] = []
         for part in turn.parts:
-            if run and (
-                not _is_content(part) or (part.origin is not run[-1].origin and _own_message(part, run[-1], pen))
-            ):
+            kind = type(part)
+            content = kind in _CONTENT or (kind is Opaque and _stands_inside(part))
+            if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], pen))):
                 items.append(_message(turn, run, pen))
                 run = []
-            if _is_content(part):
+            if content:
                 run.append(part)
             else:
                 items.append(_item(part, turn, pen, custom))
@@ -61,11 +63,9 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
     return payload | {"input": items}
 
 
-def _is_content(part: Part) -> bool:
-    """Whether the part stands inside of a message; an opaque one that is an item of its own does not."""
-    if isinstance(part, Opaque):
-        return part.origin is None or "role" in members_of(part.origin.raw)
-    return isinstance(part, Text | Media)
+def _stands_inside(part: Part) -> bool:
+    """Whether what is opaque stands inside of a message, and is no item of its own."""
+    return part.origin is None or "role" in members_of(part.origin.raw)
 
 
 def _own_message(part: Part, before: Part, pen: Pen) -> bool:
@@ -73,8 +73,7 @@ def _own_message(part: Part, before: Part, pen: Pen) -> bool:
 
 
 def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
-    whole = pen.whole(parts)
-    if whole is not None:
+    if not pen.foreign and (whole := pen.whole(parts)) is not None:
         return _typed(whole, parts[0].origin.path if parts[0].origin is not None else turn.path, pen)
     role = "user" if turn.role == "tool" else turn.role
     only = parts[0]
@@ -84,11 +83,15 @@ def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
         for part in parts:
             pen.bare(part)
     elif len(parts) == 1 and isinstance(only, Text) and not only.refusal and (only.raw is None or not pen.own(only)):
-        pen.beyond(only)
+        if only.extra:
+            pen.beyond(only)
         content = only.text
     else:
         content = [_block(part, role, pen) for part in parts]
-    return {"type": "message", "role": role, "content": content} | pen.members(turn, parts)
+    message = {"type": "message", "role": role, "content": content}
+    if members := turn.marks if pen.foreign else pen.members(turn, parts):
+        message |= members
+    return message
 
 
 def _typed(whole: Any, path: Path, pen: Pen) -> Any:
@@ -143,8 +146,7 @@ def _media(part: Media) -> dict[str, Any]:
 def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
     if isinstance(part, Call) and part.custom:
         custom.add(part.call_id)
-    whole = pen.whole((part,))
-    if whole is not None:
+    if not pen.foreign and (whole := pen.whole((part,))) is not None:
         return whole
     if isinstance(part, Call):
         item = _call(part, pen)
@@ -154,28 +156,31 @@ def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
         item = _reasoning(part, pen)
     else:
         return part.raw
-    return item | pen.beyond(part) | pen.members(turn, (part,))
-
-
-def _named(item: dict[str, Any], item_id: str | None) -> dict[str, Any]:
-    return {"type": item["type"], "id": item_id, **item} if item_id else item
+    if part.item_id:
+        item = {"type": item["type"], "id": part.item_id, **item}
+    if part.extra:
+        item |= pen.beyond(part)
+    if members := turn.marks if pen.foreign else pen.members(turn, (part,)):
+        item |= members
+    return item
 
 
 def _call(part: Call, pen: Pen) -> dict[str, Any]:
     if part.signature and not pen.own(part):
         pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
-    head = {"call_id": part.call_id, "name": part.name}
     if part.custom:
-        return _named({"type": "custom_tool_call", **head, "input": custom_input(part)}, part.item_id)
-    return _named({"type": "function_call", **head, "arguments": arguments_text(part) or "{}"}, part.item_id)
+        return {"type": "custom_tool_call", "call_id": part.call_id, "name": part.name, "input": custom_input(part)}
+    text = part.arguments or arguments_text(part) or "{}"
+    return {"type": "function_call", "call_id": part.call_id, "name": part.name, "arguments": text}
 
 
 def _output(part: Result, pen: Pen, custom: set[str]) -> dict[str, Any]:
-    pen.failed(part)
+    if part.is_error:
+        pen.failed(part)
     told = said(part)
     output = told if isinstance(told, str) else [_block(inner, "user", pen) for inner in told]
     kind = "custom_tool_call_output" if part.call_id in custom else "function_call_output"
-    return _named({"type": kind, "call_id": part.call_id, "output": output}, part.item_id)
+    return {"type": kind, "call_id": part.call_id, "output": output}
 
 
 def _reasoning(part: Reasoning, pen: Pen) -> dict[str, Any]:
@@ -188,4 +193,4 @@ def _reasoning(part: Reasoning, pen: Pen) -> dict[str, Any]:
         item["content"] = [{"type": "reasoning_text", "text": text} for text in part.segments]
     if part.encrypted:
         item["encrypted_content"] = part.encrypted
-    return _named(item, part.item_id)
+    return item

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld.history.model import MISSING, Media, Opaque, Text, json_text, pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamweld.history.model import Origin, Part, Result, Turn
     from streamweld.history.work import Work
@@ -22,21 +22,24 @@ _SAY_NOTHING: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobo
 
 
 class Pen:
-    """One history being written in one dialect."""
+    """One history being written in one dialect.
+
+    `foreign`: nothing can be handed back as it was, and no message or block has a member beyond the model. Writers may
+    ask this before they ask for every block of a long history.
+    """
 
     def __init__(self, work: Work, turns: list[Turn]) -> None:
         self.work = work
         self.dialect: str = work.family
         found = work.survey(turns)
-        # Then nothing can be handed back as it was, and no message or block has a member beyond the model.
-        self._foreign = found.bare and work.family not in found.dialects
+        self.foreign = found.bare and work.family not in found.dialects
         self._told: set[int] = set()  # id() of origins whose members were kept or lost already
         self._lost: set[int] = set()
         self._booked: set[str] | None = None
 
     def whole(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
         """The message that these parts were read from, if they are all of it and as they were; else None."""
-        if self._foreign:
+        if self.foreign:
             return None
         if not parts:
             empty = origin is not None and origin.dialect == self.dialect and origin.count == 0
@@ -52,22 +55,25 @@ class Pen:
     def exchange(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
         """Results, and what the user says behind them where both came in one message or the target has it so; and
         where the next message begins."""
-        parts = list(turns[at].parts)
+        parts = turns[at].parts
         at += 1
-        while at < len(turns) and self._joins(parts, turns[at]):
-            parts += turns[at].parts
+        if at == len(turns) or not self._joins(parts, turns[at]):
+            return parts, at
+        both = list(parts)
+        while at < len(turns) and self._joins(both, turns[at]):
+            both += turns[at].parts
             at += 1
-        return parts, at
+        return both, at
 
     def _joins(self, parts: Sequence[Part], after: Turn) -> bool:
-        if after.role not in ("user", "tool"):
+        if after.role == "assistant" or after.role not in ("user", "tool"):
             return False
         shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
         return shared or self.work.fact("alternation") == "merge"
 
     def block(self, part: Part) -> Any:
         """The block that this part was, if nobody touched it; else None."""
-        if self._foreign:
+        if self.foreign:
             return None
         own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
         return part.raw if own else None
@@ -95,10 +101,10 @@ class Pen:
             if value not in _SAY_NOTHING:
                 self.work.lose(name, (*part.path, name), "there is room for the text only", value)
 
-    def members(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+    def members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
-        if self._foreign:
-            return dict(turn.marks)
+        if self.foreign:
+            return turn.marks
         out: dict[str, Any] = {}
         origins = _origins(turn, parts)
         for origin in origins[1:]:
@@ -123,8 +129,8 @@ class Pen:
         return self._booked
 
     def failed(self, result: Result) -> None:
-        """Books that the dialect cannot say of a result that it is an error."""
-        if result.is_error and result.origin is not None:
+        """Books that the dialect cannot say of a result of the source that it is an error."""
+        if result.origin is not None:
             self.work.lose("is_error", result.path, "the target has no word for a failed call", True)
 
     def unsaid(self, part: Part) -> None:
@@ -146,8 +152,10 @@ def said(result: Result) -> str | list[Text | Media | Opaque]:
     """The content of a result for dialects without JSON values: a text, or parts of which more than one is needed."""
     if result.value is not MISSING:
         return json_text(result.value) if not isinstance(result.value, str) else result.value
-    if not result.parts:
+    parts = result.parts
+    if not parts:
         return ""
-    if len(result.parts) == 1 and isinstance(result.parts[0], Text) and not result.parts[0].extra:
-        return result.parts[0].text
-    return list(result.parts)
+    only = parts[0]
+    if len(parts) == 1 and isinstance(only, Text) and not only.extra:
+        return only.text
+    return list(parts)

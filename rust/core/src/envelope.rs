@@ -300,22 +300,17 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
 impl Envelope {
     #[inline]
     fn fit<'p>(&self, event: &[u8], input: &'p [u8], ending: Ending) -> Option<Found<'p>> {
-        let (name, mut fixed) = self
-            .fixed
-            .as_bytes()
-            .split_at_checked(self.event as usize)?;
-        if event != name {
+        let fixed = self.fixed.as_bytes();
+        let (event_end, mut at) = (self.event as usize, self.head as usize);
+        if event != fixed.get(..event_end)? {
             return None;
         }
-        let mut at = self.event;
-        let mut next = |end: u32| {
-            let (piece, rest) = fixed.split_at_checked((end - at) as usize)?;
-            (fixed, at) = (rest, end);
-            Some(piece)
-        };
-        let mut rest = input.strip_prefix(next(self.head)?)?;
+        let mut rest = input.strip_prefix(fixed.get(event_end..at)?)?;
         let mut found = Found::default();
-        for (hole, end) in self.holes.iter().map_while(|hole| *hole) {
+        for hole in &self.holes {
+            let Some((hole, end)) = hole else {
+                break;
+            };
             let after = match hole {
                 Hole::Text => {
                     let (end, escaped) = string_end(rest, 0)?;
@@ -338,7 +333,9 @@ impl Envelope {
                     rest.get(blank..)?
                 }
             };
-            rest = after.strip_prefix(next(end)?)?;
+            let end = *end as usize;
+            rest = after.strip_prefix(fixed.get(at..end)?)?;
+            at = end;
         }
         let end = ending.length(rest)?;
         if found.text.is_empty() || !(ending == Ending::Here || self.one_line) {

@@ -170,7 +170,7 @@ impl ArgumentText {
     }
 
     /// The same where a piece can only be what it seems: false, and nothing was done, if it has to be `push`ed.
-    #[inline]
+    #[inline(always)]
     pub fn append_plainly(&mut self, piece: &[u8]) -> bool {
         let settled = !self.plain
             && self.overflow.is_empty()

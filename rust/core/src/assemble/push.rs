@@ -89,7 +89,12 @@ const ROOM: usize = 32;
 #[inline]
 pub fn extend(text: &mut Vec<u8>, piece: &[u8]) {
     if text.capacity() - text.len() < piece.len() {
-        text.reserve_exact(piece.len().max(text.len() / 4).max(ROOM));
+        make_room(text, piece.len());
     }
     text.extend_from_slice(piece);
+}
+
+#[cold]
+fn make_room(text: &mut Vec<u8>, more: usize) {
+    text.reserve_exact(more.max(text.len() / 4).max(ROOM));
 }

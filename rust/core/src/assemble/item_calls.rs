@@ -266,8 +266,8 @@ pub fn tell_arguments(
         return say_conflict(desk, choice, item);
     }
     desk.check_piece(payload.len())?;
-    let real = |held: &&Box<str>| !is_placeholder(held.as_bytes());
-    if record.snapshot.as_ref().filter(real).is_some() && call.is_empty() {
+    let real = |held: &&str| !is_placeholder(held.as_bytes());
+    if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
             // P12, over what the opening carried
             return say_conflict(desk, choice, item);

@@ -64,27 +64,20 @@ pub(crate) struct Found<'p> {
     pub(crate) length: usize,
 }
 
-/// An address with texts of its own.
+/// From where to where in the bytes of an envelope.
+type Span = (u32, u32);
+
+/// An address, its ids being places in the bytes of the envelope.
 #[derive(Debug)]
 struct Whom {
-    item_id: Option<String>,
-    call_id: Option<String>,
+    item_id: Option<Span>,
+    call_id: Option<Span>,
     index: Option<i64>,
     sub: Option<i64>,
 }
 
-impl Whom {
-    #[inline]
-    fn address(&self) -> Address<'_> {
-        Address {
-            item_id: self.item_id.as_deref(),
-            call_id: self.call_id.as_deref(),
-            index: self.index,
-            sub: self.sub,
-            public_id: None,
-        }
-    }
-}
+/// How many holes there can be: one of each kind.
+const HOLES: usize = 4;
 
 /// A part of an item, but for its address.
 #[derive(Clone, Copy, Debug)]
@@ -97,11 +90,14 @@ struct Part {
 
 #[derive(Debug)]
 struct Envelope {
-    /// The name of the frame.
-    event: Box<str>,
-    head: Box<[u8]>,
-    /// Each hole with the bytes behind it.
-    holes: Box<[(Hole, Box<[u8]>)]>,
+    /// All that is fixed, in one piece: the name of the frame, what stands before the first hole, what stands behind each,
+    /// and ids that stand nowhere in it as they are.
+    fixed: Box<str>,
+    /// Where the name and the head end.
+    event: u32,
+    head: u32,
+    /// Each hole, and where the bytes behind it end. An absent one comes last.
+    holes: [Option<(Hole, u32)>; HOLES],
     /// No line end stands in it, so that it can be known before it is cut out of its line.
     one_line: bool,
     whom: Whom,
@@ -163,7 +159,15 @@ impl Envelopes {
         } else {
             Text::plain(found.text)
         };
-        let (address, trail) = (envelope.whom.address(), &mut envelope.trail);
+        let (fixed, whom, trail) = (&envelope.fixed, &envelope.whom, &mut envelope.trail);
+        let id = |span: Option<Span>| span.and_then(|(from, to)| slice(fixed, from, to));
+        let address = Address {
+            item_id: id(whom.item_id),
+            call_id: id(whom.call_id),
+            index: whom.index,
+            sub: whom.sub,
+            public_id: None,
+        };
         let Wire { assembler, out } = wire;
         match envelope.part {
             Some(part) => {
@@ -192,7 +196,8 @@ impl Envelopes {
         let Some(envelope) = cut(event, payload, lesson) else {
             return;
         };
-        let same = |known: &Envelope| known.head == envelope.head && known.holes == envelope.holes;
+        let key = |of: &Envelope| (of.event, of.head, of.holes);
+        let same = |known: &Envelope| key(known) == key(&envelope) && known.fixed == envelope.fixed;
         if self.known.iter().any(same) {
             return;
         }
@@ -206,6 +211,11 @@ impl Envelopes {
             self.next = (self.next + 1) % KEPT;
         }
     }
+}
+
+#[inline]
+fn slice(text: &str, from: u32, to: u32) -> Option<&str> {
+    text.get(from as usize..to as usize)
 }
 
 /// Where a value stands in its payload.
@@ -236,10 +246,16 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
     }
     holes.sort_by_key(|(_, range)| (range.start, range.end));
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
+    let mut fixed = event.unwrap_or_default().to_owned();
+    let event = u32::try_from(fixed.len()).ok()?;
+    fixed.push_str(payload.get(..holes.first()?.1.start)?);
+    let head = u32::try_from(fixed.len()).ok()?;
+    let mut cut = [None; HOLES];
     let behind = holes.iter().zip(ends.chain([payload.len()]));
-    let bytes = payload.as_bytes();
-    let behind =
-        behind.map(|((hole, range), end)| Some((*hole, bytes.get(range.end..end)?.into())));
+    for (place, ((hole, range), end)) in cut.iter_mut().zip(behind) {
+        fixed.push_str(payload.get(range.end..end)?);
+        *place = Some((*hole, u32::try_from(fixed.len()).ok()?));
+    }
     let (address, part) = match lesson.target {
         Target::Call(address) => (address, None),
         Target::Part(part) => (
@@ -252,17 +268,30 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
             }),
         ),
     };
+    let mut place = |id: Option<&str>| {
+        let Some(id) = id else {
+            return Some(None);
+        };
+        let at = fixed.find(id).unwrap_or_else(|| {
+            fixed.push_str(id);
+            fixed.len() - id.len()
+        });
+        let span = (u32::try_from(at), u32::try_from(at + id.len()));
+        Some(Some((span.0.ok()?, span.1.ok()?)))
+    };
+    let whom = Whom {
+        item_id: place(address.item_id)?,
+        call_id: place(address.call_id)?,
+        index: address.index,
+        sub: address.sub,
+    };
     Some(Envelope {
-        event: event.unwrap_or_default().into(),
-        head: bytes.get(..holes.first()?.1.start)?.into(),
-        holes: behind.collect::<Option<_>>()?,
+        fixed: fixed.into(),
+        event,
+        head,
+        holes: cut,
         one_line: !payload.contains('\n'),
-        whom: Whom {
-            item_id: address.item_id.map(str::to_owned),
-            call_id: address.call_id.map(str::to_owned),
-            index: address.index,
-            sub: address.sub,
-        },
+        whom,
         part,
         trail: Trail::default(),
     })
@@ -271,12 +300,17 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
 impl Envelope {
     #[inline]
     fn fit<'p>(&self, event: &[u8], input: &'p [u8], ending: Ending) -> Option<Found<'p>> {
-        if event != self.event.as_bytes() {
+        let fixed = self.fixed.as_bytes();
+        let (event_end, mut at) = (self.event as usize, self.head as usize);
+        if event != fixed.get(..event_end)? {
             return None;
         }
-        let mut rest = input.strip_prefix(&*self.head)?;
+        let mut rest = input.strip_prefix(fixed.get(event_end..at)?)?;
         let mut found = Found::default();
-        for (hole, behind) in &*self.holes {
+        for hole in &self.holes {
+            let Some((hole, end)) = hole else {
+                break;
+            };
             let after = match hole {
                 Hole::Text => {
                     let (end, escaped) = string_end(rest, 0)?;
@@ -299,7 +333,9 @@ impl Envelope {
                     rest.get(blank..)?
                 }
             };
-            rest = after.strip_prefix(&**behind)?;
+            let end = *end as usize;
+            rest = after.strip_prefix(fixed.get(at..end)?)?;
+            at = end;
         }
         let end = ending.length(rest)?;
         if found.text.is_empty() || !(ending == Ending::Here || self.one_line) {

@@ -59,6 +59,20 @@ impl<K: Eq + Hash, V> Map<K, V> {
         }
     }
 
+    /// The key that is held.
+    pub fn key<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&K>
+    where
+        K: Borrow<Q>,
+    {
+        match &self.0 {
+            Store::Few(list) => {
+                let mut known = list.iter().map(|(known, _)| known);
+                known.find(|known| (*known).borrow() == key)
+            }
+            Store::Many(table) => table.get_key_value(key).map(|(known, _)| known),
+        }
+    }
+
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         match &mut self.0 {
             Store::Few(list) => {

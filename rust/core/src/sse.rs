@@ -7,11 +7,14 @@
 mod field;
 mod item;
 mod partial;
+mod seldom;
 mod stray;
 
 use crate::fault::Fault;
 use crate::limits::{LimitName, Limits, as_len};
+use crate::rare::Rare;
 use field::{Digits, ends_document, give_back, is_blank, split_line, value_of};
+use seldom::Seldom;
 
 pub use field::decode_utf8;
 pub(crate) use field::ends_inside_a_sequence;
@@ -64,7 +67,6 @@ pub struct Framer {
     value_len: usize,
     /// The value has not begun: one space is not part of it.
     value_fresh: bool,
-    digits: Digits,
 
     /// Offset of the first line of the open event that is a field or a stray line.
     block_offset: Option<u64>,
@@ -75,18 +77,12 @@ pub struct Framer {
     data_offset: u64,
     event: Vec<u8>,
     has_id: bool,
-    id: Vec<u8>,
-    retry: Option<u64>,
     has_stray: bool,
     /// The open stray payload is one line so far, and nothing waits to come before it.
     alone: bool,
     /// There was a stray payload in this block, which stands for a frame with empty data.
     strayed: bool,
-    stray: Vec<u8>,
-    stray_offset: u64,
-
-    last_id: Vec<u8>,
-    reconnection_time: Option<u64>,
+    seldom: Rare<Seldom>,
 }
 
 impl Framer {
@@ -106,7 +102,6 @@ impl Framer {
             head: Vec::new(),
             value_len: 0,
             value_fresh: false,
-            digits: Digits::default(),
             block_offset: None,
             size: 0,
             has_data: false,
@@ -114,30 +109,25 @@ impl Framer {
             data_offset: 0,
             event: Vec::new(),
             has_id: false,
-            id: Vec::new(),
-            retry: None,
             has_stray: false,
             alone: false,
             strayed: false,
-            stray: Vec::new(),
-            stray_offset: 0,
-            last_id: Vec::new(),
-            reconnection_time: None,
+            seldom: Rare::default(),
         }
     }
 
     /// Resumes after a reconnect: the id that holds until the stream sends one.
     pub fn set_last_event_id(&mut self, id: &[u8]) {
-        self.last_id = id.to_vec();
+        self.seldom.last_id = id.to_vec();
     }
 
     pub fn last_event_id(&self) -> &[u8] {
-        &self.last_id
+        &self.seldom.last_id
     }
 
     /// The last valid `retry` in milliseconds.
     pub fn reconnection_time(&self) -> Option<u64> {
-        self.reconnection_time
+        self.seldom.reconnection_time
     }
 
     /// Bytes fed so far.
@@ -209,8 +199,8 @@ impl Framer {
             event: &self.event,
             data: self.has_data.then_some(&self.data),
             data_offset: self.data_offset,
-            stray: self.has_stray.then_some(&self.stray),
-            stray_offset: self.stray_offset,
+            stray: self.has_stray.then_some(&self.seldom.stray),
+            stray_offset: self.seldom.stray_offset,
             mid_utf8: open && ends_inside_a_sequence(&self.tail),
             ordinal: self.ordinal,
             offset: self.offset,
@@ -315,15 +305,15 @@ impl Framer {
             self.id_line(value);
         } else if let Some(value) = value_of(line, b"retry") {
             self.open_block(at);
-            self.digits = Digits::default();
-            self.digits.extend(value);
+            self.seldom.digits = Digits::default();
+            self.seldom.digits.extend(value);
             self.retry_line();
         } else if self.keep_stray && line.first() != Some(&b':') && self.begin_stray(line, at) {
             self.grow(line.len())?;
             if self.alone && ends_document(line) {
                 return self.stray_at_once(Some(line), on);
             }
-            self.stray.extend_from_slice(line);
+            self.seldom.stray.extend_from_slice(line);
         }
         Ok(())
     }
@@ -331,15 +321,15 @@ impl Framer {
     fn id_line(&mut self, value: &[u8]) {
         if !value.contains(&0) {
             self.has_id = true;
-            self.id.clear();
-            self.id.extend_from_slice(value);
+            self.seldom.id.clear();
+            self.seldom.id.extend_from_slice(value);
         }
     }
 
     fn retry_line(&mut self) {
-        if let Some(time) = self.digits.value() {
-            self.retry = Some(time);
-            self.reconnection_time = Some(time);
+        if let Some(time) = self.seldom.digits.value() {
+            self.seldom.retry = Some(time);
+            self.seldom.reconnection_time = Some(time);
         }
     }
 
@@ -352,7 +342,8 @@ impl Framer {
         }
         if self.has_id {
             self.has_id = false;
-            std::mem::swap(&mut self.last_id, &mut self.id);
+            let seldom = &mut *self.seldom;
+            std::mem::swap(&mut seldom.last_id, &mut seldom.id);
         }
         let data = held.data.unwrap_or(&self.data);
         let mut result = Ok(());
@@ -360,8 +351,8 @@ impl Framer {
             let frame = Frame {
                 event: held.event.unwrap_or(&self.event),
                 data,
-                id: &self.last_id,
-                retry: self.retry,
+                id: &self.seldom.last_id,
+                retry: self.seldom.retry,
                 offset: self.data_offset,
                 ordinal: self.ordinal,
             };
@@ -370,8 +361,8 @@ impl Framer {
         }
         if self.has_stray && result.is_ok() {
             let stray = Stray {
-                data: &self.stray,
-                offset: self.stray_offset,
+                data: &self.seldom.stray,
+                offset: self.seldom.stray_offset,
                 ordinal: self.ordinal,
                 beside_data: self.has_data,
             };
@@ -388,12 +379,14 @@ impl Framer {
         self.block_offset = None;
         self.size = 0;
         self.has_data = false;
-        self.retry = None;
+        if !self.seldom.is_blank() {
+            self.seldom.retry = None;
+        }
         self.event.clear();
         give_back(&mut self.data);
         if self.has_stray {
             self.has_stray = false;
-            give_back(&mut self.stray);
+            give_back(&mut self.seldom.stray);
         }
     }
 

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use super::canonical::canonical;
 use super::hypotheses::{Cumulative, Doubling};
 use super::push::{
-    Change, Push, alone, is_empty_object, is_object, overflow, plainly, repaired, trim,
+    Change, Push, alone, extend, is_empty_object, is_object, overflow, plainly, repaired, trim,
 };
 use crate::json::{Automaton, Problem, Root, Status};
 use crate::spec::Code;
@@ -141,7 +141,7 @@ impl ArgumentText {
     #[inline]
     pub fn push<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
         if self.plain {
-            self.data.extend_from_slice(piece);
+            extend(&mut self.data, piece);
             return plainly(Change::Grew);
         }
         if !self.overflow.is_empty() {
@@ -163,14 +163,14 @@ impl ArgumentText {
         }
         if !matches!(self.automaton.offer(piece), Status::Broken { .. }) {
             self.last = self.data.len();
-            self.data.extend_from_slice(piece);
+            extend(&mut self.data, piece);
             return plainly(Change::Grew);
         }
         self.repair(piece, header)
     }
 
     /// The same where a piece can only be what it seems: false, and nothing was done, if it has to be `push`ed.
-    #[inline]
+    #[inline(always)]
     pub fn append_plainly(&mut self, piece: &[u8]) -> bool {
         let settled = !self.plain
             && self.overflow.is_empty()
@@ -183,7 +183,7 @@ impl ArgumentText {
         }
         self.count += 1;
         self.last = self.data.len();
-        self.data.extend_from_slice(piece);
+        extend(&mut self.data, piece);
         true
     }
 

@@ -3,7 +3,7 @@
 //! Carries out what `identity` decided; it knows no argument text but how much of it there is.
 
 use super::announce;
-use super::call::{Call, MAX_ALIASES};
+use super::call::{Call, Id, MAX_ALIASES};
 use super::choice::{Choice, Key};
 use super::fork::Fork;
 use super::identity::{Decision, Incoming};
@@ -27,7 +27,7 @@ pub fn open_call(
     }
     let first = incoming.id.and_then(|id| choice.by_id.get(id).copied());
     if let (Some(id), Some(first)) = (incoming.id, first) {
-        choice.remember(first, Key::Id(id.to_owned()));
+        choice.remember(first, Key::Id(id.into()));
     }
     announce::flush_unstarted(desk.out, choice, None);
     let before = incoming.index.and_then(|index| choice.by_index.get(index));
@@ -39,15 +39,16 @@ pub fn open_call(
     if let Some(suspect) = decision.suspect.and_then(|slot| choice.get_mut(slot)) {
         suspect.suspect = true;
     }
-    if let Some(id) = incoming.id {
-        choice.by_id.insert(id.to_owned(), slot);
-        desk.shared.ids_seen.insert(id.to_owned());
+    let id = incoming.id.map(Id::from);
+    if let Some(id) = &id {
+        choice.by_id.insert(id.clone(), slot);
+        desk.shared.ids_seen.insert(id.clone());
     }
     if let Some(call) = choice.get_mut(slot) {
         call.tentative = tentative;
         // It takes the index from a call that is under way.
         call.contested = contested.then_some(Code::AMBIGUOUS_SAME_INDEX);
-        call.id = incoming.id.map(str::to_owned);
+        call.id = id;
         call.first = first;
         call.name = incoming.name.unwrap_or_default().to_owned();
     }
@@ -162,21 +163,22 @@ pub fn take_id(
         return Ok(());
     }
     let first = call.id.is_none();
+    let id = Id::from(identity);
     if first {
-        call.id = Some(identity.to_owned());
+        call.id = Some(id.clone());
     } else if !call.aliases.iter().any(|alias| alias == identity) {
         call.id_changed = true;
         if call.aliases.len() == MAX_ALIASES {
-            call.last_id = Some(identity.to_owned());
+            call.last_id = Some(id);
             return Ok(());
         }
         call.aliases.push(identity.to_owned());
         desk.out
             .diagnose(Code::UNSTABLE_ID, Some(call.part), identity)?;
     }
-    call.last_id = (!first).then(|| identity.to_owned());
-    choice.by_id.insert(identity.to_owned(), slot);
-    desk.shared.ids_seen.insert(identity.to_owned());
+    call.last_id = (!first).then(|| id.clone());
+    choice.by_id.insert(id.clone(), slot);
+    desk.shared.ids_seen.insert(id);
     Ok(())
 }
 

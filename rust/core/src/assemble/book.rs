@@ -9,7 +9,7 @@
 //! d   a call, and nothing of the address is known: the latest open call, unless an id says that it is another one
 //! e   else there is no such item
 
-use super::call::Call;
+use super::call::{Call, Id};
 use super::item::Item;
 use super::restate::Restatement;
 use super::roster::Roster;
@@ -36,10 +36,10 @@ pub struct Book {
     open: Roster,
     /// By kind.
     open_of: [Rare<Roster>; 3],
-    by_id: Map<ItemKind, Map<String, usize>>,
-    by_call: Map<String, usize>,
+    by_id: Map<ItemKind, Map<Id, usize>>,
+    pub by_call: Map<Id, usize>,
     /// What `by_call` held before it was forgotten: results may come later.
-    earlier: Rare<Map<String, usize>>,
+    earlier: Rare<Map<Id, usize>>,
     /// Calls whose id a later one took, by that id and their name.
     namesakes: Rare<Map<(String, String), usize>>,
     by_index: Map<(ItemKind, i64), usize>,
@@ -51,7 +51,7 @@ pub struct Book {
     pub restated: Option<Box<Restatement>>,
 }
 
-blank!(Book, Roster, Map<String, usize>, Map<(String, String), usize>);
+blank!(Book, Roster, Map<Id, usize>, Map<(String, String), usize>);
 
 impl Book {
     #[inline]
@@ -163,27 +163,26 @@ impl Book {
             return Ok(None);
         };
         if let Some(public_id) = address.public_id.filter(|_| record.public_id.is_none()) {
-            record.public_id = Some(public_id.to_owned());
+            let public_id = record.public_id.insert(public_id.into()).clone();
             for one in &record.parts {
                 if let Some(part) = parts.get_mut(one.place) {
-                    part.item_id = Some(public_id.to_owned());
+                    part.item_id = Some(public_id.clone());
                 }
             }
         }
         let kind = record.kind;
         let mut other = None;
         if let Some(item_id) = address.item_id {
-            let known = self
-                .by_id
-                .get(&kind)
-                .is_some_and(|ids| ids.contains_key(item_id));
+            let ids = self.by_id.get(&kind);
+            let known = ids.is_some_and(|ids| ids.contains_key(item_id));
             if known {
-                record.item_id.get_or_insert_with(|| item_id.to_owned());
+                record.item_id.get_or_insert_with(|| item_id.into());
             } else {
                 let known_otherwise = kind == ItemKind::Call
                     && (self.by_call.contains_key(item_id) || item_id.contains('|'));
+                let id = Id::from(item_id);
                 let keep = if record.item_id.is_none() && !known_otherwise {
-                    record.item_id = Some(item_id.to_owned());
+                    record.item_id = Some(id.clone());
                     true
                 } else if record.count_alias() {
                     other = (!known_otherwise).then(|| item_id.to_owned());
@@ -192,7 +191,7 @@ impl Book {
                     false
                 };
                 if keep {
-                    self.by_id.slot(kind).insert(item_id.to_owned(), item);
+                    self.by_id.slot(kind).insert(id, item);
                     if kind != ItemKind::Call {
                         desk.spend_bytes(item_id.chars().count())?;
                     }
@@ -201,7 +200,7 @@ impl Book {
         }
         if let Some(call_id) = address.call_id.filter(|_| kind == ItemKind::Call) {
             if !self.by_call.contains_key(call_id) && record.count_alias() {
-                self.by_call.insert(call_id.to_owned(), item);
+                self.by_call.insert(call_id.into(), item);
             }
         }
         if other.is_some() && !record.alias_said {

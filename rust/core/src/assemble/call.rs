@@ -4,6 +4,7 @@
 //! in `announce`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::arguments::ArgumentText;
 use super::canonical::canonical;
@@ -13,6 +14,9 @@ use crate::few::Set;
 use crate::json::Surrogates;
 use crate::rare::{Rare, blank};
 use crate::spec::Code;
+
+/// An id on the wire: what it addresses and every way there hold the same one.
+pub type Id = Arc<str>;
 
 /// A new id in every delta must not fill the memory; the index or the order still finds the call.
 pub const MAX_ALIASES: usize = 64;
@@ -35,18 +39,18 @@ pub struct Call {
     pub slot: usize,
     pub part: u32,
     /// The first one on the wire.
-    pub id: Option<String>,
+    pub id: Option<Id>,
     /// Further ids, in order.
     pub aliases: Rare<Vec<String>>,
     /// The last one, if that is another.
-    pub last_id: Option<String>,
+    pub last_id: Option<Id>,
     /// The call that had its id before.
     pub first: Option<usize>,
     /// A later call with its id was told before it: the id is nobody else's.
     pub keeps_id: bool,
     pub id_changed: bool,
     /// What the wire calls its item.
-    pub item_id: Option<String>,
+    pub item_id: Option<Id>,
     /// The provider runs it, not the client.
     pub provider_executed: bool,
     pub name: String,
@@ -91,7 +95,7 @@ pub struct Call {
     /// Hold the text back until the call closes (a merge is under way).
     pub whole_sent: bool,
     /// The text on the wire, where the close replaced it by what it stands for.
-    pub raw: Option<String>,
+    pub raw: Option<Box<str>>,
     pub verdict: Option<Box<Verdict>>,
 }
 

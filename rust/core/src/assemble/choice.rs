@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::book::Book;
-use super::call::Call;
+use super::call::{Call, Id};
 use super::objects::RawMembers;
 use super::roster::Roster;
 use super::shared::{Desk, Step};
@@ -55,7 +55,7 @@ impl Blank for FinishState {
 /// What a displaced call is remembered by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    Id(String),
+    Id(Id),
     Index(i64),
 }
 
@@ -127,7 +127,7 @@ pub struct Choice {
     /// In order of creation.
     pub calls: Vec<Call>,
     /// The latest call with that id.
-    pub by_id: Map<String, usize>,
+    pub by_id: Map<Id, usize>,
     pub by_index: ByIndex,
     /// The last call addressed at all.
     pub latest: Option<usize>,

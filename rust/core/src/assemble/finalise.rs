@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::announce;
-use super::call::{Call, MAX_ALIASES};
+use super::call::{Call, Id, MAX_ALIASES};
 use super::canonical;
 use super::choice::{Choice, Key};
 use super::judge::{Owners, judge};
@@ -200,7 +200,8 @@ pub fn absorb(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, other: 
     let Some(gone) = choice.get_mut(other) else {
         return;
     };
-    let ids: Vec<String> = gone.id.iter().chain(&*gone.aliases).cloned().collect();
+    let aliases = gone.aliases.iter().map(|alias| Id::from(alias.as_str()));
+    let ids: Vec<Id> = gone.id.iter().cloned().chain(aliases).collect();
     let (name, metadata) = (gone.name.clone(), gone.metadata.take());
     let Some(call) = choice.get_mut(slot) else {
         return;
@@ -209,7 +210,7 @@ pub fn absorb(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, other: 
         if call.id.is_none() {
             call.id = Some(id);
         } else if !call.has_id(&id) && call.aliases.len() < MAX_ALIASES {
-            call.aliases.push(id);
+            call.aliases.push(id.to_string());
         }
     }
     if call.name.is_empty() {
@@ -230,7 +231,7 @@ fn unwrap(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
         return Ok(());
     };
     if !call.is_empty() && call.text.is_blank() {
-        call.raw = Some(call.text.text().into_owned());
+        call.raw = Some(call.text.text().into());
         call.text.replace(Vec::new());
         return Ok(());
     }
@@ -250,7 +251,7 @@ fn unwrap(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
         _ => return Ok(()),
     };
     call.text.replace(inner.into_bytes());
-    call.raw = Some(raw);
+    call.raw = Some(raw.into());
     let part = call.part;
     announce::reset(desk.out, choice, slot);
     desk.say(code, part)

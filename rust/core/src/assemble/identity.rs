@@ -53,13 +53,7 @@ fn known_id(
         .unwrap_or(known);
     let said = incoming.name.is_some_and(|name| {
         let complete = choice.get(slot).is_some_and(Call::is_complete);
-        complete
-            && said_before(
-                choice,
-                &Key::Id(identity.to_owned()),
-                name,
-                incoming.payload,
-            )
+        complete && said_before(choice, &Key::Id(identity.into()), name, incoming.payload)
     });
     let bound_is_open = bound
         .filter(|bound| *bound != slot)

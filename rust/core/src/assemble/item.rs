@@ -5,7 +5,7 @@
 use crate::delta::ItemKind;
 use crate::json::Surrogates;
 
-use super::call::MAX_ALIASES;
+use super::call::{Id, MAX_ALIASES};
 
 /// A text-like part that the wire opens and closes.
 #[derive(Clone, Debug)]
@@ -59,9 +59,9 @@ impl ItemPart {
 pub struct Item {
     pub kind: ItemKind,
     /// The first one.
-    pub item_id: Option<String>,
+    pub item_id: Option<Id>,
     /// What readers are told, if that is another one.
-    pub public_id: Option<String>,
+    pub public_id: Option<Id>,
     /// The wire opened it; else it is there because something addressed it.
     pub announced: bool,
     /// ... without a part: its close brings more than those of its parts.
@@ -71,7 +71,7 @@ pub struct Item {
     /// Its place among the calls of the choice.
     pub call: Option<usize>,
     /// Arguments that the opening of the call carried.
-    pub snapshot: Option<String>,
+    pub snapshot: Option<Box<str>>,
     /// The deltas stand by themselves: the snapshot is only what to fall back on.
     pub own_text: bool,
     /// Its whole arguments were told.
@@ -85,7 +85,7 @@ pub struct Item {
     pub alias_said: bool,
     pub late_said: bool,
     pub conflict_said: bool,
-    aliases: usize,
+    aliases: u8,
 }
 
 impl Item {
@@ -113,13 +113,13 @@ impl Item {
         }
     }
 
-    pub fn told_id(&self) -> Option<&str> {
-        self.public_id.as_deref().or(self.item_id.as_deref())
+    pub fn told_id(&self) -> Option<&Id> {
+        self.public_id.as_ref().or(self.item_id.as_ref())
     }
 
     /// One more id for it; false if it has too many: a new id in every delta must not fill the memory.
     pub fn count_alias(&mut self) -> bool {
-        self.aliases += 1;
-        self.aliases <= MAX_ALIASES
+        self.aliases = self.aliases.saturating_add(1);
+        usize::from(self.aliases) <= MAX_ALIASES
     }
 }

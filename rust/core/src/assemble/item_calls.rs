@@ -10,7 +10,7 @@
 
 use super::announce;
 use super::arguments::ArgumentText;
-use super::call::{Call, MAX_ALIASES};
+use super::call::{Call, Id, MAX_ALIASES};
 use super::canonical::{canonical, is_whole};
 use super::choice::Choice;
 use super::finalise::close_call;
@@ -66,16 +66,19 @@ pub fn begin_call(
 ) -> Result<usize, Fault> {
     let slot = choice.create(desk, traits.custom)?;
     let item_id = choice.book.get(item).and_then(|item| item.told_id());
-    let item_id = item_id.map(str::to_owned);
+    let item_id = item_id.cloned();
+    let known = |id: &str| choice.book.by_call.key(id).cloned();
+    let id = address.call_id;
+    let id = id.map(|id| known(id).unwrap_or_else(|| id.into()));
+    if let Some(id) = &id {
+        desk.shared.ids_seen.insert(id.clone());
+    }
     if let Some(call) = choice.get_mut(slot) {
         call.item_id = item_id;
-        call.id = address.call_id.map(str::to_owned);
+        call.id = id;
         call.provider_executed = traits.provider_executed;
         call.dropped = hidden;
         call.whole_sent = hidden;
-    }
-    if let Some(call_id) = address.call_id {
-        desk.shared.ids_seen.insert(call_id.to_owned());
     }
     choice.bind(slot, address.index);
     if let Some(item) = choice.book.get_mut(item) {
@@ -151,12 +154,13 @@ pub fn note_ids(
     };
     if call.verdict.is_none() {
         if call.item_id.is_none() {
-            call.item_id = record.told_id().map(str::to_owned);
+            call.item_id = record.told_id().cloned();
         }
         if let (None, Some(call_id)) = (&call.id, address.call_id) {
-            call.id = Some(call_id.to_owned());
+            let id = Id::from(call_id);
+            desk.shared.ids_seen.insert(id.clone());
+            call.id = Some(id);
             call.last_id = None;
-            desk.shared.ids_seen.insert(call_id.to_owned());
         }
         for identity in [address.item_id, address.call_id].into_iter().flatten() {
             let of_item = [record.item_id.as_deref(), call.item_id.as_deref()];
@@ -191,7 +195,7 @@ pub fn hold(
     if record.snapshot.is_none() && call.is_empty() {
         desk.check_piece(held.len())?;
         desk.count_arguments(0, held.len())?;
-        record.snapshot = Some(held.into_owned());
+        record.snapshot = Some(held.into());
     } else if record.snapshot.as_deref() != Some(&held)
         && !call.text.data.starts_with(held.as_bytes())
     {
@@ -226,7 +230,7 @@ pub fn add_arguments(
     {
         record.own_text = true;
         let (said, _) = text.clone().into_whole();
-        let repeated = held.starts_with(said.as_ref()) || said.starts_with(&held);
+        let repeated = held.starts_with(said.as_ref()) || said.starts_with(&*held);
         if !repeated && (call.custom || goes_on(held.as_bytes(), said.as_bytes())) {
             record.snapshot = None;
             push_item(desk, choice, item, &Text::plain(&held), index)?;
@@ -262,8 +266,8 @@ pub fn tell_arguments(
         return say_conflict(desk, choice, item);
     }
     desk.check_piece(payload.len())?;
-    let real = |held: &&String| !is_placeholder(held.as_bytes());
-    if record.snapshot.as_ref().filter(real).is_some() && call.is_empty() {
+    let real = |held: &&str| !is_placeholder(held.as_bytes());
+    if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
             // P12, over what the opening carried
             return say_conflict(desk, choice, item);

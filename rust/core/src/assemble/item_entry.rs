@@ -86,7 +86,10 @@ pub fn fill(choice: &mut Choice, item: usize) {
         item.parts.is_empty() && (item.call.is_none() || item.kind == ItemKind::Call)
     });
     if first {
-        choice.book.filled.push(item);
+        let filled = &mut choice.book.filled;
+        // A list that grows by itself begins with four.
+        filled.reserve_exact(usize::from(filled.is_empty()));
+        filled.push(item);
     }
 }
 

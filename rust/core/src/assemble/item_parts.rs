@@ -108,7 +108,7 @@ pub fn open_part(
     let index = choice.index;
     let mut spot = Spot { item, one: 0 };
     if let Some(item) = choice.book.get_mut(item) {
-        part.item_id = item.told_id().map(str::to_owned);
+        part.item_id = item.told_id().cloned();
         spot.one = item.parts.len();
         item.parts.reserve_exact(usize::from(spot.one == 0));
         item.parts.push(ItemPart::new(place, make.sub, held));

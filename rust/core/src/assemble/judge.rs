@@ -42,7 +42,7 @@ pub fn judge(
                 .diagnose(Code::ARGS_INVALID, Some(call.part), "incomplete")?;
         }
     }
-    let mut raw_arguments = call.raw.clone();
+    let mut raw_arguments = call.raw.as_deref().map(str::to_owned);
     if !text.overflow.is_empty() {
         let all = [text.data.as_slice(), text.overflow.as_slice()].concat();
         raw_arguments = Some(String::from_utf8_lossy(&all).into_owned());
@@ -50,12 +50,14 @@ pub fn judge(
     let last = desk.switches().unstable_id == UnstableId::Last;
     let wire = call.wire_id(last);
     let count = |id: &str| owners.get(id).copied().unwrap_or(0);
-    let own = call.id.iter().filter(|id| count(id) < 2);
-    let others = call.aliases.iter().filter(|alias| count(alias) == 0);
+    let own = call.id.as_deref().filter(|id| count(id) < 2);
+    let others = call.aliases.iter().map(String::as_str);
+    let others = others.filter(|alias| count(alias) == 0);
     let aliases = own
+        .into_iter()
         .chain(others)
-        .filter(|alias| **alias != given && Some(alias.as_str()) != wire)
-        .cloned()
+        .filter(|alias| *alias != given && Some(*alias) != wire)
+        .map(str::to_owned)
         .collect();
     Ok(Verdict {
         arguments: text.text().into_owned(),

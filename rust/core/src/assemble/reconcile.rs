@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::announce;
 use super::binding::{open_call, take_id, take_name};
+use super::call::Id;
 use super::canonical::{canonical, is_whole};
 use super::choice::Choice;
 use super::identity::{Decision, Incoming};
@@ -68,7 +69,7 @@ fn calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>
     let streamed = choice.calls.iter();
     let streamed = streamed.filter(|call| !(call.dropped || call.tentative && call.is_empty()));
     let streamed: Vec<usize> = streamed.map(|call| call.slot).collect();
-    let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut by_id: HashMap<Id, Vec<usize>> = HashMap::new();
     for slot in streamed.iter().rev() {
         if let Some(id) = choice.get(*slot).and_then(|call| call.id.clone()) {
             by_id.entry(id).or_default().push(*slot);
@@ -154,7 +155,7 @@ fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,
     at_place: Option<usize>,
-    by_id: &mut HashMap<String, Vec<usize>>,
+    by_id: &mut HashMap<Id, Vec<usize>>,
     met: &HashSet<usize>,
 ) -> Option<usize> {
     let fits = |choice: &Choice, slot: usize| {

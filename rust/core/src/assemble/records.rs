@@ -6,16 +6,16 @@ use super::objects::RawMembers;
 use crate::event::{Event, Usage};
 use crate::fault::Fault;
 
-fn own(text: Option<&str>) -> Option<String> {
-    text.map(str::to_owned)
+fn own(text: Option<&str>) -> Option<Box<str>> {
+    text.map(Box::from)
 }
 
 #[derive(Clone, Debug)]
 pub struct StartRecord {
-    id: Option<String>,
-    model: Option<String>,
+    id: Option<Box<str>>,
+    model: Option<Box<str>>,
     created: Option<i64>,
-    metadata: Option<String>,
+    metadata: Option<Box<str>>,
 }
 
 impl StartRecord {
@@ -50,7 +50,7 @@ impl StartRecord {
 #[derive(Clone, Debug, Default)]
 pub struct UsageRecord {
     numbers: Usage<'static>,
-    raw: Option<String>,
+    raw: Option<Box<str>>,
     /// Of usage that comes in pieces: joined only when somebody asks, so that many cost no more.
     members: Option<Box<RawMembers>>,
 }
@@ -97,9 +97,12 @@ impl UsageRecord {
 
     pub fn show(&self, give: impl FnOnce(&Event<'_>)) {
         let joined = self.members.as_ref().map(|members| members.text());
-        let raw = joined.as_ref().unwrap_or(&self.raw);
+        let raw = match &joined {
+            Some(joined) => joined.as_deref(),
+            None => self.raw.as_deref(),
+        };
         give(&Event::Usage(Usage {
-            raw: raw.as_deref(),
+            raw,
             ..self.numbers
         }));
     }
@@ -116,8 +119,8 @@ pub struct ErrorRecord {
 impl ErrorRecord {
     pub fn new(code: Option<&str>, kind: Option<&str>, message: &str, raw: &[u8]) -> ErrorRecord {
         ErrorRecord {
-            code: own(code),
-            kind: own(kind),
+            code: code.map(str::to_owned),
+            kind: kind.map(str::to_owned),
             message: message.to_owned(),
             raw: raw.to_vec(),
         }

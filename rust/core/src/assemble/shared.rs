@@ -2,13 +2,14 @@
 //!
 //! It counts and it says no; it knows no rule. `Desk` is what a rule works at: this, and the way out.
 
+use super::call::Id;
 use super::settings::Settings;
 use crate::fault::Fault;
 use crate::few::{Map, Set};
 use crate::limits::LimitName;
 use crate::out::Out;
 use crate::policy::Switches;
-use crate::rare::Rare;
+use crate::rare::{Rare, blank};
 use crate::spec::Code;
 
 pub type Step = Result<(), Fault>;
@@ -23,13 +24,15 @@ pub struct Shared {
     argument_bytes: usize,
     text_bytes: i64,
     /// On the wire, of any call.
-    pub ids_seen: Set<String>,
+    pub ids_seen: Set<Id>,
     /// To closed calls.
-    pub ids_given: Set<String>,
-    next_suffix: Map<String, u64>,
+    pub ids_given: Rare<Set<String>>,
+    next_suffix: Rare<Map<String, u64>>,
     /// The dialect's calls need no id.
     pub ids_optional: bool,
 }
+
+blank!(Set<String>, Map<String, u64>);
 
 /// What a rule works at, for the length of one delta.
 pub struct Desk<'a, 'o> {
@@ -150,14 +153,14 @@ impl Shared {
     ///
     /// An id from the wire need not be new on the wire; a minted one must be.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
-        if !(self.is_taken(&wanted) || minted && self.ids_seen.contains(&wanted)) {
+        if !(self.is_taken(&wanted) || minted && self.ids_seen.contains(wanted.as_str())) {
             return wanted;
         }
         let mut number = self.next_suffix.get(&wanted).copied().unwrap_or(2);
         loop {
             let candidate = format!("{wanted}__{number}");
             number += 1;
-            let used = self.is_taken(&candidate) || self.ids_seen.contains(&candidate);
+            let used = self.is_taken(&candidate) || self.ids_seen.contains(candidate.as_str());
             if !used {
                 self.next_suffix.insert(wanted, number);
                 return candidate;

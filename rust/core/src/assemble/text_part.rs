@@ -1,5 +1,6 @@
 //! One text, reasoning or refusal part, what hangs on it, and its close. It knows no other part.
 
+use super::call::Id;
 use super::objects::RawMembers;
 pub use crate::delta::Channel;
 use crate::event::{Delta, Event, Mark, Opened};
@@ -31,7 +32,7 @@ pub struct TextPart {
     pub channel: Channel,
     /// Of reasoning.
     pub kind: &'static str,
-    pub item_id: Option<String>,
+    pub item_id: Option<Id>,
     pub text: String,
     /// Raw arrays.
     pub annotations: Vec<String>,

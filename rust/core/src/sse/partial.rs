@@ -20,7 +20,7 @@ impl Framer {
         match self.line {
             Line::None | Line::Undecided | Line::Skip => return Ok(()),
             Line::Retry => {
-                self.digits.extend(rest);
+                self.seldom.digits.extend(rest);
                 return Ok(());
             }
             Line::Data | Line::Stray => {
@@ -33,7 +33,7 @@ impl Framer {
         self.value_len += rest.len();
         match self.line {
             Line::Data => self.data.extend_from_slice(rest),
-            Line::Stray => self.stray.extend_from_slice(rest),
+            Line::Stray => self.seldom.stray.extend_from_slice(rest),
             _ => self.head.extend_from_slice(rest),
         }
         Ok(())
@@ -87,7 +87,7 @@ impl Framer {
                 self.has_data = true;
                 self.data_offset = self.line_offset;
             }
-            Line::Retry => self.digits = Digits::default(),
+            Line::Retry => self.seldom.digits = Digits::default(),
             _ => {}
         }
         line
@@ -99,7 +99,7 @@ impl Framer {
             return Line::Skip;
         }
         self.value_len = head.len();
-        self.stray.extend_from_slice(&head);
+        self.seldom.stray.extend_from_slice(&head);
         Line::Stray
     }
 
@@ -123,7 +123,7 @@ impl Framer {
             Line::Retry => self.retry_line(),
             Line::Stray => {
                 self.grow(self.value_len)?;
-                if self.alone && ends_document(&self.stray) {
+                if self.alone && ends_document(&self.seldom.stray) {
                     return self.stray_at_once(None, on);
                 }
             }

@@ -14,7 +14,7 @@ impl Framer {
     pub(super) fn begin_stray(&mut self, line: &[u8], at: u64) -> bool {
         if self.has_stray {
             self.alone = false;
-            self.stray.push(b'\n');
+            self.seldom.stray.push(b'\n');
             return true;
         }
         let blanks = line.iter().take_while(|byte| is_blank(Some(byte))).count();
@@ -25,7 +25,7 @@ impl Framer {
             // A size of one is a single empty data line.
             self.alone = self.size <= 1;
             self.strayed = true;
-            self.stray_offset = at;
+            self.seldom.stray_offset = at;
         }
         begins
     }
@@ -37,8 +37,8 @@ impl Framer {
         on: &mut R,
     ) -> Result<(), Fault> {
         let stray = Stray {
-            data: line.unwrap_or(&self.stray),
-            offset: self.stray_offset,
+            data: line.unwrap_or(&self.seldom.stray),
+            offset: self.seldom.stray_offset,
             ordinal: self.ordinal,
             beside_data: self.has_data,
         };
@@ -46,10 +46,10 @@ impl Framer {
         let result = on.item(Item::Stray(stray));
         let length = stray.data.len();
         self.size = self.size.saturating_sub(length + 1);
-        give_back(&mut self.stray);
+        give_back(&mut self.seldom.stray);
         self.has_stray = false;
         // An `event` or `id` before it still waits for its data.
-        if self.block_offset == Some(self.stray_offset) {
+        if self.block_offset == Some(self.seldom.stray_offset) {
             self.block_offset = None;
         }
         result

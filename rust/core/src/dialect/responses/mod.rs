@@ -46,9 +46,9 @@ pub(crate) struct Responses {
     sequence: Sequence,
     /// The response has spoken.
     said: bool,
-    /// Another id of the response means another start.
+    /// The mark of its id: another id of the response means another start.
     restarts: bool,
-    id: Option<String>,
+    id: Option<u64>,
     /// The type of the event before, and its kind: most events follow one of their own.
     last: Option<(&'static str, &'static EventKind)>,
     ended: bool,

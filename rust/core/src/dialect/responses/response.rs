@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::Responses;
 use super::facts::FACTS;
+use super::mark::mark;
 use super::names::Slots;
 use super::read::{Reader, member, rest};
 use super::repeated::{Place, tell_repeated};
@@ -47,9 +48,9 @@ impl Responses {
         let Some(id) = id.filter(|id| !id.trim_matches(is_white).is_empty()) else {
             return false;
         };
-        let another = self.id.as_deref().is_some_and(|before| before != id);
-        self.id = Some(id.into_owned());
-        another
+        let id = mark(id.as_bytes());
+        let before = self.id.replace(id);
+        before.is_some_and(|before| before != id)
     }
 
     /// A whole response, or how far one has come: what nobody streamed.

@@ -24,12 +24,12 @@ const STEP: usize = 8;
 /// The mark of each event by its number, and the numbers in order of arrival.
 #[derive(Debug, Default)]
 struct Scattered {
-    seen: HashMap<i128, u64>,
+    seen: HashMap<i128, u32>,
     order: VecDeque<i128>,
 }
 
 impl Scattered {
-    fn keep(&mut self, number: i128, mark: u64) {
+    fn keep(&mut self, number: i128, mark: u32) {
         if self.order.len() >= WINDOW
             && let Some(oldest) = self.order.pop_front()
         {
@@ -45,7 +45,7 @@ impl Scattered {
 pub(super) struct Sequence {
     /// The first number, and the mark of each event from there on: mostly they are counted without a gap.
     first: i128,
-    run: VecDeque<u64>,
+    run: VecDeque<u32>,
     /// Else
     scattered: Option<Box<Scattered>>,
     distrusted: bool,
@@ -63,7 +63,8 @@ impl Sequence {
         let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
         };
-        let mark = mark(text);
+        // Half of it: compared only with the one event that had the same number, and most of what a long stream holds.
+        let mark = mark(text) as u32;
         match self.known(number) {
             None => {
                 self.keep(number, mark);
@@ -88,7 +89,7 @@ impl Sequence {
     }
 
     #[inline]
-    fn known(&self, number: i128) -> Option<u64> {
+    fn known(&self, number: i128) -> Option<u32> {
         if let Some(scattered) = &self.scattered {
             return scattered.seen.get(&number).copied();
         }
@@ -97,7 +98,7 @@ impl Sequence {
     }
 
     #[inline]
-    fn keep(&mut self, number: i128, mark: u64) {
+    fn keep(&mut self, number: i128, mark: u32) {
         if let Some(scattered) = &mut self.scattered {
             return scattered.keep(number, mark);
         }
@@ -109,7 +110,7 @@ impl Sequence {
                 self.run.pop_front();
                 self.first += 1;
             } else if self.run.len() == self.run.capacity() {
-                // By a quarter, not to twice the size: it is most of what a long stream holds.
+                // By a quarter, not to twice the size.
                 self.run.reserve_exact((self.run.len() / 4).max(STEP));
             }
             self.run.push_back(mark);
@@ -152,7 +153,7 @@ mod tests {
         ];
         for run in runs {
             let mut sequence = Sequence::default();
-            let mut model: VecDeque<(i128, u64)> = VecDeque::new();
+            let mut model: VecDeque<(i128, u32)> = VecDeque::new();
             let numbers = run.iter().flat_map(|(from, count)| *from..from + count);
             for (number, mark) in numbers.zip(1..) {
                 let known = model.iter().find(|(known, _)| *known == number);

@@ -46,6 +46,7 @@ PYTHON_LAYERS = (
     "_pure.ending",
     "_pure.parser",
     "_pure.encode.writer _pure.encode.mint _pure.encode.losses _pure.encode.usage _pure.encode.finish",
+    "_pure.encode.told _pure.encode.citations",
     "_pure.encode.job",
     "_pure.encode.blocks",
     "_pure.encode.* _pure.encode",
@@ -138,7 +139,7 @@ FAMILIES = (
 )
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
-COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "job", "blocks"}
+COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "citations", "job", "blocks"}
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),

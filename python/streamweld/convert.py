@@ -114,11 +114,13 @@ class StreamConverter:
         ):
             if value not in known:
                 raise UsageError(f"{name}={value!r}: it must be one of {', '.join(known)}")
+        # Minted call ids are random too: the next turn's answer must not have the same ones.
+        prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
         config = to_config(
-            policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
+            policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=prefix
         )
         options = {
-            "prefix": os.urandom(_PREFIX_BYTES).hex() if seed is None else seed,
+            "prefix": prefix,
             "hold_arguments": bool(hold_arguments),
             "include_usage": bool(include_usage),
             "reasoning_events": reasoning_events,

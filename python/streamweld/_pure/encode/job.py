@@ -34,6 +34,8 @@ class Job:
     # Of the call that a ToolCallStarted at hand opens: what the event does not say.
     custom: bool = False
     provider_executed: bool = False
+    cut: bool = False  # the events at hand come from the end of a cut input: what they close was open
+    broken: bool = False  # said by the encoder: what went out cannot be mended; its error ending is written
 
 
 class Encoder(Protocol):

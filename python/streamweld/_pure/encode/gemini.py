@@ -179,7 +179,6 @@ class Gemini:
     def _call(self, call: ToolCall) -> None:
         losses = self._job.losses
         self._candidates.add(call.choice)
-        arguments = spliced(call.arguments)
         if call.provider_executed:
             losses.note("server_tool")
         elif not call.name or not call.call_id:
@@ -193,6 +192,8 @@ class Gemini:
             if call.custom:
                 losses.note("custom_call")
                 arguments = f'{{"input":{quoted(call.arguments)}}}'
+            else:
+                arguments = spliced(call.arguments)
             wanted = members(id=quoted(call.call_id), name=quoted(call.name), args=arguments)
             self._part(call.choice, members(functionCall=wanted, thoughtSignature=self._signature(call)))
             return

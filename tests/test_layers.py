@@ -46,9 +46,11 @@ PYTHON_LAYERS = (
     "_pure.ending",
     "_pure.parser",
     "_pure.encode.writer _pure.encode.mint _pure.encode.losses _pure.encode.usage _pure.encode.finish",
-    "_pure.encode.told _pure.encode.citations",
+    "_pure.encode.told _pure.encode.same _pure.encode.citations",
     "_pure.encode.job",
-    "_pure.encode.blocks",
+    "_pure.encode.blocks _pure.encode.custody",
+    "_pure.encode.sequential",
+    "_pure.encode.ai_sdk",
     "_pure.encode.* _pure.encode",
     "_pure.convert",
     "_backend",
@@ -139,7 +141,8 @@ FAMILIES = (
 )
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
-COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "citations", "job", "blocks"}
+COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job", "blocks"}
+COMMON |= {"custody", "sequential", "ai_sdk"}  # what the writers of blocks share, and the two protocols of one SDK
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),

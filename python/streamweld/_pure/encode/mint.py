@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 __all__ = ["Kind", "Mint"]
 
-Kind: TypeAlias = Literal["resp", "msg", "rs", "fc", "chatcmpl", "txt"]
+Kind: TypeAlias = Literal["resp", "msg", "rs", "fc", "chatcmpl", "txt", "src"]
 
 _JOINT: Final = {"chatcmpl": "-"}  # OpenAI writes `chatcmpl-…`, and everything else with an underscore
 

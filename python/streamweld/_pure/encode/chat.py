@@ -88,8 +88,8 @@ class Chat:
             ToolCallStarted: self._call_started,
             ToolCallDelta: self._call_delta,
             ToolCall: self._call,
-            ToolCallReset: self._call_taken_back,
-            ToolCallRetracted: self._call_taken_back,
+            ToolCallReset: self._call_reset,
+            ToolCallRetracted: self._call_retracted,
             ToolResult: self._result,
             Source: self._source,
             File: self._file,
@@ -221,7 +221,10 @@ class Chat:
         else:
             self._entry(event.choice, entry)
 
-    def _call_taken_back(self, event: ToolCallReset | ToolCallRetracted) -> None:
+    def _call_reset(self, event: ToolCallReset) -> None:
+        self._choice(event.choice).reset(event.part)
+
+    def _call_retracted(self, event: ToolCallRetracted) -> None:
         if self._choice(event.choice).is_begun(event.part):
             self._break()
 

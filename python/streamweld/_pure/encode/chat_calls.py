@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.encode.same import same_value
 from streamweld._pure.encode.told import Told
 from streamweld._pure.encode.writer import quoted
 
@@ -22,13 +23,14 @@ _EMPTY = "{}"
 class _Begun:
     """A call whose head went out."""
 
-    __slots__ = ("call_id", "index", "name", "told")
+    __slots__ = ("call_id", "corrected", "index", "name", "told")
 
     def __init__(self, index: int, call_id: str, name: str) -> None:
         self.index = index
         self.call_id = call_id
         self.name = name
         self.told = Told()
+        self.corrected = False  # its deltas were taken back: the call will say whether that changes anything
 
 
 class Calls:
@@ -62,9 +64,13 @@ class Calls:
         begun = self._begun[event.part] = self._begin(event.call_id, event.name)
         return _head(begun, "")
 
+    def reset(self, part: int) -> None:
+        if part in self._begun:
+            self._begun[part].corrected = True
+
     def delta(self, event: ToolCallDelta) -> str | None:
         begun = self._begun.get(event.part)
-        if begun is None or not event.arguments:
+        if begun is None or begun.corrected or not event.arguments:
             return None
         begun.told.add(event.arguments)
         return _piece(begun, event.arguments)
@@ -76,6 +82,9 @@ class Calls:
             return self._at_once(call)
         if call.state in ("complete", "empty"):
             rest = begun.told.rest(_EMPTY if not begun.told and not call.arguments else call.arguments)
+            if rest is None and same_value(begun.told.text(), call.arguments):
+                self._job.losses.note("arguments_spelling")
+                rest = ""
             same = (begun.call_id, begun.name, False) == (call.call_id, call.name, call.provider_executed)
             self.contradicted = rest is None or not same
         else:

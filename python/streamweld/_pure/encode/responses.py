@@ -23,6 +23,7 @@ from streamweld._pure.encode.responses_items import (
     Wire,
 )
 from streamweld._pure.encode.responses_resource import Resource, usage_json
+from streamweld._pure.encode.same import same_value
 from streamweld._pure.encode.usage import neutral
 from streamweld._pure.encode.writer import members, quoted
 from streamweld.events import (
@@ -307,7 +308,10 @@ class Responses:
         rest = item.told.rest(text)
         if rest:
             item.delta(rest)
-        item.whole = text
+        if rest is None and whole and not call.custom and same_value(item.told.text(), text):
+            self._job.losses.note("arguments_spelling")
+        else:
+            item.whole = text
         if whole:
             self._close(call.part, "completed")
         else:

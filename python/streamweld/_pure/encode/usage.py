@@ -42,9 +42,10 @@ def neutral(usage: Usage, source: str | None) -> Counts:
             known += usage.cached_input_tokens or 0
         if "cache_write" in left_out:
             known += usage.cache_write_tokens or 0
-    total = usage.total_tokens
-    if total is None and known is not None and usage.output_tokens is not None:
-        total = known + usage.output_tokens
-    return Counts(
-        known, usage.output_tokens, usage.cached_input_tokens, usage.cache_write_tokens, usage.reasoning_tokens, total
-    )
+    total, output, reasoning = usage.total_tokens, usage.output_tokens, usage.reasoning_tokens
+    if total is not None and known is not None and output is not None and reasoning:
+        if total == known + output + reasoning:
+            output += reasoning  # xAI counts the reasoning beside the output, in the dialects of others
+    elif total is None and known is not None and output is not None:
+        total = known + output
+    return Counts(known, output, usage.cached_input_tokens, usage.cache_write_tokens, reasoning, total)

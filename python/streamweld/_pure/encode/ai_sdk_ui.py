@@ -38,10 +38,11 @@ class AiSdkUi(AiSdk):
         self.refuse_cut(finished.reason)
         self.frame("finish-step")
         metadata = None
-        if counts is not None and self.job.include_usage:
-            metadata = members(usage=_usage(counts))
-        elif counts is not None:
-            self.job.losses.note("usage_detail")
+        if counts is not None and not counts.is_blank:
+            if self.job.include_usage:
+                metadata = members(usage=_usage(counts))
+            else:
+                self.job.losses.note("usage_detail")
         self.frame("finish", finishReason=quoted(word), messageMetadata=metadata)
         self.job.frames.done()
 

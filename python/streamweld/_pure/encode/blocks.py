@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from streamweld._pure.assemble.canonical import canonical, is_whole
+from streamweld._pure.encode.same import same_value
 from streamweld._pure.encode.told import Told
 from streamweld.events import (
     File,
@@ -324,7 +324,9 @@ class Blocks:
         rest = None if block.frozen else block.out.rest(text)
         if rest:
             writer.piece(block, rest)
-        elif rest is None and _says_the_same(block.out.text(), call):
+        elif rest is None and same_value(block.out.text(), text):
+            # UI messages give a parsed input back, spelled anew.
+            self._job.losses.note("arguments_spelling")
             text = block.out.text()
         elif rest is None and not writer.corrects:
             right = False
@@ -420,10 +422,3 @@ class Blocks:
                 self._active = None
                 self._writer.close(block)
             self._writer.over(block)
-
-
-def _says_the_same(out: str, call: ToolCall) -> bool:
-    """Whether the close is the value that went out, spelled another way: UI messages give a parsed input back."""
-    if call.state != "complete" or call.custom or not is_whole(out):
-        return False
-    return canonical(out) == canonical(call.arguments)

@@ -97,6 +97,7 @@ class Sequential:
     def contradicted(self) -> None:
         """Upstream took back what went out."""
         if not self._over:
+            self.job.broken = True
             self._fail(fault_of("contradicted"))
 
     # What an encoder adds

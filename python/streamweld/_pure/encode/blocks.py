@@ -357,7 +357,8 @@ class Blocks:
                 owner.results.append(event)
                 return
             if event.call_id not in self._calls:
-                self.answered = self.answered or self._unanswered.pop(event.call_id, None) is not None
+                if self._unanswered.pop(event.call_id, None) is not None:
+                    self.answered = True
                 self._job.losses.note("server_tool")
                 return
         if self._active is not None and self._active.kind == "call":

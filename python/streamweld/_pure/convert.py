@@ -30,7 +30,7 @@ _SAME: Final = "source and target are both {}: a stream of its own dialect canno
 class Converter:
     """Bytes of one response in, bytes of the same response in another dialect out."""
 
-    __slots__ = ("_encoder", "_job", "_last", "_over", "_parser", "_reported", "_target", "error")
+    __slots__ = ("_encoder", "_job", "_over", "_parser", "_reported", "_target", "error")
 
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """`config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of `Job`)."""
@@ -42,7 +42,6 @@ class Converter:
         self._job = Job(Mint(own.pop("prefix")), **own)
         self._encoder = load_encoder(target)(self._job)
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
-        self._last: list[tuple[Event, tuple[bool, bool]]] | None = None  # the events of the end, until it is judged
         self._over = False
         self.error: StreamError | None = None
         self._parser.out.sink = self._take
@@ -69,9 +68,6 @@ class Converter:
             self._parser.feed(data)
         except StreamError as fault:
             self._failed(fault)
-        if self._job.broken:
-            self._over = True
-            self.error = self.error or self._parser.out.fault("LifecycleError", "lifecycle")
         self._refuse_same()
         return self._job.frames.take()
 
@@ -79,18 +75,9 @@ class Converter:
         """The source has ended: the last bytes."""
         if self._over:
             return b""
-        self._last = []
-        fault: StreamError | None = None
         try:
             self._parser.close()
-        except StreamError as raised:
-            fault = raised
-        last, self._last = self._last, None
-        self._parser.out.faulted = True  # losses of the end are recorded; the ending is not to be taken back
-        self._job.cut = self._parser.completeness == "truncated"
-        for event, opening in last:
-            self._pass(event, opening)
-        if fault is not None:
+        except StreamError as fault:
             self._failed(fault)
         else:
             self._end(Ending(self._parser.completeness, self._reported))
@@ -101,26 +88,21 @@ class Converter:
 
     def _take(self, event: Event) -> None:
         """One event of the parser, while the payload that brought it is at hand."""
-        if self._last is not None:
-            self._last.append((event, self._parser.out.opening))
-        else:
-            self._pass(event, self._parser.out.opening)
-
-    def _pass(self, event: Event, opening: tuple[bool, bool]) -> None:
         job, out = self._job, self._parser.out
-        if job.broken:
-            return
         if job.source is None:
             job.source = self._parser.dialect
         if job.source == self._target:
             return  # nothing is written; `feed` refuses
         if isinstance(event, ToolCallStarted):
-            job.custom, job.provider_executed = opening
+            job.custom, job.provider_executed = out.opening
         elif isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
+        job.cut = self._parser.is_cut
         self._encoder.event(event)
         for loss in job.losses.take():
             out.diagnose("not_carried", detail=loss)
+        if job.broken:
+            raise out.fault("LifecycleError", "lifecycle")  # here the reading ends, whatever else the piece holds
 
     def _refuse_same(self) -> None:
         if self._parser.dialect == self._target:
@@ -140,9 +122,7 @@ class Converter:
             self._job.source = self._parser.dialect
         out = self._parser.out
         out.faulted = True
-        if self._job.broken:
-            self.error = self.error or out.fault("LifecycleError", "lifecycle")
-        else:
+        if not self._job.broken:
             self._encoder.end(ending)
         for loss in self._job.losses.take():
             out.diagnose("not_carried", detail=loss)

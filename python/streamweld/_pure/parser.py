@@ -75,6 +75,11 @@ class Parser:
         return "truncated" if found == "open" else found
 
     @property
+    def is_cut(self) -> bool:
+        """The answer broke off: the events at hand close what was open."""
+        return self._assembler.completeness == "truncated"
+
+    @property
     def dialect(self) -> str | None:
         """What the stream speaks; None until that is known."""
         return self._stage.dialect

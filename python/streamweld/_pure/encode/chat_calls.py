@@ -59,7 +59,7 @@ class Calls:
     def started(self, event: ToolCallStarted) -> str | None:
         """The head, if it can be written before the call is whole."""
         job = self._job
-        if job.hold_arguments or job.custom or job.provider_executed or not event.call_id:
+        if job.hold_arguments or job.custom or job.provider_executed or not (event.call_id and event.name):
             return None
         begun = self._begun[event.part] = self._begin(event.call_id, event.name)
         return _head(begun, "")

@@ -89,7 +89,7 @@ class Gemini:
         """Write what the event brings."""
         handler = self._take.get(type(event))
         if handler is not None:
-            if type(event) is not ToolCall:
+            if not isinstance(event, ToolCall | ReasoningDone):
                 self._job.losses.metadata(event)
             handler(event)
 
@@ -163,12 +163,11 @@ class Gemini:
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         self._rest(event)
-        if event.signature:
-            if is_genuine(self._job, _PROVIDER, event.provider_metadata):
-                signed = members(text='""', thought="true", thoughtSignature=quoted(event.signature))
-                self._part(event.choice, signed)
-            else:
-                self._job.losses.note("reasoning_signature")
+        signature = self._signature(event)
+        if signature is not None:
+            self._part(event.choice, members(text='""', thought="true", thoughtSignature=signature))
+        elif event.signature:
+            self._job.losses.note("reasoning_signature")
         if event.encrypted_content:
             self._job.losses.note("encrypted_reasoning")
         if event.kind == "redacted" and not event.text:
@@ -199,18 +198,18 @@ class Gemini:
             return
         losses.metadata(call)
 
-    def _signature(self, call: ToolCall) -> str | None:
-        """What Google asks back with the call, if Google made it; all its other metadata is lost."""
-        metadata = call.provider_metadata
+    def _signature(self, event: ToolCall | ReasoningDone) -> str | None:
+        """What Google asks back with the part, if Google made it; all its other metadata is lost."""
+        metadata = event.provider_metadata
         if not metadata:
             return None
         if not is_genuine(self._job, _PROVIDER, metadata):
-            self._job.losses.metadata(call)
+            self._job.losses.metadata(event)
             return None
         own: Mapping[str, Any] = metadata[_PROVIDER]
         signature = own.get("thoughtSignature")
         if len(metadata) > 1 or own.keys() - {"thoughtSignature"}:
-            self._job.losses.metadata(call)
+            self._job.losses.metadata(event)
         return quoted(signature) if isinstance(signature, str) else None
 
     def _result(self, _: ToolResult) -> None:

@@ -256,7 +256,7 @@ class Responses:
 
     def _call_started(self, event: ToolCallStarted) -> None:
         job = self._job
-        if not (job.hold_arguments or job.provider_executed) and event.call_id:
+        if not (job.hold_arguments or job.provider_executed) and event.call_id and event.name:
             self._call_item(event.part, event.call_id, event.name, custom=job.custom)
 
     def _call_item(self, part: int, call_id: str, name: str, *, custom: bool) -> CallItem:

@@ -1,4 +1,4 @@
-"""Whether two argument texts say the same: one JSON value, spelled twice (blanks, escapes, order of members, 1.0 and 1).
+"""Whether two argument texts say the same: one JSON value, spelled twice (blanks, escapes, order, 1.0 and 1).
 
 Some sources stream a call's arguments as the model spelled them and restate them as they were parsed and written again.
 That takes back nothing, whatever the reader was shown. Knows JSON, no calls.

@@ -141,8 +141,8 @@ FAMILIES = (
 )
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
-COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job", "blocks"}
-COMMON |= {"custody", "sequential", "ai_sdk"}  # what the writers of blocks share, and the two protocols of one SDK
+COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job"}
+COMMON |= {"blocks", "custody", "sequential", "ai_sdk"}  # what writers of blocks share, and both of the AI SDK
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),

@@ -27,7 +27,7 @@ _READ = 65_536
 
 
 def _written(converter: StreamConverter, _: str, source: BinaryIO) -> StreamConverter:
-    out = click.get_binary_stream("stdout")
+    out = sys.stdout.buffer
     while piece := source.read(_READ):
         out.write(converter.feed(piece))
     out.write(converter.close())

@@ -216,3 +216,37 @@ def test_many_pieces_cost_no_more_than_their_length(target: Any) -> None:
         return sw.StreamConverter(target=target, source="chat", seed="s").feed
 
     assert_linear(new, body, 1_000)
+
+
+EVIL = 'x\n\ndata: [DONE]\n\nevent: y\r\n\r\n"}\u2028\u2029\x00'
+
+
+@pytest.mark.parametrize("target", ["responses", "gemini", "anthropic", "ai-sdk-parts", "ai-sdk-ui"])
+def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
+    """Threats E1 and E6: whatever stands in ids, names, models and texts, the frames are those of a tame stream."""
+
+    def body(word: str) -> bytes:
+        head = {"id": f"chatcmpl-{word}", "model": f"m{word}", "created": 1, "object": "chat.completion.chunk"}
+        function = {"name": "f", "arguments": '{"a":"b"}'}
+        deltas: list[dict[str, Any]] = [
+            {"content": f"t{word}"},
+            {"reasoning_content": f"r{word}"},
+            {"refusal": f"n{word}"},
+            {"tool_calls": [{"index": 0, "id": f"call_{word}", "function": function}]},
+            {
+                "annotations": [
+                    {"type": "url_citation", "url_citation": {"url": word, "start_index": 0, "end_index": 1}}
+                ]
+            },
+        ]
+        chunks = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+        failure = {"error": {"message": f"e{word}", "type": f"k{word}", "code": f"c{word}"}}
+        return b"".join(map(event, [*chunks, failure]))
+
+    def frames(word: str) -> list[bytes]:
+        made = sw.convert(body(word), source="chat", target=target, seed="s")
+        lines = made.splitlines()  # as readers split that know more separators than the format has
+        assert made.decode().splitlines() == [line.decode() for line in lines]
+        return [line[:16] if line.startswith(b"event") else line[:5] for line in lines]
+
+    assert frames(EVIL) == frames("tame")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld._pure.encode.blocks import arguments_of
 from streamweld._pure.encode.custody import provider_metadata
 from streamweld._pure.encode.sequential import Sequential
 from streamweld._pure.encode.writer import members, quoted
@@ -108,15 +109,16 @@ class AiSdk(Sequential):
         self.frame(kind, id=quoted(block.mark), providerMetadata=self._hung(block))
 
     def over(self, block: Block) -> None:
-        if self._hung(block) is not None:
-            self.job.losses.note("metadata")  # it hangs on a text that is empty
+        self._hung(block)
         if isinstance(block.done, TextDone):
             for annotation in block.done.annotations:
                 self._cite(annotation)
 
     def is_worth(self, block: Block) -> bool:
         done = block.done
-        return done is not None and done.type == "reasoning_done" and provider_metadata(self.job, done) is not None
+        if done is None or done.type == "refusal_done":
+            return False
+        return provider_metadata(self.job, done) is not None
 
     def _hung(self, block: Block) -> str | None:
         """The metadata of a part that is over, once."""
@@ -139,7 +141,7 @@ class AiSdk(Sequential):
     def whole_call(self, call: ToolCall) -> None:
         text = self._arguments(call)
         self.call_start(call.call_id, call.name, TRUE if call.provider_executed else None)
-        if call.arguments:
+        if text and (call.custom or call.state != "empty"):
             self.call_delta(call.call_id, text)
         self.call_end(call.call_id)
         self._conclude(call, text)
@@ -159,7 +161,7 @@ class AiSdk(Sequential):
             # A free-form text has no place but inside of an object.
             self.job.losses.note("custom_call")
             return members(input=quoted(call.arguments))
-        return call.arguments or ("{}" if call.state == "empty" else "")
+        return arguments_of(call) or ("{}" if call.state == "empty" else "")
 
     def refuse_cut(self, reason: str) -> None:
         """The answer is whole, but these calls are not: for the reader they are invalid, unless a limit cut them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.ai_sdk import OCTETS, TRUE, AiSdk
+from streamweld._pure.encode.blocks import arguments_of
 from streamweld._pure.encode.finish import finish_word
 from streamweld._pure.encode.writer import compact_json, members, quoted
 
@@ -78,7 +79,7 @@ class AiSdkParts(AiSdk):
         self._call(call, text, None, metadata)
 
     def call_refused(self, call: ToolCall, reason: str) -> None:  # noqa: ARG002
-        self._call(call, call.arguments, TRUE, None)
+        self._call(call, arguments_of(call), TRUE, None)
 
     def _call(self, call: ToolCall, text: str, invalid: str | None, metadata: str | None) -> None:
         self.frame(

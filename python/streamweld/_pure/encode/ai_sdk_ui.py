@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.encode.ai_sdk import OCTETS, TRUE, AiSdk
+from streamweld._pure.encode.blocks import arguments_of
 from streamweld._pure.encode.writer import compact_json, members, quoted, spliced
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class AiSdkUi(AiSdk):
             "tool-input-error",
             toolCallId=quoted(call.call_id),
             toolName=quoted(call.name),
-            input=quoted(call.arguments),
+            input=quoted(arguments_of(call)),
             errorText=quoted(f"invalid arguments: {reason}"),
             providerExecuted=TRUE if call.provider_executed else None,
         )

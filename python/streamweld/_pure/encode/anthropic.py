@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.encode.blocks import arguments_of
 from streamweld._pure.encode.custody import is_genuine
 from streamweld._pure.encode.sequential import Sequential
 from streamweld._pure.encode.writer import members, quoted
@@ -165,7 +166,7 @@ class Anthropic(Sequential):
 
     def whole_call(self, call: ToolCall) -> None:
         self._note_call(call)
-        text = members(input=quoted(call.arguments)) if call.custom else call.arguments
+        text = members(input=quoted(call.arguments)) if call.custom else arguments_of(call)
         self._start_call(call.call_id, call.name)
         if text:
             self._delta(members(type='"input_json_delta"', partial_json=quoted(text)))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.job import Job
     from streamweld.events import Event
 
-__all__ = ["Beside", "Block", "Blocks", "Done", "Writer"]
+__all__ = ["Beside", "Block", "Blocks", "Done", "Writer", "arguments_of"]
 
 Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 Beside: TypeAlias = Source | File | ToolResult
@@ -319,7 +319,7 @@ class Blocks:
         return False
 
     def _close_call(self, block: Block, call: ToolCall) -> None:
-        text, writer = call.arguments, self._writer
+        text, writer = arguments_of(call), self._writer
         right = call.call_id == block.call_id and call.name == block.name
         rest = None if block.frozen else block.out.rest(text)
         if rest:
@@ -423,3 +423,8 @@ class Blocks:
                 self._active = None
                 self._writer.close(block)
             self._writer.over(block)
+
+
+def arguments_of(call: ToolCall) -> str:
+    """The arguments as text. Where more was sent than one value, all of it: the first alone would look like a call."""
+    return call.arguments if call.state != "invalid" or call.raw_arguments is None else call.raw_arguments

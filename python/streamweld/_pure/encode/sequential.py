@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Sequential"]
 
 _NOTHING_SAID: Final = ResponseStarted()
+_AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
+_PASSING: Final = frozenset(
+    {
+        *("text_started", "reasoning_started", "refusal_started", "tool_call_started"),
+        *("text_delta", "reasoning_delta", "refusal_delta", "tool_call_delta"),
+    }
+)
 
 
 class Sequential:
@@ -66,6 +73,7 @@ class Sequential:
                     self._finished = event
                     self.job.losses.metadata(event)
                 else:
+                    self._note(event)
                     self.blocks.event(event)
 
     def end(self, ending: Ending) -> None:
@@ -120,6 +128,11 @@ class Sequential:
         if self._choice is None:
             self._choice = choice
         return choice == self._choice
+
+    def _note(self, event: Event) -> None:
+        """What hangs on a start or a delta (log probabilities). The AI SDK's comes again with the close of its part."""
+        if event.type in _PASSING and self.job.source not in _AI_SDK:
+            self.job.losses.metadata(event)
 
     def _open_with(self, started: ResponseStarted) -> None:
         if not self.opened:

@@ -85,7 +85,8 @@ class Calls:
             if rest is None and same_value(begun.told.text(), call.arguments):
                 self._job.losses.note("arguments_spelling")
                 rest = ""
-            same = (begun.call_id, begun.name, False) == (call.call_id, call.name, call.provider_executed)
+            same = (begun.call_id, begun.name) == (call.call_id, call.name)
+            same = same and not (call.provider_executed or call.custom)
             self.contradicted = rest is None or not same
         else:
             # Cut, or no JSON: what was passed on is what there is.

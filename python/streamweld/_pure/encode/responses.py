@@ -165,8 +165,10 @@ class Responses:
     def _fail(self, fault: Fault) -> None:
         for part in list(self._items):
             self._close(part, "incomplete")
-        said = members(type=quoted(fault.type), code=quoted(fault.code), message=quoted(fault.message), param="null")
-        self._wire.event("error", f'"error":{said}')
+        # OpenResponses has these in `error`, OpenAI beside it: readers of both find them.
+        code, message = quoted(fault.code), quoted(fault.message)
+        said = members(type=quoted(fault.type), code=code, message=message, param="null")
+        self._wire.event("error", f'"error":{said},"code":{code},"message":{message},"param":null')
         self._last("failed", error=(fault.code, fault.message))
 
     def _last(self, status: Any, *, incomplete: str | None = None, error: tuple[str, str] | None = None) -> None:

@@ -59,10 +59,8 @@ class Resource:
 def usage_json(counts: Counts) -> str:
     """The counts; the schema requires numbers, so what is not known is 0."""
     total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
-    details = members(
-        cached_tokens=str(counts.cached or 0),
-        cache_write_tokens=None if counts.cache_write is None else str(counts.cache_write),
-    )
+    # The published schema asks for the first of these two; OpenAI's client (3.54) for both.
+    details = members(cached_tokens=str(counts.cached or 0), cache_write_tokens=str(counts.cache_write or 0))
     return members(
         input_tokens=str(counts.input or 0),
         input_tokens_details=details,

@@ -53,7 +53,7 @@ class Out:
         self.silent = False  # no event objects are wanted; diagnostics are kept all the same
         self.sink: Callable[[Event], None] | None = None  # takes the events, one by one, instead of the list
         # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
-        self.opening = (False, False)
+        self.opening: tuple[bool, bool] = (False, False)
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0

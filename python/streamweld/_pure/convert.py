@@ -39,7 +39,7 @@ class Converter:
         self._target = target
         self._parser = Parser(source, config)
         own = dict(options)
-        self._job = Job(Mint(own.pop("prefix")), **own)
+        self._job = Job(Mint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
         self._encoder = load_encoder(target)(self._job)
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
         self._over = False

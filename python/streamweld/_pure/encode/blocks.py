@@ -250,6 +250,7 @@ class Blocks:
         job, call_id = self._job, event.call_id or ""
         executed = job.provider_executed
         held = job.hold_arguments or job.custom or not call_id or not event.name.strip()
+        held = held or call_id in job.known_call_ids
         held = held or call_id in self._ids or call_id in self._later or call_id in self._calls
         held = held or (not self._writer.runs_calls and (executed or self._may_be_answered()))
         block = self._parts[event.part] = Block("call", call_id, event.name, executed, held)

@@ -30,6 +30,8 @@ class Job:
     reasoning_events: Literal["openai", "openresponses"] = "openai"
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
+    # Ids of earlier turns: a call that reuses one is given another, which is known when it is whole.
+    known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
     # Of the call that a ToolCallStarted at hand opens: what the event does not say.
     custom: bool = False

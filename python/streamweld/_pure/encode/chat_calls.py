@@ -36,11 +36,12 @@ class _Begun:
 class Calls:
     """Those of one choice."""
 
-    __slots__ = ("_begun", "_job", "_waiting", "contradicted", "written")
+    __slots__ = ("_begun", "_ids", "_job", "_waiting", "contradicted", "written")
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._begun: dict[int, _Begun] = {}  # by part, until the call is whole
+        self._ids: set[str] = set()  # of all calls that were begun
         self._waiting: set[str] = set()  # ids that no result answered
         self.written = 0
         self.contradicted = False
@@ -61,6 +62,8 @@ class Calls:
         job = self._job
         if job.hold_arguments or job.custom or job.provider_executed or not (event.call_id and event.name):
             return None
+        if event.call_id in self._ids or event.call_id in job.known_call_ids:
+            return None  # it will be told under an id of its own, when it is whole
         begun = self._begun[event.part] = self._begin(event.call_id, event.name)
         return _head(begun, "")
 
@@ -114,6 +117,7 @@ class Calls:
     def _begin(self, call_id: str, name: str) -> _Begun:
         begun = _Begun(self.written, call_id, name)
         self.written += 1
+        self._ids.add(call_id)
         self._waiting.add(call_id)
         return begun
 

@@ -84,6 +84,7 @@ class Responses:
         self._kinds: dict[int, Shape] = {}  # of reasoning parts that opened
         self._items: dict[int, TextItem | CallItem] = {}  # open ones by part, in the order of their indexes
         self._index: dict[int, int] = {}
+        self._call_ids: set[str] = set()
         self._output: list[str] = []
         self._usage: Usage | None = None
         self._finished: Finished | None = None
@@ -258,10 +259,13 @@ class Responses:
 
     def _call_started(self, event: ToolCallStarted) -> None:
         job = self._job
-        if not (job.hold_arguments or job.provider_executed) and event.call_id and event.name:
+        # An id that was there before is told anew when the call is whole.
+        used = event.call_id in self._call_ids or event.call_id in job.known_call_ids
+        if not (job.hold_arguments or job.provider_executed or used) and event.call_id and event.name:
             self._call_item(event.part, event.call_id, event.name, custom=job.custom)
 
     def _call_item(self, part: int, call_id: str, name: str, *, custom: bool) -> CallItem:
+        self._call_ids.add(call_id)
         names = {"call_id": call_id, "name": name}
         shape = CUSTOM if custom else CALL
         item = CallItem(self._wire, shape, self._job.mint.new("fc"), self._new_index(part), names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
 from streamweld import _backend, sse, stream
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHOICE = "backend"  # the name under which these modules hold the chosen backend
+CHOOSERS = (_backend, stream, import_module("streamweld.convert"))  # `sw.convert` is the function
 BACKENDS: tuple[str, ...] = get_args(_backend.Backend)
 
 
@@ -19,12 +21,12 @@ BACKENDS: tuple[str, ...] = get_args(_backend.Backend)
 def using(backend: str) -> Iterator[None]:
     """Whatever is opened inside reads with `backend`; both may be used in one process."""
     usual = _backend.backend
-    for module in (_backend, stream):
+    for module in CHOOSERS:
         setattr(module, CHOICE, backend)
     try:
         yield
     finally:
-        for module in (_backend, stream):
+        for module in CHOOSERS:
             setattr(module, CHOICE, usual)
 
 

@@ -45,6 +45,14 @@ PYTHON_LAYERS = (
     "_pure.stage _pure.array_body",
     "_pure.ending",
     "_pure.parser",
+    "_pure.encode.writer _pure.encode.mint _pure.encode.losses _pure.encode.usage _pure.encode.finish",
+    "_pure.encode.told _pure.encode.same _pure.encode.citations",
+    "_pure.encode.job",
+    "_pure.encode.blocks _pure.encode.custody",
+    "_pure.encode.sequential",
+    "_pure.encode.ai_sdk",
+    "_pure.encode.* _pure.encode",
+    "_pure.convert",
     "_backend",
     "sse response",
     "check.violation",
@@ -52,8 +60,8 @@ PYTHON_LAYERS = (
     "check.responses_items",
     "check.*",
     "check",
-    "stream",
-    "iterators",
+    "stream _step",
+    "iterators convert",
     "history.rules history.profiles history.edits history.model history.matching history.ids history.ai_sdk",
     "history.replay_pieces history.survey",
     "history.replay_*",
@@ -118,6 +126,7 @@ FAMILIES = (
     "_pure.dialect.gemini*",
     "_pure.dialect.ai_sdk_parts*",
     "_pure.dialect.ai_sdk_ui*",
+    *(f"_pure.encode.{name}*" for name in ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")),
     "cli.*",
     "history.check_*",
     "assemble.*",
@@ -131,6 +140,9 @@ FAMILIES = (
     "sse.*",
 )
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
+# Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
+COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job"}
+COMMON |= {"blocks", "custody", "sequential", "ai_sdk"}  # what writers of blocks share, and both of the AI SDK
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),
@@ -191,9 +203,9 @@ def family_of_dialect(module: str) -> str | None:
 
 
 def between_dialects(arrows: list[Arrow]) -> list[str]:
-    # `think` belongs to no dialect: a splitter of text that any of them may put before the assembler.
+    # What belongs to no dialect any of them may use.
     both = [(arrow, family_of_dialect(arrow.source), family_of_dialect(arrow.target)) for arrow in arrows]
-    return [str(arrow) for arrow, one, other in both if one and other and one != other and other != "think"]
+    return [str(arrow) for arrow, one, other in both if one and other and one != other and other not in COMMON]
 
 
 # --- Python

@@ -20,7 +20,7 @@ from streamweld.errors import UsageError
 
 PACKAGE = Path(sw.__file__).parent
 MODULES = [sw, errors, events, options, response, sse, stream, importlib.import_module("streamweld.iterators")]
-MODULES.append(importlib.import_module("streamweld.check"))  # `sw.check` is the function
+MODULES += [importlib.import_module(f"streamweld.{name}") for name in ("check", "convert")]  # `sw.check`: the function
 
 
 def test_names() -> None:

@@ -12,6 +12,7 @@ HERE = Path(__file__).parent / "vectors"
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 STREAMS = (*DIALECTS, "auto")
 KEYS = {
+    "convert": {"name", "why", "source", "target", "options", "chunks", "expect"},
     "check": {"name", "why", "dialect", "chunks", "violations"},
     "stream": {"name", "quirk", "why", "options", "chunks", "expect", "events"},
     "sse": {
@@ -30,6 +31,7 @@ EXPECT = {
     "calls", "content", "reasoning", "refusal", "finish", "raw_finish", "choices", "usage", "provider_metadata",
     "completeness", "error", "response_error", "diagnostics", "may", "times",
 }  # fmt: skip
+CONVERTED = {"frames", "losses", "error"}
 
 
 def chunk_bytes(chunk: Any) -> bytes:
@@ -58,12 +60,14 @@ def load(layer: str) -> tuple[dict[str, Any], ...]:
             raise ValueError(f"{path}: format {document['format']}, or a name stands twice")
         for vector in document["tests"]:
             known = KEYS["stream" if layer in STREAMS else layer]
-            unknown = vector.keys() - known | (vector.get("expect", {}).keys() - EXPECT)
+            expected = CONVERTED if layer == "convert" else EXPECT
+            unknown = vector.keys() - known | (vector.get("expect", {}).keys() - expected)
             if unknown or not vector["why"]:
                 raise ValueError(f"{path}: {vector['name']}: unknown keys {sorted(unknown)}, or no why")
             if layer in STREAMS:
                 vector = {**vector, "options": {"dialect": layer, **vector.get("options", {})}}
-            out.append({**vector, "file": path.stem, "layer": layer})
+            shared = {"resource": document["resource"]} if "resource" in document else {}
+            out.append({**vector, **shared, "file": path.stem, "layer": layer})
     return tuple(out)
 
 

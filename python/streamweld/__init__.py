@@ -14,7 +14,8 @@ for the end, run `response.dispatchable_calls` instead: it leaves out what was a
 
 `StreamParser` is the sans-I/O class under it, `parse` reads a whole body, `streamweld.events` holds the event classes,
 `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does
-against the rules of its own dialect. `streamweld.history` converts and mends request histories.
+against the rules of its own dialect. `StreamConverter`, `convert`, `iter_convert` and `aconvert` write a stream in
+another dialect. `streamweld.history` converts and mends request histories.
 `backend` tells which of the two backends reads: `native` or `pure`.
 """
 
@@ -23,6 +24,14 @@ from typing import TYPE_CHECKING
 from streamweld import errors, events, sse
 from streamweld._backend import backend
 from streamweld.check import Violation, check
+from streamweld.convert import (
+    AsyncConvertIterator,
+    ConvertIterator,
+    StreamConverter,
+    aconvert,
+    convert,
+    iter_convert,
+)
 from streamweld.errors import (
     ArgumentsError,
     LimitExceeded,
@@ -51,8 +60,10 @@ from streamweld.stream import StreamParser, parse
 
 __all__ = [
     "ArgumentsError",
+    "AsyncConvertIterator",
     "AsyncEventIterator",
     "Choice",
+    "ConvertIterator",
     "Diagnostic",
     "Event",
     "EventIterator",
@@ -63,6 +74,7 @@ __all__ = [
     "ParserBusy",
     "Policy",
     "Response",
+    "StreamConverter",
     "StreamError",
     "StreamParser",
     "StreamweldError",
@@ -73,14 +85,17 @@ __all__ = [
     "UsageError",
     "Violation",
     "__version__",
+    "aconvert",
     "aiter_batches",
     "aiter_events",
     "backend",
     "check",
+    "convert",
     "errors",
     "events",
     "history",
     "iter_batches",
+    "iter_convert",
     "iter_events",
     "parse",
     "sse",

@@ -14,9 +14,10 @@ from streamweld._extension import NAME, extension
 from streamweld.errors import UsageError
 
 if TYPE_CHECKING:
+    from streamweld.errors import StreamError
     from streamweld.events import Diagnostic, Event
 
-__all__ = ["VARIABLE", "Backend", "Parser", "backend", "load"]
+__all__ = ["VARIABLE", "Backend", "Converter", "Parser", "backend", "load", "load_converter"]
 
 Backend: TypeAlias = Literal["native", "pure"]
 VARIABLE: Final = "STREAMWELD_BACKEND"
@@ -37,6 +38,21 @@ class Parser(Protocol):
     def snapshot(self) -> tuple[list[Event], str, int]: ...
 
 
+class Converter(Protocol):
+    """What the converters are: bytes in, bytes out; no clock, no socket, no randomness."""
+
+    error: StreamError | None
+
+    def __init__(self, source: str, target: str, config: dict[str, Any], options: dict[str, Any]) -> None: ...
+    @property
+    def dialect(self) -> str | None: ...
+    @property
+    def diagnostics(self) -> list[Diagnostic]: ...
+    def feed(self, data: bytes | bytearray | memoryview, /) -> bytes: ...
+    def close(self) -> bytes: ...
+    def snapshot(self) -> tuple[list[Event], str, int]: ...
+
+
 def load(name: Backend) -> type[Parser]:
     """The parser class of one backend. Both may be loaded in one process.
 
@@ -51,6 +67,14 @@ def load(name: Backend) -> type[Parser]:
     from streamweld._pure.parser import Parser as PureParser
 
     return PureParser
+
+
+def load_converter(name: Backend) -> type[Converter]:
+    """The converter class of one backend."""
+    del name  # the extension has no converter yet: both backends convert with the pure one
+    from streamweld._pure.convert import Converter as PureConverter
+
+    return PureConverter
 
 
 def _choose(wanted: str) -> Backend:

@@ -22,7 +22,7 @@ try:
 except ModuleNotFoundError:  # no wheel of it for this interpreter (PyPy, Pyodide)
     _fast = None
 
-__all__ = ["JsonFault", "loads_arguments", "loads_raw"]
+__all__ = ["JsonFault", "loads_arguments", "loads_raw", "pair_escapes"]
 
 
 def loads_raw(text: str) -> Any:
@@ -36,6 +36,11 @@ def loads_raw(text: str) -> Any:
 def loads_arguments(text: str) -> Any:
     """The value of a tool call's argument text, or JsonFault (`reason`, `pos`)."""
     return _load(text, _integer)
+
+
+def pair_escapes(text: str) -> str:
+    """A JSON text in which no escaped surrogate is without its pair; it stays a text, with all else as it is."""
+    return _ESCAPE.sub(_paired, text) if "\\u" in text else text
 
 
 def _load(text: str, integer: Callable[[str], Any]) -> Any:

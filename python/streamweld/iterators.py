@@ -1,25 +1,23 @@
 """Events from a source of bytes: `iter_events`, `iter_batches`, `aiter_events`, `aiter_batches`.
 
-Layer 6. It knows sources (how to take from them, how long to wait, to close them once) and `StreamParser`; it never
-looks into the bytes. Sync and async share one step (`_Reader`); what stands twice is the loop that waits.
+Layer 6. It knows `StreamParser` and the loop that takes from a source; it never looks into the bytes.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
-from math import inf
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from streamweld._source import Source
-from streamweld.errors import StreamError, TruncatedStream, UsageError
+from streamweld._step import Step, arun, patience_of, run
+from streamweld.errors import StreamError, TruncatedStream
+from streamweld.events import Event
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
-    from typing import NoReturn, Self, Unpack
+    from typing import Self, Unpack
 
-    from streamweld.events import Diagnostic, Event
+    from streamweld.events import Diagnostic
     from streamweld.response import Response
     from streamweld.stream import StreamOptions
 
@@ -28,14 +26,14 @@ __all__ = ["AsyncEventIterator", "EventIterator", "aiter_batches", "aiter_events
 _T = TypeVar("_T")
 
 
-class _Reader:
-    """The step that sync and async iterators share. A fault is kept until the events before it are delivered."""
+class _Reader(Step[list[Event]]):
+    """The step of a parser: its events."""
 
-    __slots__ = ("fault", "parser")
+    __slots__ = ("parser",)
 
     def __init__(self, parser: StreamParser) -> None:
+        super().__init__()
         self.parser = parser
-        self.fault: Exception | None = None
 
     def step(self, chunk: bytes | bytearray | memoryview) -> list[Event]:
         """The events of the next piece."""
@@ -75,14 +73,6 @@ class _Reader:
             )
         return events
 
-    def throw(self) -> NoReturn:
-        """Raise the fault; nothing keeps it, or its frames, alive afterwards."""
-        fault, self.fault = self.fault, None
-        try:
-            raise cast("Exception", fault)
-        finally:
-            del fault
-
 
 class _Iteration:
     """What the sync and the async iterators have beside their items."""
@@ -109,69 +99,12 @@ class _Iteration:
         return self._parser.dialect
 
 
-def _batches(reader: _Reader, source: Source) -> Generator[list[Event]]:
-    try:
-        chunks = iter(source)
-        ended = False
-        while not ended:
-            try:
-                chunk = next(chunks)
-            except StopIteration:
-                ended = True
-                events = reader.end()
-            except Exception as error:  # noqa: BLE001 (whatever a source raises is raised again, below)
-                events = reader.failed(error)
-            else:
-                events = reader.step(chunk)
-            if events:
-                yield events
-            if reader.fault is not None:
-                reader.throw()
-    except BaseException:
-        # What is on its way says more than a source that does not close.
-        with suppress(Exception):
-            source.close()
-        raise
-    source.close()
-
-
 def _flat(batches: Generator[list[Event]]) -> Generator[Event]:
     try:
         for batch in batches:
             yield from batch
     finally:
         batches.close()
-
-
-async def _abatches(reader: _Reader, source: Source, patience: _Patience | None) -> AsyncGenerator[list[Event]]:
-    try:
-        chunks = aiter(source)
-        following = chunks.__anext__ if patience is None else partial(patience.following, chunks)
-        ended = False
-        while not ended:
-            try:
-                chunk = await following()
-            except StopAsyncIteration:
-                ended = True
-                events = reader.end()
-            except _Stalled:
-                ended = True
-                events = reader.stalled()
-            except Exception as error:  # noqa: BLE001 (whatever a source raises is raised again, below)
-                events = reader.failed(error)
-            else:
-                events = reader.step(chunk)
-            if events:
-                if patience is not None:
-                    patience.waited = 0.0
-                yield events
-            if reader.fault is not None:
-                reader.throw()
-    except BaseException:
-        with suppress(Exception):
-            await source.aclose()
-        raise
-    await source.aclose()
 
 
 async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
@@ -181,51 +114,6 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
                 yield event
     finally:
         await batches.aclose()
-
-
-class _Stalled(Exception):
-    """A timeout of ours has run out."""
-
-
-class _Patience:
-    """The two timeouts. Only waiting for the source counts, not what the caller does between two items."""
-
-    __slots__ = ("_event", "_idle", "waited")
-
-    def __init__(self, idle: float | None, event: float | None) -> None:
-        self._idle = inf if idle is None else idle
-        self._event = inf if event is None else event
-        self.waited = 0.0  # since the last event
-
-    async def following(self, chunks: AsyncIterator[Any]) -> Any:
-        import asyncio
-
-        try:
-            now = asyncio.get_running_loop().time
-        except RuntimeError:
-            raise UsageError("timeouts need asyncio; elsewhere use those of your event loop") from None
-        start = now()
-        timer = asyncio.timeout(min(self._idle, self._event - self.waited))
-        try:
-            async with timer:
-                return await anext(chunks)
-        except TimeoutError:
-            if timer.expired():
-                raise _Stalled from None
-            raise
-        finally:
-            self.waited += now() - start
-
-
-def _patience(idle: float | None, event: float | None) -> _Patience | None:
-    for name, seconds in (("idle_timeout", idle), ("event_timeout", event)):
-        if seconds is not None and not (_is_number(seconds) and seconds > 0):
-            raise UsageError(f"{name}={seconds!r}: it must be a positive number of seconds, or None")
-    return None if idle is None and event is None else _Patience(idle, event)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
 
 
 class EventIterator(_Iteration, Generic[_T]):
@@ -305,7 +193,7 @@ def iter_events(
     """
     source = Source.sync(chunks, close=close_source, other="aiter_events()")
     parser = StreamParser(**options)
-    return EventIterator(parser, source, _flat(_batches(_Reader(parser), source)))
+    return EventIterator(parser, source, _flat(run(_Reader(parser), source)))
 
 
 def iter_batches(
@@ -314,7 +202,7 @@ def iter_batches(
     """As `iter_events`, but one list of events for each piece that brought any: cheaper where events are many."""
     source = Source.sync(chunks, close=close_source, other="aiter_batches()")
     parser = StreamParser(**options)
-    return EventIterator(parser, source, _batches(_Reader(parser), source))
+    return EventIterator(parser, source, run(_Reader(parser), source))
 
 
 def aiter_events(
@@ -342,9 +230,9 @@ def aiter_events(
             after the events of a cut stream; a cancellation at once.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_events()")
-    patience = _patience(idle_timeout, event_timeout)
+    patience = patience_of(idle_timeout, event_timeout)
     parser = StreamParser(**options)
-    return AsyncEventIterator(parser, source, _aflat(_abatches(_Reader(parser), source, patience)))
+    return AsyncEventIterator(parser, source, _aflat(arun(_Reader(parser), source, patience)))
 
 
 def aiter_batches(
@@ -357,6 +245,6 @@ def aiter_batches(
 ) -> AsyncEventIterator[list[Event]]:
     """As `aiter_events`, but one list of events for each piece that brought any: cheaper where events are many."""
     source = Source.asynchronous(chunks, close=close_source, other="iter_batches()")
-    patience = _patience(idle_timeout, event_timeout)
+    patience = patience_of(idle_timeout, event_timeout)
     parser = StreamParser(**options)
-    return AsyncEventIterator(parser, source, _abatches(_Reader(parser), source, patience))
+    return AsyncEventIterator(parser, source, arun(_Reader(parser), source, patience))

@@ -1,8 +1,8 @@
 """The one place where events and diagnostics leave, and where a policy turns a diagnostic into an exception.
 
 It knows the place (offset and ordinal of the payload at hand, set by the parser) and what the policy says of each code;
-it knows no dialect, no part and no call. Events go to the list of the current feed and are not kept; diagnostics are
-kept up to a cap, and counted beyond it.
+it knows no dialect, no part and no call. Events go to the list of the current feed (or to a sink) and are not kept;
+diagnostics are kept up to a cap, and counted beyond it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streamweld._spec import CODES
 from streamweld.events import Diagnostic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from streamweld._spec import Action
     from streamweld.events import Event
@@ -34,9 +34,11 @@ class Out:
         "events",
         "faulted",
         "offset",
+        "opening",
         "ordinal",
         "payload",
         "silent",
+        "sink",
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -49,12 +51,17 @@ class Out:
         self.payload: bytes = b""
         self.faulted = False  # an exception is certain already: repairs on the way to it are recorded, not raised
         self.silent = False  # no event objects are wanted; diagnostics are kept all the same
+        self.sink: Callable[[Event], None] | None = None  # takes the events, one by one, instead of the list
+        # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
+        self.opening: tuple[bool, bool] = (False, False)
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0
 
     def emit(self, event: Event) -> None:
-        if not self.silent:
+        if self.sink is not None:
+            self.sink(event)
+        elif not self.silent:
             self.events.append(event)
 
     def take(self) -> list[Event]:
@@ -71,7 +78,7 @@ class Out:
         if self._actions[code] == "raise" and not self.faulted:
             raise self.fault(known.raises or "StreamError", code, detail)
         event = Diagnostic(code, known.severity, self.offset, self.ordinal, part, detail)
-        if not self.silent:
+        if not self.silent and self.sink is None:
             self.events.append(event)
         if self._max_kept is None or len(self.diagnostics) < self._max_kept:
             self.diagnostics.append(event)

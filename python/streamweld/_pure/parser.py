@@ -7,7 +7,7 @@ payload, no member of one and no rule of a tool call. The twin of `rust/core/src
 from __future__ import annotations
 
 from _thread import allocate_lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from streamweld._pure.array_body import ArrayBody, ElementTooLong
 from streamweld._pure.assemble import Assembler
@@ -64,6 +64,22 @@ class Parser:
             self._stage.given(dialect)
 
     @property
+    def out(self) -> Out:
+        """Where events leave: a converter puts a sink there, and says what was lost."""
+        return self._out
+
+    @property
+    def completeness(self) -> Literal["complete", "assumed", "truncated"]:
+        """What an ended stream came to."""
+        found = self._assembler.completeness
+        return "truncated" if found == "open" else found
+
+    @property
+    def is_cut(self) -> bool:
+        """The answer broke off: the events at hand close what was open."""
+        return self._assembler.completeness == "truncated"
+
+    @property
     def dialect(self) -> str | None:
         """What the stream speaks; None until that is known."""
         return self._stage.dialect
@@ -109,12 +125,11 @@ class Parser:
         """The events that rebuild the answer so far, how complete it is, and how many diagnostics were not kept."""
         self._enter()
         try:
+            completeness: str
             if not self._closed and not self._failed:
                 completeness = "open"
             else:
-                completeness = self._assembler.completeness
-                if completeness == "open":
-                    completeness = "truncated"
+                completeness = self.completeness
             return self._assembler.snapshot(), completeness, self._out.diagnostics_dropped
         finally:
             self._lock.release()

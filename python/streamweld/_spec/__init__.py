@@ -27,6 +27,7 @@ __all__ = [
     "Code",
     "Field",
     "Severity",
+    "load_conversions",
     "load_history",
     "load_rules",
 ]
@@ -118,6 +119,13 @@ EVENTS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
 # The events that have neither `choice` nor the common `provider_metadata` behind their own fields.
 PLAIN_EVENTS: Final[frozenset[str]] = frozenset(_events["plain"])
 DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.json").items() if k != "about"})
+
+
+@cache
+def load_conversions() -> Mapping[str, Any]:
+    """The facts about writing a dialect: finish words, usage conventions, faults, losses. Read where one is written."""
+    loaded: Mapping[str, Any] = _frozen(_load("conversions.json"))
+    return loaded
 
 
 @cache

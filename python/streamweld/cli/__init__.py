@@ -13,6 +13,7 @@ from streamweld._extension import extension
 from streamweld.cli.bench import bench
 from streamweld.cli.check import check
 from streamweld.cli.console import UNREADABLE, USAGE
+from streamweld.cli.convert import convert
 from streamweld.cli.demo import demo
 from streamweld.cli.history import history
 from streamweld.cli.inspect import inspect
@@ -39,6 +40,7 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(inspect)
+main.add_command(convert)
 main.add_command(check)
 main.add_command(history)
 main.add_command(bench)

@@ -162,6 +162,7 @@ codes! {
     SEQUENCE_UNTRUSTED = "sequence_untrusted",
     MESSAGE_REPEATED = "message_repeated",
     OTHER_DIALECT = "other_dialect",
+    NOT_CARRIED = "not_carried",
 }
 
 /// What the file says of one code.

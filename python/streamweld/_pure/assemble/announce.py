@@ -145,6 +145,7 @@ def _start(choice: Choice, call: Call) -> None:
     call.started = True
     out = choice.shared.out
     if not out.silent:
+        out.opening = (call.custom, call.provider_executed)
         out.emit(ToolCallStarted(call.part, call.id, call.item_id, call.name, choice=choice.index))
 
 

@@ -1,0 +1,134 @@
+"""One stream, bytes of one dialect to bytes of another: the parser, an encoder as the sink of its events, and the end.
+
+Knows when an answer is over and that nothing follows its ending; knows no dialect, no frame and no event. What goes
+wrong upstream is written as the target's honest ending and kept as `error`; it is not raised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._pure.encode import load_encoder
+from streamweld._pure.encode.finish import Ending, fault_of
+from streamweld._pure.encode.job import Job
+from streamweld._pure.encode.mint import Mint
+from streamweld._pure.parser import Parser
+from streamweld.errors import StreamError, UpstreamError, UsageError
+from streamweld.events import Diagnostic, ToolCallStarted, UpstreamErrorEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.encode.finish import Fault
+    from streamweld.events import Event
+
+__all__ = ["Converter"]
+
+_SAME: Final = "source and target are both {}: a stream of its own dialect cannot be converted"
+
+
+class Converter:
+    """Bytes of one response in, bytes of the same response in another dialect out."""
+
+    __slots__ = ("_encoder", "_job", "_over", "_parser", "_reported", "_target", "error")
+
+    def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        """`config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of `Job`)."""
+        if source == target:
+            raise UsageError(_SAME.format(target))
+        self._target = target
+        self._parser = Parser(source, config)
+        own = dict(options)
+        self._job = Job(Mint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
+        self._encoder = load_encoder(target)(self._job)
+        self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
+        self._over = False
+        self.error: StreamError | None = None
+        self._parser.out.sink = self._take
+
+    @property
+    def dialect(self) -> str | None:
+        """What the source speaks; None until that is known."""
+        return self._parser.dialect
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Those that were kept."""
+        return self._parser.diagnostics
+
+    def snapshot(self) -> tuple[list[Event], str, int]:
+        """The answer so far, as the parser tells it."""
+        return self._parser.snapshot()
+
+    def feed(self, data: bytes | bytearray | memoryview) -> bytes:
+        """Take the next bytes; those of the target that they complete. After the ending there are none."""
+        if self._over:
+            return b""
+        try:
+            self._parser.feed(data)
+        except StreamError as fault:
+            self._failed(fault)
+        self._refuse_same()
+        return self._job.frames.take()
+
+    def close(self) -> bytes:
+        """The source has ended: the last bytes."""
+        if self._over:
+            return b""
+        try:
+            self._parser.close()
+        except StreamError as fault:
+            self._failed(fault)
+        else:
+            self._end(Ending(self._parser.completeness, self._reported))
+        self._refuse_same()
+        return self._job.frames.take()
+
+    # Inside
+
+    def _take(self, event: Event) -> None:
+        """One event of the parser, while the payload that brought it is at hand."""
+        job, out = self._job, self._parser.out
+        if job.source is None:
+            job.source = self._parser.dialect
+        if job.source == self._target:
+            return  # nothing is written; `feed` refuses
+        if isinstance(event, ToolCallStarted):
+            job.custom, job.provider_executed = out.opening
+        elif isinstance(event, UpstreamErrorEvent):
+            self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
+        job.cut = self._parser.is_cut
+        self._encoder.event(event)
+        for loss in job.losses.take():
+            out.diagnose("not_carried", detail=loss)
+        if job.broken:
+            raise out.fault("LifecycleError", "lifecycle")  # here the reading ends, whatever else the piece holds
+
+    def _refuse_same(self) -> None:
+        if self._parser.dialect == self._target:
+            self._over = True
+            raise UsageError(_SAME.format(self._target))
+
+    def _failed(self, fault: StreamError) -> None:
+        self.error = fault
+        told = self._reported if isinstance(fault, UpstreamError) else None
+        self._end(Ending(self._parser.completeness, told or _told(fault)))
+
+    def _end(self, ending: Ending) -> None:
+        self._over = True
+        if self._parser.dialect == self._target:
+            return
+        if self._job.source is None:
+            self._job.source = self._parser.dialect
+        out = self._parser.out
+        out.faulted = True
+        if not self._job.broken:
+            self._encoder.end(ending)
+        for loss in self._job.losses.take():
+            out.diagnose("not_carried", detail=loss)
+
+
+def _told(fault: StreamError) -> Fault:
+    if isinstance(fault, UpstreamError):
+        return fault_of("UpstreamError", fault.message, fault.kind, fault.code)
+    return fault_of(type(fault).__name__)

@@ -1,0 +1,29 @@
+"""The encoders, by the dialect that they write. The one module that knows all of them; none of them knows another."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.encode.job import Encoder
+
+__all__ = ["TARGETS", "load_encoder"]
+
+# Imported when one is asked for: nobody writes six dialects at once.
+TARGETS: Final[Mapping[str, tuple[str, str]]] = {
+    "chat": ("chat", "Chat"),
+    "responses": ("responses", "Responses"),
+    "anthropic": ("anthropic", "Anthropic"),
+    "gemini": ("gemini", "Gemini"),
+    "ai-sdk-parts": ("ai_sdk_parts", "AiSdkParts"),
+    "ai-sdk-ui": ("ai_sdk_ui", "AiSdkUi"),
+}
+
+
+def load_encoder(target: str) -> type[Encoder]:
+    """The encoder class of a target."""
+    module, name = TARGETS[target]
+    return cast("type[Encoder]", getattr(import_module(f"streamweld._pure.encode.{module}"), name))

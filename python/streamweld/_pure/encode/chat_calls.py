@@ -1,0 +1,131 @@
+"""The tool calls of one choice as entries of `delta.tool_calls`: indexes, heads, pieces, and what contradicts them.
+
+Knows entries; which chunk they stand in is the encoder's business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.encode.same import same_value
+from streamweld._pure.encode.told import Told
+from streamweld._pure.encode.writer import quoted
+
+if TYPE_CHECKING:
+    from streamweld._pure.encode.job import Job
+    from streamweld.events import ToolCall, ToolCallDelta, ToolCallStarted
+
+__all__ = ["Calls"]
+
+_EMPTY = "{}"
+
+
+class _Begun:
+    """A call whose head went out."""
+
+    __slots__ = ("call_id", "corrected", "index", "name", "told")
+
+    def __init__(self, index: int, call_id: str, name: str) -> None:
+        self.index = index
+        self.call_id = call_id
+        self.name = name
+        self.told = Told()
+        self.corrected = False  # its deltas were taken back: the call will say whether that changes anything
+
+
+class Calls:
+    """Those of one choice."""
+
+    __slots__ = ("_begun", "_ids", "_job", "_waiting", "contradicted", "written")
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._begun: dict[int, _Begun] = {}  # by part, until the call is whole
+        self._ids: set[str] = set()  # of all calls that were begun
+        self._waiting: set[str] = set()  # ids that no result answered
+        self.written = 0
+        self.contradicted = False
+
+    @property
+    def waiting(self) -> bool:
+        """A written call is still to be run: none that the source answered itself."""
+        return bool(self._waiting)
+
+    def is_begun(self, part: int) -> bool:
+        return part in self._begun
+
+    def answered(self, call_id: str) -> None:
+        self._waiting.discard(call_id)
+
+    def started(self, event: ToolCallStarted) -> str | None:
+        """The head, if it can be written before the call is whole."""
+        job = self._job
+        if job.hold_arguments or job.custom or job.provider_executed or not (event.call_id and event.name):
+            return None
+        if event.call_id in self._ids or event.call_id in job.known_call_ids:
+            return None  # it will be told under an id of its own, when it is whole
+        begun = self._begun[event.part] = self._begin(event.call_id, event.name)
+        return _head(begun, "")
+
+    def reset(self, part: int) -> None:
+        if part in self._begun:
+            self._begun[part].corrected = True
+
+    def delta(self, event: ToolCallDelta) -> str | None:
+        begun = self._begun.get(event.part)
+        if begun is None or begun.corrected or not event.arguments:
+            return None
+        begun.told.add(event.arguments)
+        return _piece(begun, event.arguments)
+
+    def whole(self, call: ToolCall) -> str | None:
+        """What of the call is still to be written; `contradicted` where something else was."""
+        begun = self._begun.pop(call.part, None)
+        if begun is None:
+            return self._at_once(call)
+        if call.state in ("complete", "empty"):
+            rest = begun.told.rest(_EMPTY if not begun.told and not call.arguments else call.arguments)
+            if rest is None and same_value(begun.told.text(), call.arguments):
+                self._job.losses.note("arguments_spelling")
+                rest = ""
+            same = (begun.call_id, begun.name) == (call.call_id, call.name)
+            same = same and not (call.provider_executed or call.custom)
+            self.contradicted = rest is None or not same
+        else:
+            # Cut, or no JSON: what was passed on is what there is.
+            rest = begun.told.rest(call.raw_arguments or call.arguments)
+        return _piece(begun, rest) if rest else None
+
+    def _at_once(self, call: ToolCall) -> str | None:
+        losses = self._job.losses
+        if call.provider_executed:
+            losses.note("server_tool")
+            return None
+        if not call.name or not call.call_id:
+            losses.note("nameless_call")
+            return None
+        if call.state == "incomplete":
+            losses.note("cut_call")
+            return None
+        if call.custom:
+            losses.note("custom_call")
+            arguments = f'{{"input":{quoted(call.arguments)}}}'
+        else:
+            arguments = call.raw_arguments or call.arguments or _EMPTY
+        return _head(self._begin(call.call_id, call.name), arguments)
+
+    def _begin(self, call_id: str, name: str) -> _Begun:
+        begun = _Begun(self.written, call_id, name)
+        self.written += 1
+        self._ids.add(call_id)
+        self._waiting.add(call_id)
+        return begun
+
+
+def _head(begun: _Begun, arguments: str) -> str:
+    function = f'{{"name":{quoted(begun.name)},"arguments":{quoted(arguments)}}}'
+    return f'{{"index":{begun.index},"id":{quoted(begun.call_id)},"type":"function","function":{function}}}'
+
+
+def _piece(begun: _Begun, arguments: str) -> str:
+    return f'{{"index":{begun.index},"function":{{"arguments":{quoted(arguments)}}}}}'

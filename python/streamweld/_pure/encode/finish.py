@@ -1,0 +1,61 @@
+"""How an answer ended: the target's word for a reason, and what its reader is told about a fault.
+
+Knows the tables of `_spec/conversions.json`; how an ending is written is each encoder's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from streamweld._spec import load_conversions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["CUT", "Completeness", "Ending", "Fault", "fault_of", "finish_is_lost", "finish_word"]
+
+Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
+
+_FACTS = load_conversions()
+CUT: Final = "TruncatedStream"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong: an exception class of `streamweld.errors`, or one of our own endings. No payload is in it."""
+
+    name: str
+    message: str
+    type: str
+    code: str
+
+    @property
+    def is_cut(self) -> bool:
+        """The input ended early, and nothing else is wrong: an ending of its own where the target has one."""
+        return self.name == CUT
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of the source. A fault, or an answer that is not whole, is never written as a success."""
+
+    completeness: Completeness
+    fault: Fault | None
+
+
+def fault_of(name: str, message: str = "", kind: str | None = None, code: str | None = None) -> Fault:
+    """The fault as a reader is told it; `message`, `kind` and `code` are the upstream's own, if it sent an error."""
+    known: Sequence[str] = _FACTS["faults"].get(name) or _FACTS["faults"]["StreamError"]
+    return Fault(name, message or known[1], kind or _FACTS["error_type"], code or known[0])
+
+
+def finish_word(target: str, reason: str) -> str | None:
+    """The target's word; None where it has none but its unfinished ending."""
+    word: str | None = _FACTS["finish"][target][reason]
+    return word
+
+
+def finish_is_lost(target: str, reason: str) -> bool:
+    """The word says less than the reason."""
+    return reason in _FACTS["finish_lost"][target]

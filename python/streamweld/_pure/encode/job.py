@@ -1,0 +1,54 @@
+"""What every encoder is given: where to write, ids, losses, options, and what of the source it may know.
+
+Knows no dialect. `source` is the one fact about the reading side that an encoder may ask for (whose counts, whose
+signatures these are); it is known when the first event comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from streamweld._pure.encode.losses import Losses
+from streamweld._pure.encode.writer import Frames
+
+if TYPE_CHECKING:
+    from streamweld._pure.encode.finish import Ending
+    from streamweld._pure.encode.mint import Mint
+    from streamweld.events import Event
+
+__all__ = ["Encoder", "Job"]
+
+
+@dataclass(slots=True)
+class Job:
+    """One stream to be written."""
+
+    mint: Mint
+    hold_arguments: bool = False  # nothing of a call before its ToolCall
+    include_usage: bool = True  # of Chat Completions, which sends it on request only
+    reasoning_events: Literal["openai", "openresponses"] = "openai"
+    frames: Frames = field(default_factory=Frames)
+    losses: Losses = field(default_factory=Losses)
+    # Ids of earlier turns: a call that reuses one is given another, which is known when it is whole.
+    known_call_ids: frozenset[str] = frozenset()
+    source: str | None = None
+    # Of the call that a ToolCallStarted at hand opens: what the event does not say.
+    custom: bool = False
+    provider_executed: bool = False
+    cut: bool = False  # the events at hand come from the end of a cut input: what they close was open
+    broken: bool = False  # said by the encoder: what went out cannot be mended; its error ending is written
+
+
+class Encoder(Protocol):
+    """A sink of events that writes one dialect. After `end` nothing is called; events of any order do no harm."""
+
+    def __init__(self, job: Job) -> None: ...
+
+    def event(self, event: Event, /) -> None:
+        """Write what the event brings. It may note losses; it raises nothing."""
+        ...
+
+    def end(self, ending: Ending, /) -> None:
+        """Write the ending, whole or honest."""
+        ...

@@ -1,0 +1,344 @@
+"""Writes the events of the Responses API (OpenAI's and OpenResponses'): an item for each part, one response at the end.
+
+Knows this dialect's wire, and of the source only its events. One `output_item.added` and one `.done` a call, under one
+item id (report 000); what was open when the source ended is done as `incomplete`, and so is the response.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from streamweld._pure.encode.citations import read_citation
+from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word
+from streamweld._pure.encode.responses_items import (
+    CALL,
+    CUSTOM,
+    OPENRESPONSES,
+    RAW,
+    REFUSAL,
+    SUMMARY,
+    TEXT,
+    CallItem,
+    TextItem,
+    Wire,
+)
+from streamweld._pure.encode.responses_resource import Resource, usage_json
+from streamweld._pure.encode.same import same_value
+from streamweld._pure.encode.usage import neutral
+from streamweld._pure.encode.writer import members, quoted
+from streamweld.events import (
+    File,
+    Finished,
+    ReasoningDelta,
+    ReasoningDone,
+    ReasoningStarted,
+    RefusalDelta,
+    RefusalDone,
+    RefusalStarted,
+    ResponseStarted,
+    Source,
+    TextDelta,
+    TextDone,
+    TextStarted,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallReset,
+    ToolCallRetracted,
+    ToolCallStarted,
+    ToolResult,
+    Unknown,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld._pure.encode.citations import Citation
+    from streamweld._pure.encode.finish import Ending, Fault
+    from streamweld._pure.encode.job import Job
+    from streamweld._pure.encode.responses_items import ItemStatus, Shape
+    from streamweld.events import Event
+
+__all__ = ["Responses"]
+
+_Delta: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta
+_Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
+
+_TARGET: Final = "responses"
+_OWN_ID: Final = "resp_"
+_UNKNOWN_MODEL: Final = "unknown"
+_EMPTY: Final = "{}"
+_DONE: Final = "completed"
+_CUT_REASON: Final = "stream_truncated"
+_INVALID_REASON: Final = "invalid_tool_call"
+
+
+class Responses:
+    """One answer. Of several choices the first is written."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._wire = Wire(job.frames)
+        self._resource: Resource | None = None  # made with the first frame
+        self._choice: int | None = None
+        self._kinds: dict[int, Shape] = {}  # of reasoning parts that opened
+        self._items: dict[int, TextItem | CallItem] = {}  # open ones by part, in the order of their indexes
+        self._index: dict[int, int] = {}
+        self._call_ids: set[str] = set()
+        self._output: list[str] = []
+        self._usage: Usage | None = None
+        self._finished: Finished | None = None
+        self._unfinished: str | None = None  # why a call that stays open is not whole
+        self._take: Mapping[type[Any], Callable[[Any], None]] = {
+            TextStarted: self._nothing,
+            TextDelta: self._delta,
+            TextDone: self._text_done,
+            ReasoningStarted: self._reasoning_started,
+            ReasoningDelta: self._delta,
+            ReasoningDone: self._reasoning_done,
+            RefusalStarted: self._nothing,
+            RefusalDelta: self._delta,
+            RefusalDone: self._part_done,
+            ToolCallStarted: self._call_started,
+            ToolCallDelta: self._call_delta,
+            ToolCall: self._call,
+            ToolCallReset: self._call_reset,
+            ToolCallRetracted: self._call_retracted,
+            ToolResult: self._result,
+            Source: self._source,
+            File: self._file,
+            Finished: self._finish,
+        }
+
+    def event(self, event: Event) -> None:
+        """Write what the event brings."""
+        losses = self._job.losses
+        if isinstance(event, ResponseStarted):
+            losses.metadata(event)
+            self._open(event)
+        elif isinstance(event, Usage):
+            self._usage = event
+        elif isinstance(event, Unknown):
+            losses.note("unknown")
+        elif (handler := self._take.get(type(event))) is not None:
+            losses.metadata(event)
+            choice: int = getattr(event, "choice", 0)
+            if self._choice is None:
+                self._choice = choice
+            if choice != self._choice:
+                losses.note("choices")
+                return
+            self._open(None)
+            handler(event)
+
+    def end(self, ending: Ending) -> None:
+        """What is open is done as incomplete; then the response, whole or as far as it came, and `[DONE]`."""
+        self._open(None)
+        fault = ending.fault
+        if fault is None and (ending.completeness == "truncated" or self._finished is None):
+            fault = fault_of(CUT)
+        word = None if self._finished is None else finish_word(_TARGET, self._finished.reason)
+        if fault is None and word is None:
+            fault = fault_of("finish")
+        if fault is not None and not fault.is_cut:
+            self._fail(fault)
+            return
+        for part in list(self._items):
+            self._close(part, "incomplete")
+        reason = _CUT_REASON if fault is not None else self._unfinished if word == _DONE else word
+        if reason is None:
+            self._last("completed")
+        else:
+            self._last("incomplete", incomplete=reason)
+
+    # The response
+
+    def _open(self, started: ResponseStarted | None) -> Resource:
+        resource = self._resource
+        if resource is None:
+            started = started or ResponseStarted()
+            identity = started.id if started.id and started.id.startswith(_OWN_ID) else self._job.mint.new("resp")
+            resource = self._resource = Resource(identity, started.model or _UNKNOWN_MODEL, started.created or 0)
+            for kind in ("response.created", "response.in_progress"):
+                self._wire.event(kind, f'"response":{resource.json("in_progress")}')
+        return resource
+
+    def _fail(self, fault: Fault) -> None:
+        for part in list(self._items):
+            self._close(part, "incomplete")
+        # OpenResponses has these in `error`, OpenAI beside it: readers of both find them.
+        code, message = quoted(fault.code), quoted(fault.message)
+        said = members(type=quoted(fault.type), code=code, message=message, param="null")
+        self._wire.event("error", f'"error":{said},"code":{code},"message":{message},"param":null')
+        self._last("failed", error=(fault.code, fault.message))
+
+    def _last(self, status: Any, *, incomplete: str | None = None, error: tuple[str, str] | None = None) -> None:
+        counts = None if self._usage is None else neutral(self._usage, self._job.source)
+        usage = "null" if counts is None or counts.is_blank else usage_json(counts)
+        response = self._open(None).json(
+            status, ",".join(self._output), usage=usage, incomplete=incomplete, error=error
+        )
+        self._wire.event(f"response.{status}", f'"response":{response}')
+        self._job.frames.done()
+
+    def _break(self) -> None:
+        self._job.broken = True
+        self._fail(fault_of("contradicted"))
+
+    def _close(self, part: int, status: ItemStatus, citations: tuple[Citation, ...] = ()) -> None:
+        item = self._items.pop(part)
+        made = item.close(status, citations) if isinstance(item, TextItem) else item.close(status)
+        self._output[self._index.pop(part)] = made
+
+    def _new_index(self, part: int) -> int:
+        index = self._index[part] = len(self._output)
+        self._output.append("")
+        return index
+
+    # Text
+
+    def _reasoning_started(self, event: ReasoningStarted) -> None:
+        self._kinds[event.part] = self._reasoning_shape(event.kind)
+
+    def _reasoning_shape(self, kind: str) -> Shape:
+        if kind == "summary":
+            return SUMMARY
+        return OPENRESPONSES if self._job.reasoning_events == "openresponses" else RAW
+
+    def _shape(self, event: _Delta | _Done) -> Shape:
+        if isinstance(event, TextDelta | TextDone):
+            return TEXT
+        if isinstance(event, RefusalDelta | RefusalDone):
+            return REFUSAL
+        return self._kinds.get(event.part) or self._reasoning_shape("raw")
+
+    def _delta(self, event: _Delta) -> None:
+        if event.text:
+            self._text_item(event).delta(event.text)
+
+    def _text_item(self, event: _Delta | _Done) -> TextItem:
+        item = self._items.get(event.part)
+        if not isinstance(item, TextItem):
+            shape = self._shape(event)
+            identity = self._job.mint.new("msg" if shape.holder is None else "rs")
+            item = self._items[event.part] = TextItem(self._wire, shape, identity, self._new_index(event.part))
+        return item
+
+    def _part_done(self, event: _Done, citations: tuple[Citation, ...] = ()) -> None:
+        if event.part not in self._items and not event.text:
+            return  # an empty part is nothing to read
+        item = self._text_item(event)
+        rest = item.told.rest(event.text)
+        if rest:
+            item.delta(rest)
+        item.whole = event.text
+        if not self._job.cut:
+            self._close(event.part, "completed", citations)
+
+    def _text_done(self, event: TextDone) -> None:
+        citations: list[Citation] = []
+        for annotation in event.annotations:
+            citation = read_citation(annotation)
+            if citation is None or citation.start is None or citation.end is None or not event.text:
+                self._job.losses.note("sources")
+            else:
+                citations.append(citation)
+        self._part_done(event, tuple(citations))
+
+    def _reasoning_done(self, event: ReasoningDone) -> None:
+        self._part_done(event)
+        self._kinds.pop(event.part, None)
+        if event.signature:
+            self._job.losses.note("reasoning_signature")
+        if event.encrypted_content:
+            self._job.losses.note("encrypted_reasoning")
+        if event.kind == "redacted" and not event.text:
+            self._job.losses.note("redacted_reasoning")
+
+    # Calls
+
+    def _call_started(self, event: ToolCallStarted) -> None:
+        job = self._job
+        # An id that was there before is told anew when the call is whole.
+        used = event.call_id in self._call_ids or event.call_id in job.known_call_ids
+        if not (job.hold_arguments or job.provider_executed or used) and event.call_id and event.name:
+            self._call_item(event.part, event.call_id, event.name, custom=job.custom)
+
+    def _call_item(self, part: int, call_id: str, name: str, *, custom: bool) -> CallItem:
+        self._call_ids.add(call_id)
+        names = {"call_id": call_id, "name": name}
+        shape = CUSTOM if custom else CALL
+        item = CallItem(self._wire, shape, self._job.mint.new("fc"), self._new_index(part), names)
+        self._items[part] = item
+        return item
+
+    def _call_delta(self, event: ToolCallDelta) -> None:
+        item = self._items.get(event.part)
+        if isinstance(item, CallItem) and event.arguments:
+            item.delta(event.arguments)
+
+    def _call_reset(self, event: ToolCallReset) -> None:
+        item = self._items.get(event.part)
+        if isinstance(item, CallItem):
+            item.corrected = True
+
+    def _call_retracted(self, event: ToolCallRetracted) -> None:
+        if event.part in self._items:
+            self._break()
+
+    def _call(self, call: ToolCall) -> None:
+        item = self._items.get(call.part)
+        if not isinstance(item, CallItem):
+            if call.provider_executed:
+                self._job.losses.note("server_tool")
+                return
+            if not call.name or not call.call_id:
+                self._job.losses.note("nameless_call")
+                return
+            item = self._call_item(call.part, call.call_id, call.name, custom=call.custom)
+        elif (item.call_id, item.name, item.custom, False) != (
+            call.call_id,
+            call.name,
+            call.custom,
+            call.provider_executed,
+        ):
+            self._break()
+            return
+        self._fill(item, call)
+
+    def _fill(self, item: CallItem, call: ToolCall) -> None:
+        whole = call.state in ("complete", "empty")
+        text = call.arguments if whole else call.raw_arguments or call.arguments
+        if call.state == "empty" and not call.custom and not item.told:
+            text = text or _EMPTY
+        rest = item.told.rest(text)
+        if rest:
+            item.delta(rest)
+        if rest is None and whole and not call.custom and same_value(item.told.text(), text):
+            self._job.losses.note("arguments_spelling")
+        else:
+            item.whole = text
+        if whole:
+            self._close(call.part, "completed")
+        else:
+            # An incomplete item must be the last one: it stays open until the end.
+            self._unfinished = _INVALID_REASON if call.state == "invalid" else _CUT_REASON
+
+    def _result(self, _: ToolResult) -> None:
+        self._job.losses.note("server_tool")
+
+    # The rest
+
+    def _source(self, _: Source) -> None:
+        self._job.losses.note("sources")  # a citation here needs the place in the text that it stands for
+
+    def _file(self, _: File) -> None:
+        self._job.losses.note("files")
+
+    def _finish(self, event: Finished) -> None:
+        self._finished = event
+        if finish_is_lost(_TARGET, event.reason):
+            self._job.losses.note("finish")
+
+    def _nothing(self, _: Event) -> None:
+        """An item is opened by what it holds."""

@@ -1,0 +1,423 @@
+"""Bytes of one dialect in, bytes of another out: `StreamConverter`; `convert`, `iter_convert`, `aconvert` around it.
+
+Layer 6. It knows a backend's converter by its protocol and the loop that takes from a source; it never looks into the
+bytes, and knows no rule of any dialect.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, cast, get_args
+
+from streamweld._backend import Converter, backend, load_converter
+from streamweld._source import Source
+from streamweld._step import Step, arun, patience_of, run
+from streamweld._words import DIALECTS as TARGETS
+from streamweld.errors import StreamError, TruncatedStream, UsageError
+from streamweld.options import DIALECTS, Limits, to_config
+from streamweld.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+    from types import TracebackType
+    from typing import Self, Unpack
+
+    from streamweld._words import Completeness
+    from streamweld.events import Diagnostic
+    from streamweld.options import Base, Dialect, Policy, Tools
+
+__all__ = [
+    "AsyncConvertIterator",
+    "ConvertIterator",
+    "ConvertOptions",
+    "StreamConverter",
+    "Target",
+    "aconvert",
+    "convert",
+    "iter_convert",
+]
+
+Target: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
+ReasoningEvents: TypeAlias = Literal["openai", "openresponses"]
+
+_LIMITS = Limits()
+_PREFIX_BYTES = 16
+
+
+class ConvertOptions(TypedDict, total=False):
+    """The keywords of `StreamConverter` beside `target`, which `convert` and the iterators take too."""
+
+    source: Dialect
+    policy: Base | Policy
+    limits: Limits
+    tools: Tools | None
+    known_call_ids: Iterable[str]
+    content_type: str | None
+    seed: str | None
+    hold_arguments: bool
+    include_usage: bool
+    reasoning_events: ReasoningEvents
+    raise_on_error: bool
+
+
+class StreamConverter:
+    """Reads one response and writes it in another dialect: bytes in pieces of any size go in, bytes come out.
+
+    What goes wrong upstream (a cut, an error, broken JSON, a limit) is written as the target's own honest ending, at
+    once, and kept as `error`; it is never written as a success. What the target has no place for is left out and said
+    once, as the diagnostic `not_carried`.
+
+    Args:
+        target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`.
+        source: the dialect to read, or `auto`: what the first payloads show. It must not be the target.
+        policy, limits, tools, known_call_ids, content_type: as of `StreamParser`.
+        seed: goes into minted ids, of calls and of everything that the target wants an id for; without it, those are
+            random.
+        hold_arguments: write nothing of a tool call before it is whole.
+        include_usage: whether a `chat` target gets the last chunk with the usage, as `stream_options` asks for it.
+        reasoning_events: how a `responses` target names reasoning text: `openai` (`response.reasoning_text.*`) or
+            `openresponses` (`response.reasoning.*`).
+        raise_on_error: raise `error` once all bytes were handed out: by the next call of `feed` or `close`.
+
+    Raises:
+        UsageError: for an option that cannot be.
+
+    >>> with StreamConverter(target="gemini", source="chat") as converter:
+    ...     out = converter.feed(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\n')
+    ...     out += converter.feed(b"data: [DONE]\\n\\n") + converter.close()
+    >>> out.splitlines()[0].decode()
+    'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"index":0}]}'
+    """
+
+    __slots__ = ("_base", "_closed", "_converter", "_raises")
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        source: Dialect = "auto",
+        policy: Base | Policy = "standard",
+        limits: Limits = _LIMITS,
+        tools: Tools | None = None,
+        known_call_ids: Iterable[str] = (),
+        content_type: str | None = None,
+        seed: str | None = None,
+        hold_arguments: bool = False,
+        include_usage: bool = True,
+        reasoning_events: ReasoningEvents = "openai",
+        raise_on_error: bool = False,
+    ) -> None:
+        for name, value, known in (
+            ("target", target, TARGETS),
+            ("source", source, DIALECTS),
+            ("reasoning_events", reasoning_events, get_args(ReasoningEvents)),
+        ):
+            if value not in known:
+                raise UsageError(f"{name}={value!r}: it must be one of {', '.join(known)}")
+        # Minted call ids are random too: the next turn's answer must not have the same ones.
+        prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
+        config = to_config(
+            policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=prefix
+        )
+        options = {
+            "prefix": prefix,
+            "hold_arguments": bool(hold_arguments),
+            "include_usage": bool(include_usage),
+            "reasoning_events": reasoning_events,
+        }
+        self._base: str = config["base"]
+        self._converter: Converter = load_converter(backend)(source, target, config, options)
+        self._raises = raise_on_error
+        self._closed = False
+
+    def feed(self, data: bytes | bytearray | memoryview) -> bytes:
+        """Take the next bytes; the bytes of the target that they complete. `b""` once the ending was written.
+
+        Raises:
+            UsageError: after `close`, and where the source turns out to speak the target's dialect already.
+                `ParserBusy`: while another call is running.
+            StreamError: `error`, with `raise_on_error`, one call after its ending was handed out.
+            TypeError: for anything but bytes, `str` first of all.
+        """
+        if self._closed:
+            raise UsageError("the converter is closed")
+        self._raise_kept()
+        return self._converter.feed(data)
+
+    def close(self) -> bytes:
+        """The source has ended: the last bytes, an honest ending where it was cut. `b""` the second time.
+
+        Raises:
+            UsageError: where the source turns out to speak the target's dialect already.
+            StreamError: `error`, with `raise_on_error`, if its ending was handed out before.
+        """
+        self._raise_kept()
+        self._closed = True
+        return self._converter.close()
+
+    def _raise_kept(self) -> None:
+        error = self.error if self._raises else None
+        if error is not None:
+            self._raises = False
+            self._closed = True
+            raise error
+
+    @property
+    def error(self) -> StreamError | None:
+        """What went wrong upstream, if anything did; its ending is written."""
+        fault = self._converter.error
+        if fault is not None and fault.policy is None:
+            fault.policy = self._base
+            fault.partial = self.response
+        return fault
+
+    @property
+    def response(self) -> Response:
+        """Everything that was read so far, as a new immutable value. Readable at any time."""
+        events, completeness, dropped = self._converter.snapshot()
+        return Response(
+            events,
+            cast("Completeness", completeness),
+            self._converter.diagnostics,
+            dropped,
+            ordered=True,
+            dialect=self._converter.dialect,
+        )
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every repair, anomaly and loss so far, in order; at most `Limits.max_diagnostics`."""
+        return tuple(self._converter.diagnostics)
+
+    @property
+    def dialect(self) -> str | None:
+        """The wire format of the source; None until the first payload has shown it."""
+        return self._converter.dialect
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """No `close()`: its bytes would be lost. Leaving the block without having called it is a UsageError."""
+        if exc_type is None and not self._closed:
+            raise UsageError("close() gives the last bytes: call it inside of the block")
+
+    def __repr__(self) -> str:
+        return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
+
+
+class _Writer(Step[bytes]):
+    """The step of a converter: its bytes. After an ending nothing more is taken from the source."""
+
+    __slots__ = ("_raises", "converter")
+
+    def __init__(self, converter: StreamConverter, *, raises: bool) -> None:
+        super().__init__()
+        self.converter = converter
+        self._raises = raises
+
+    def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
+        given = self.converter.feed(chunk)
+        self._look()
+        return given
+
+    def end(self) -> bytes:
+        given = self.converter.close()
+        self._look()
+        return given
+
+    def stalled(self) -> bytes:
+        given = self.end()
+        cut = self.fault
+        if isinstance(cut, TruncatedStream):
+            self.fault = TruncatedStream(
+                where="idle",
+                open_items=cut.open_items,
+                byte_offset=cut.byte_offset,
+                event_ordinal=cut.event_ordinal,
+                policy=cut.policy,
+                partial=cut.partial,
+            )
+        return given
+
+    def _look(self) -> None:
+        error = self.converter.error
+        if error is not None:
+            self.over = True
+            if self._raises:
+                self.fault = error
+
+
+class _Iteration:
+    """What the sync and the async iterators have beside their bytes."""
+
+    __slots__ = ("_converter", "_source")
+
+    def __init__(self, converter: StreamConverter, source: Source) -> None:
+        self._converter = converter
+        self._source = source
+
+    @property
+    def error(self) -> StreamError | None:
+        """What went wrong upstream, if anything did."""
+        return self._converter.error
+
+    @property
+    def response(self) -> Response:
+        """Everything that was read so far, as a new immutable value."""
+        return self._converter.response
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every repair, anomaly and loss so far, in order."""
+        return self._converter.diagnostics
+
+    @property
+    def dialect(self) -> str | None:
+        """The wire format of the source; None until the first payload has shown it."""
+        return self._converter.dialect
+
+
+class ConvertIterator(_Iteration):
+    """What `iter_convert` returns. It knows the response so far, too."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, converter: StreamConverter, source: Source, pieces: Generator[bytes]) -> None:
+        super().__init__(converter, source)
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        # The generator itself: a loop that is left drops it, which closes the source at once.
+        return self._pieces
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        """Stop; closes the source, if that was not done before."""
+        self._pieces.close()
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncConvertIterator(_Iteration):
+    """What `aconvert` returns. It knows the response so far, too."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, converter: StreamConverter, source: Source, pieces: AsyncGenerator[bytes]) -> None:
+        super().__init__(converter, source)
+        self._pieces = pieces
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._pieces)
+
+    async def aclose(self) -> None:
+        """Stop; closes the source, if that was not done before."""
+        await self._pieces.aclose()
+        await self._source.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def convert(body: bytes | bytearray | memoryview, *, target: Target, **options: Unpack[ConvertOptions]) -> bytes:
+    """A whole body in another dialect.
+
+    Args:
+        body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one plain JSON answer.
+        target: the dialect to write.
+        **options: those of `StreamConverter`.
+
+    Raises:
+        UsageError: for an option that cannot be, and for a body that speaks the target's dialect already.
+        StreamError: with `raise_on_error`, whatever went wrong upstream.
+
+    >>> body = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n'
+    >>> convert(body, target="gemini").splitlines()[0].decode()
+    'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"index":0}]}'
+    """
+    raises = options.pop("raise_on_error", False)
+    converter = StreamConverter(target=target, **options)
+    made = converter.feed(body) + converter.close()
+    error = converter.error
+    if raises and error is not None:
+        raise error
+    return made
+
+
+def iter_convert(
+    chunks: Iterable[bytes | bytearray | memoryview],
+    *,
+    target: Target,
+    close_source: bool = True,
+    **options: Unpack[ConvertOptions],
+) -> ConvertIterator:
+    """The bytes of the target, from a stream that comes in pieces; nothing is given where a piece completes nothing.
+
+    Args:
+        chunks: pieces of the body, such as `response.iter_bytes()` of httpx. Nothing is taken behind an ending.
+        target: the dialect to write.
+        close_source: whether to call `chunks.close()`, if it has one, exactly once: at the end, on an error, and when
+            the loop is left early.
+        **options: those of `StreamConverter`.
+
+    Raises:
+        UsageError: as `StreamConverter`.
+        StreamError: with `raise_on_error`, behind the last bytes. What the source raises comes through as it is,
+            behind the ending of a cut stream.
+
+    >>> pieces = [b'data: {"choices":[{"delta":{"con', b'tent":"Hi"},"finish_reason":"stop"}]}', b"\\n\\n"]
+    >>> [piece.count(b"\\n\\n") for piece in iter_convert(pieces, target="gemini")]
+    [1, 1]
+    """
+    source = Source.sync(chunks, close=close_source, other="aconvert()")
+    raises = options.pop("raise_on_error", False)
+    converter = StreamConverter(target=target, **options)
+    return ConvertIterator(converter, source, run(_Writer(converter, raises=raises), source))
+
+
+def aconvert(
+    chunks: AsyncIterable[bytes | bytearray | memoryview],
+    *,
+    target: Target,
+    idle_timeout: float | None = None,
+    event_timeout: float | None = None,
+    close_source: bool = True,
+    **options: Unpack[ConvertOptions],
+) -> AsyncConvertIterator:
+    """The bytes of the target, from a stream that comes in pieces, for `async for`.
+
+    Args:
+        chunks: pieces of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
+        target: the dialect to write.
+        idle_timeout: seconds to wait for the next piece, whatever is in it.
+        event_timeout: seconds to wait for the next bytes of the target. Both end the stream as a cut one, unless all
+            that was open had been closed. They need asyncio.
+        close_source: whether to call `chunks.aclose()` (or `close()`), if it has one, exactly once.
+        **options: those of `StreamConverter`.
+
+    Raises:
+        UsageError: as `StreamConverter`.
+        StreamError: with `raise_on_error`, behind the last bytes. What the source raises comes through as it is,
+            behind the ending of a cut stream; a cancellation at once.
+    """
+    source = Source.asynchronous(chunks, close=close_source, other="iter_convert()")
+    patience = patience_of(idle_timeout, event_timeout)
+    raises = options.pop("raise_on_error", False)
+    converter = StreamConverter(target=target, **options)
+    return AsyncConvertIterator(converter, source, arun(_Writer(converter, raises=raises), source, patience))

@@ -113,8 +113,9 @@ impl Responses {
         if event.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
+        let mut read = Vec::new();
         if slots.nested {
-            tell_repeated(wire.out, &event.members, Place::Event)?;
+            tell_repeated(wire.out, &event.members, Place::Event, &mut read)?;
         }
         if let Some(complaint) = find_error(event, &slots, name, kind, payload) {
             return self.complain(wire, &complaint, payload);
@@ -126,6 +127,7 @@ impl Responses {
             },
             &slots,
         );
+        reader.read = read;
         let known = match step {
             Some(EventKind::Terminal(status)) => return self.end(event, reader, status, payload),
             Some(EventKind::TextDelta(facts)) if payload.tail => {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::assemble::Trail;
 use crate::delta::{Address, Channel, ItemKind, PartAt};
 use crate::json::{Kind, Raw, Text, string_end};
-use crate::wire::{Ending, Step, Wire};
+use crate::wire::{DATA, EVENT, Ending, Incoming, Step, Wire};
 
 /// How many are kept: as many items as may take turns.
 const KEPT: usize = 4;
@@ -60,7 +60,9 @@ pub(crate) struct Found<'p> {
     pub(crate) number: Option<u32>,
     /// The whole payload.
     pub(crate) payload: &'p [u8],
-    /// With its ending.
+    /// What of its event stands before its data line.
+    pub(crate) before: usize,
+    /// With its lines, where they came.
     pub(crate) length: usize,
 }
 
@@ -97,9 +99,10 @@ struct Part {
 
 #[derive(Debug)]
 struct Envelope {
-    /// The name of the frame.
-    event: Box<str>,
-    head: Box<[u8]>,
+    /// The lines of the event up to the first hole: its name, if it has one, then its data.
+    lead: Box<[u8]>,
+    /// Where in them the payload begins.
+    head: usize,
     /// Each hole with the bytes behind it.
     holes: Box<[(Hole, Box<[u8]>)]>,
     /// No line end stands in it, so that it can be known before it is cut out of its line.
@@ -109,6 +112,8 @@ struct Envelope {
     part: Option<Part>,
     /// Where its last piece went.
     trail: Trail,
+    /// What followed it the last time: items that take turns do so in order.
+    next: usize,
 }
 
 /// Those of one stream.
@@ -122,34 +127,30 @@ pub(crate) struct Envelopes {
 }
 
 impl Envelopes {
-    /// What an input brings that begins with a payload as one before it.
+    /// What a payload brings that is as one before it.
     #[inline]
-    pub(crate) fn find<'p>(
-        &mut self,
-        event: &[u8],
-        input: &'p [u8],
-        ending: Ending,
-    ) -> Option<Found<'p>> {
-        let found = match self.known.get(self.last)?.fit(event, input, ending) {
-            Some(found) => found,
-            None => self.find_other(event, input, ending)?,
+    pub(crate) fn find<'p>(&mut self, incoming: Incoming<'p>) -> Option<Found<'p>> {
+        let likely = self.known.get(self.last)?.next;
+        let found = match self.known.get(likely).and_then(|it| it.fit(incoming)) {
+            Some(found) => {
+                self.last = likely;
+                found
+            }
+            None => self.find_other(incoming, likely)?,
         };
         self.fruitless = 0;
         Some(found)
     }
 
-    fn find_other<'p>(
-        &mut self,
-        event: &[u8],
-        input: &'p [u8],
-        ending: Ending,
-    ) -> Option<Found<'p>> {
-        let mut places = (self.last + 1..self.known.len()).chain(0..self.last);
-        places.find_map(|place| {
-            let found = self.known.get(place)?.fit(event, input, ending)?;
-            self.last = place;
-            Some(found)
-        })
+    fn find_other<'p>(&mut self, incoming: Incoming<'p>, unlike: usize) -> Option<Found<'p>> {
+        let mut places = (0..self.known.len()).filter(|place| *place != unlike);
+        let fit = |place: usize| Some((place, self.known.get(place)?.fit(incoming)?));
+        let (place, found) = places.find_map(fit)?;
+        if let Some(before) = self.known.get_mut(self.last) {
+            before.next = place;
+        }
+        self.last = place;
+        Some(found)
     }
 
     /// Does what the payload says that was found last.
@@ -189,18 +190,20 @@ impl Envelopes {
 
     /// Learns from a payload that was read in full.
     pub(crate) fn learn(&mut self, event: Option<&str>, payload: &str, lesson: Lesson<'_>) {
-        let Some(envelope) = cut(event, payload, lesson) else {
+        let Some(mut envelope) = cut(event, payload, lesson) else {
             return;
         };
-        let same = |known: &Envelope| known.head == envelope.head && known.holes == envelope.holes;
+        let same = |known: &Envelope| known.lead == envelope.lead && known.holes == envelope.holes;
         if self.known.iter().any(same) {
             return;
         }
         if self.known.len() < KEPT {
             self.last = self.known.len();
+            envelope.next = self.last;
             self.known.reserve_exact(usize::from(self.last == 0));
             self.known.push(envelope);
         } else if let Some(place) = self.known.get_mut(self.next) {
+            envelope.next = self.next;
             *place = envelope;
             self.last = self.next;
             self.next = (self.next + 1) % KEPT;
@@ -252,9 +255,16 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
             }),
         ),
     };
+    let name = event.unwrap_or_default().as_bytes();
+    let before = if name.is_empty() {
+        Vec::new()
+    } else {
+        [EVENT, name, b"\n"].concat()
+    };
+    let head = bytes.get(..holes.first()?.1.start)?;
     Some(Envelope {
-        event: event.unwrap_or_default().into(),
-        head: bytes.get(..holes.first()?.1.start)?.into(),
+        lead: [&*before, DATA, head].concat().into(),
+        head: before.len() + DATA.len(),
         holes: behind.collect::<Option<_>>()?,
         one_line: !payload.contains('\n'),
         whom: Whom {
@@ -265,17 +275,36 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
         },
         part,
         trail: Trail::default(),
+        next: 0,
     })
 }
 
 impl Envelope {
+    /// The name of the frame.
+    fn event(&self) -> &[u8] {
+        let name = self.head.checked_sub(EVENT.len() + 1 + DATA.len());
+        let lead = self.lead.get(EVENT.len()..).unwrap_or_default();
+        name.and_then(|length| lead.get(..length))
+            .unwrap_or_default()
+    }
+
     #[inline]
-    fn fit<'p>(&self, event: &[u8], input: &'p [u8], ending: Ending) -> Option<Found<'p>> {
-        if event != self.event.as_bytes() {
-            return None;
-        }
-        let mut rest = input.strip_prefix(&*self.head)?;
+    fn fit<'p>(&self, incoming: Incoming<'p>) -> Option<Found<'p>> {
         let mut found = Found::default();
+        let (input, mut rest, ending) = match incoming {
+            Incoming::Lines(lines) => {
+                let rest = lines.strip_prefix(&*self.lead)?;
+                found.before = self.head - DATA.len();
+                (lines.get(self.head..)?, rest, Ending::BlankLine)
+            }
+            Incoming::Payload { event, data } => {
+                if event != self.event() {
+                    return None;
+                }
+                let rest = data.strip_prefix(self.lead.get(self.head..)?)?;
+                (data, rest, Ending::Here)
+            }
+        };
         for (hole, behind) in &*self.holes {
             let after = match hole {
                 Hole::Text => {
@@ -307,7 +336,10 @@ impl Envelope {
         }
         let length = input.len() - rest.len();
         found.payload = input.get(..length)?;
-        found.length = length + end;
+        found.length = match ending {
+            Ending::Here => length,
+            Ending::BlankLine => self.head + length + end,
+        };
         Some(found)
     }
 }

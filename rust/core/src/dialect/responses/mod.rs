@@ -37,7 +37,7 @@ use crate::json::repeats::may_repeat;
 use crate::json::{Kind, Raw, Scanner};
 use crate::notes::Notes;
 use crate::spec::Code;
-use crate::wire::{Ending, Payload, Step, Wire};
+use crate::wire::{Incoming, Payload, Step, Wire};
 
 /// The decoder of one stream. A response has one answer: the choice is always 0.
 #[derive(Debug)]
@@ -284,19 +284,14 @@ impl Decode for Responses {
     }
 
     #[inline]
-    fn known(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        event: &[u8],
-        input: &[u8],
-        ending: Ending,
-    ) -> Result<usize, Fault> {
+    fn known(&mut self, wire: &mut Wire<'_, '_>, incoming: Incoming<'_>) -> Result<usize, Fault> {
         if self.items.texts.waiting() {
             return Ok(0);
         }
-        let Some(found) = self.envelopes.find(event, input, ending) else {
+        let Some(found) = self.envelopes.find(incoming) else {
             return Ok(0);
         };
+        wire.out.further(found.before);
         let number = found.number.map(i128::from);
         if !self.sequence.is_replayed(wire.out, number, found.payload)? {
             self.envelopes.act(wire, &found)?;

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use crate::fault::Fault;
 use crate::json::members::Document;
-use crate::wire::{Ending, Payload, Step, Wire};
+use crate::wire::{Incoming, Payload, Step, Wire};
 
 /// The decoder of one stream.
 pub(crate) trait Decode: Debug + Send {
@@ -18,15 +18,9 @@ pub(crate) trait Decode: Debug + Send {
         payload: Payload<'_>,
     ) -> Step;
 
-    /// Takes a payload that fits a known envelope, `event` being the name of its frame. How long it is with its ending; 0
-    /// where it has to be read.
-    fn known(
-        &mut self,
-        _wire: &mut Wire<'_, '_>,
-        _event: &[u8],
-        _input: &[u8],
-        _ending: Ending,
-    ) -> Result<usize, Fault> {
+    /// Takes a payload that fits a known envelope. How long it is, with its lines where they came; 0 where it has to be
+    /// read.
+    fn known(&mut self, _wire: &mut Wire<'_, '_>, _incoming: Incoming<'_>) -> Result<usize, Fault> {
         Ok(0)
     }
 

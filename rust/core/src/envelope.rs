@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::assemble::Trail;
 use crate::delta::{Address, Channel, ItemKind, PartAt};
 use crate::json::{Kind, Raw, Text, string_end};
-use crate::wire::{Ending, Step, Wire};
+use crate::wire::{DATA, EVENT, Ending, Incoming, Step, Wire};
 
 /// How many are kept: as many items as may take turns.
 const KEPT: usize = 4;
@@ -60,7 +60,9 @@ pub(crate) struct Found<'p> {
     pub(crate) number: Option<u32>,
     /// The whole payload.
     pub(crate) payload: &'p [u8],
-    /// With its ending.
+    /// What of its event stands before its data line.
+    pub(crate) before: usize,
+    /// With its lines, where they came.
     pub(crate) length: usize,
 }
 
@@ -90,13 +92,13 @@ struct Part {
 
 #[derive(Debug)]
 struct Envelope {
-    /// All that is fixed, in one piece: the name of the frame, what stands before the first hole, what stands behind each,
-    /// and ids that stand nowhere in it as they are.
+    /// All that is fixed, in one piece: the lines of the event up to the first hole (its name, if it has one, then its
+    /// data), what stands behind each, and ids that stand nowhere in it as they are.
     fixed: Box<str>,
-    /// Where the name and the head end.
-    event: u32,
+    /// Where the payload begins in it, and where the first hole is.
     head: u32,
-    /// Each hole, and where the bytes behind it end. An absent one comes last.
+    lead: u32,
+    /// Each hole, and how many bytes stand behind it. An absent one comes last.
     holes: [Option<(Hole, u32)>; HOLES],
     /// No line end stands in it, so that it can be known before it is cut out of its line.
     one_line: bool,
@@ -105,6 +107,8 @@ struct Envelope {
     part: Option<Part>,
     /// Where its last piece went.
     trail: Trail,
+    /// What followed it the last time: items that take turns do so in order.
+    next: usize,
 }
 
 /// Those of one stream.
@@ -118,34 +122,30 @@ pub(crate) struct Envelopes {
 }
 
 impl Envelopes {
-    /// What an input brings that begins with a payload as one before it.
+    /// What a payload brings that is as one before it.
     #[inline]
-    pub(crate) fn find<'p>(
-        &mut self,
-        event: &[u8],
-        input: &'p [u8],
-        ending: Ending,
-    ) -> Option<Found<'p>> {
-        let found = match self.known.get(self.last)?.fit(event, input, ending) {
-            Some(found) => found,
-            None => self.find_other(event, input, ending)?,
+    pub(crate) fn find<'p>(&mut self, incoming: Incoming<'p>) -> Option<Found<'p>> {
+        let likely = self.known.get(self.last)?.next;
+        let found = match self.known.get(likely).and_then(|it| it.fit(incoming)) {
+            Some(found) => {
+                self.last = likely;
+                found
+            }
+            None => self.find_other(incoming, likely)?,
         };
         self.fruitless = 0;
         Some(found)
     }
 
-    fn find_other<'p>(
-        &mut self,
-        event: &[u8],
-        input: &'p [u8],
-        ending: Ending,
-    ) -> Option<Found<'p>> {
-        let mut places = (self.last + 1..self.known.len()).chain(0..self.last);
-        places.find_map(|place| {
-            let found = self.known.get(place)?.fit(event, input, ending)?;
-            self.last = place;
-            Some(found)
-        })
+    fn find_other<'p>(&mut self, incoming: Incoming<'p>, unlike: usize) -> Option<Found<'p>> {
+        let mut places = (0..self.known.len()).filter(|place| *place != unlike);
+        let fit = |place: usize| Some((place, self.known.get(place)?.fit(incoming)?));
+        let (place, found) = places.find_map(fit)?;
+        if let Some(before) = self.known.get_mut(self.last) {
+            before.next = place;
+        }
+        self.last = place;
+        Some(found)
     }
 
     /// Does what the payload says that was found last.
@@ -193,19 +193,21 @@ impl Envelopes {
 
     /// Learns from a payload that was read in full.
     pub(crate) fn learn(&mut self, event: Option<&str>, payload: &str, lesson: Lesson<'_>) {
-        let Some(envelope) = cut(event, payload, lesson) else {
+        let Some(mut envelope) = cut(event, payload, lesson) else {
             return;
         };
-        let key = |of: &Envelope| (of.event, of.head, of.holes);
+        let key = |of: &Envelope| (of.head, of.lead, of.holes);
         let same = |known: &Envelope| key(known) == key(&envelope) && known.fixed == envelope.fixed;
         if self.known.iter().any(same) {
             return;
         }
         if self.known.len() < KEPT {
             self.last = self.known.len();
+            envelope.next = self.last;
             self.known.reserve_exact(usize::from(self.last == 0));
             self.known.push(envelope);
         } else if let Some(place) = self.known.get_mut(self.next) {
+            envelope.next = self.next;
             *place = envelope;
             self.last = self.next;
             self.next = (self.next + 1) % KEPT;
@@ -246,15 +248,20 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
     }
     holes.sort_by_key(|(_, range)| (range.start, range.end));
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
-    let mut fixed = event.unwrap_or_default().to_owned();
-    let event = u32::try_from(fixed.len()).ok()?;
-    fixed.push_str(payload.get(..holes.first()?.1.start)?);
+    let mut fixed = String::new();
+    if let Some(name) = event.filter(|name| !name.is_empty()) {
+        fixed.extend([EVENT, name, "\n"]);
+    }
+    fixed.push_str(DATA);
     let head = u32::try_from(fixed.len()).ok()?;
+    fixed.push_str(payload.get(..holes.first()?.1.start)?);
+    let lead = u32::try_from(fixed.len()).ok()?;
     let mut cut = [None; HOLES];
     let behind = holes.iter().zip(ends.chain([payload.len()]));
     for (place, ((hole, range), end)) in cut.iter_mut().zip(behind) {
-        fixed.push_str(payload.get(range.end..end)?);
-        *place = Some((*hole, u32::try_from(fixed.len()).ok()?));
+        let text = payload.get(range.end..end)?;
+        fixed.push_str(text);
+        *place = Some((*hole, u32::try_from(text.len()).ok()?));
     }
     let (address, part) = match lesson.target {
         Target::Call(address) => (address, None),
@@ -287,28 +294,45 @@ fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelop
     };
     Some(Envelope {
         fixed: fixed.into(),
-        event,
         head,
+        lead,
         holes: cut,
         one_line: !payload.contains('\n'),
         whom,
         part,
         trail: Trail::default(),
+        next: 0,
     })
 }
 
 impl Envelope {
+    /// The name of the frame.
+    fn event(&self) -> &[u8] {
+        let end = (self.head as usize).checked_sub(1 + DATA.len());
+        end.and_then(|end| self.fixed.as_bytes().get(EVENT.len()..end))
+            .unwrap_or_default()
+    }
+
     #[inline]
-    fn fit<'p>(&self, event: &[u8], input: &'p [u8], ending: Ending) -> Option<Found<'p>> {
-        let fixed = self.fixed.as_bytes();
-        let (event_end, mut at) = (self.event as usize, self.head as usize);
-        if event != fixed.get(..event_end)? {
-            return None;
-        }
-        let mut rest = input.strip_prefix(fixed.get(event_end..at)?)?;
-        let mut found = Found::default();
+    fn fit<'p>(&self, incoming: Incoming<'p>) -> Option<Found<'p>> {
+        let (head, mut found) = (self.head as usize, Found::default());
+        let (lead, mut behind) = self.fixed.as_bytes().split_at_checked(self.lead as usize)?;
+        let (input, mut rest, ending) = match incoming {
+            Incoming::Lines(lines) => {
+                let rest = lines.strip_prefix(lead)?;
+                found.before = head - DATA.len();
+                (lines.get(head..)?, rest, Ending::BlankLine)
+            }
+            Incoming::Payload { event, data } => {
+                if event != self.event() {
+                    return None;
+                }
+                let rest = data.strip_prefix(lead.get(head..)?)?;
+                (data, rest, Ending::Here)
+            }
+        };
         for hole in &self.holes {
-            let Some((hole, end)) = hole else {
+            let Some((hole, length)) = hole else {
                 break;
             };
             let after = match hole {
@@ -333,9 +357,8 @@ impl Envelope {
                     rest.get(blank..)?
                 }
             };
-            let end = *end as usize;
-            rest = after.strip_prefix(fixed.get(at..end)?)?;
-            at = end;
+            let (fixed, others) = behind.split_at_checked(*length as usize)?;
+            (rest, behind) = (after.strip_prefix(fixed)?, others);
         }
         let end = ending.length(rest)?;
         if found.text.is_empty() || !(ending == Ending::Here || self.one_line) {
@@ -343,7 +366,10 @@ impl Envelope {
         }
         let length = input.len() - rest.len();
         found.payload = input.get(..length)?;
-        found.length = length + end;
+        found.length = match ending {
+            Ending::Here => length,
+            Ending::BlankLine => head + length + end,
+        };
         Some(found)
     }
 }

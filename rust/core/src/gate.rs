@@ -2,8 +2,6 @@
 //!
 //! A whole event that is known is taken before it is cut into lines, and several at once where they are all alike.
 
-use memchr::memchr;
-
 use crate::array_body::ArrayBody;
 use crate::arrival::Arrival;
 use crate::fault::Fault;
@@ -11,7 +9,7 @@ use crate::limits::as_len;
 use crate::out::Out;
 use crate::sse::{Item, Receiver, Taken};
 use crate::stage::Stage;
-use crate::wire::{DATA, Ending, Step, Wire};
+use crate::wire::{DATA, Incoming, Step, Wire, one_line_of_data};
 
 /// A stage with its way out: takes what the framer hands out.
 pub(crate) struct Gate<'g, 'o> {
@@ -93,49 +91,34 @@ impl Receiver for Gate<'_, '_> {
             self.stage.framed = true;
             return Ok(taken);
         }
-        let Some((event, payload)) = one_line_of_data(rest).filter(|_| left > 0) else {
+        if left == 0 {
             return Ok(Taken::default());
-        };
-        // A frame is where its data is.
-        let before = rest.len() - payload.len();
-        let offset = offset + (before - DATA.len()) as u64;
+        }
         self.out.at(offset, ordinal);
-        self.stage.framed = true;
-        let known = self
-            .stage
-            .known(&mut self.out, event, payload, Ending::BlankLine);
-        match known {
+        match self.stage.known(&mut self.out, Incoming::Lines(rest)) {
             Ok(0) => Ok(Taken::default()),
-            Ok(length) => Ok(Taken {
-                events: 1,
-                bytes: before + length,
-            }),
-            Err(fault) => {
-                let data = payload
-                    .split(|byte| matches!(byte, b'\n' | b'\r'))
-                    .next()
-                    .unwrap_or_default();
-                Err(Arrival {
-                    event,
-                    data,
-                    offset,
-                    ordinal,
-                    stray: false,
-                }
-                .place(fault))
+            Ok(bytes) => {
+                self.stage.framed = true;
+                Ok(Taken { events: 1, bytes })
             }
+            Err(fault) => Err(place(fault, rest, offset, ordinal)),
         }
     }
 }
 
-/// The name of an event, if that comes first, and what follows the beginning of its data line.
-#[inline]
-fn one_line_of_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    if let Some(payload) = rest.strip_prefix(DATA) {
-        return Some((b"", payload));
+/// A fault about the event that an input begins with.
+#[cold]
+fn place(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
+    let (event, payload) = one_line_of_data(rest).unwrap_or_default();
+    let before = rest.len() - payload.len();
+    let mut lines = payload.split(|byte| matches!(byte, b'\n' | b'\r'));
+    Arrival {
+        event,
+        data: lines.next().unwrap_or_default(),
+        // A frame is where its data is.
+        offset: offset + before.saturating_sub(DATA.len()) as u64,
+        ordinal,
+        stray: false,
     }
-    let named = rest.strip_prefix(b"event: ")?;
-    let (event, payload) = named.split_at_checked(memchr(b'\n', named)?)?;
-    let payload = payload.strip_prefix(b"\n")?.strip_prefix(DATA)?;
-    Some((event, payload))
+    .place(fault)
 }

@@ -98,6 +98,12 @@ impl<'a> Out<'a> {
         self.ledger.ordinal = ordinal;
     }
 
+    /// The payload is that much further on than was said.
+    #[inline]
+    pub fn further(&mut self, bytes: usize) {
+        self.ledger.offset += bytes as u64;
+    }
+
     /// Where the payload at hand stands.
     pub fn place(&self) -> (u64, u64) {
         (self.ledger.offset, self.ledger.ordinal)

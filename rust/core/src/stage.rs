@@ -19,7 +19,7 @@ use crate::rare::Rare;
 use crate::spec::Code;
 use crate::sse::decode_utf8;
 use crate::waiting::{Held, Waiting, Watch};
-use crate::wire::{Ending, Payload, Step, Wire};
+use crate::wire::{DATA, Ending, Incoming, Payload, Step, Wire, one_line_of_data};
 
 /// What lies behind the framer.
 #[derive(Debug)]
@@ -71,7 +71,8 @@ impl Stage {
         }
         self.framed |= !(arrival.stray || self.array);
         if self.swift && !arrival.stray && !self.done {
-            let known = self.known(out, arrival.event, arrival.data, Ending::Here);
+            let Arrival { event, data, .. } = arrival;
+            let known = self.known(out, Incoming::Payload { event, data });
             if known.map_err(place)? > 0 {
                 return Ok(());
             }
@@ -82,28 +83,40 @@ impl Stage {
         self.read(out, arrival).map_err(place)
     }
 
-    /// A payload that fits a known envelope: how long it is with its ending, 0 where it has to be read.
+    /// A payload that fits a known envelope: how long it is, with its lines where they came; 0 where it has to be read.
     #[inline]
     pub(crate) fn known(
         &mut self,
         out: &mut Out<'_>,
-        event: &[u8],
-        input: &[u8],
-        ending: Ending,
+        incoming: Incoming<'_>,
     ) -> Result<usize, Fault> {
         let mut wire = Wire {
             assembler: &mut self.assembler,
             out,
         };
-        match &mut self.other {
-            Some(decoder) => decoder.known(&mut wire, event, input, ending),
-            None => match &mut self.chat {
-                Some(chat) if matches!(event, b"" | b"message") => {
-                    chat.known(&mut wire, input, ending)
-                }
-                _ => Ok(0),
-            },
+        if let Some(decoder) = &mut self.other {
+            return decoder.known(&mut wire, incoming);
         }
+        let Some(chat) = &mut self.chat else {
+            return Ok(0);
+        };
+        let (event, input, before, ending) = match incoming {
+            Incoming::Payload { event, data } => (event, data, 0, Ending::Here),
+            Incoming::Lines(lines) => {
+                let Some((event, payload)) = one_line_of_data(lines) else {
+                    return Ok(0);
+                };
+                let before = lines.len() - payload.len();
+                // A frame is where its data is.
+                wire.out.further(before - DATA.len());
+                (event, payload, before, Ending::BlankLine)
+            }
+        };
+        if !matches!(event, b"" | b"message") {
+            return Ok(0);
+        }
+        let length = chat.known(&mut wire, input, ending)?;
+        Ok(if length > 0 { before + length } else { 0 })
     }
 
     pub(crate) fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {

@@ -1,13 +1,16 @@
 //! Where wire deltas go, and what a payload is beside its members. What every decoder works with; knows no dialect.
 
+use memchr::memchr;
+
 use crate::assemble::Assembler;
 use crate::fault::Fault;
 use crate::out::Out;
 
 pub(crate) type Step = Result<(), Fault>;
 
-/// The beginning of a data line, as nearly everybody writes it.
-pub(crate) const DATA: &[u8] = b"data: ";
+/// The beginning of the line with an event's name, and of a data line, as nearly everybody writes them.
+pub(crate) const EVENT: &str = "event: ";
+pub(crate) const DATA: &str = "data: ";
 
 /// Where wire deltas go.
 #[derive(Debug)]
@@ -24,6 +27,15 @@ pub(crate) struct Payload<'a> {
     pub(crate) event: Option<&'a str>,
     /// What stands behind a broken document: trusted for text, finish, usage and errors only.
     pub(crate) tail: bool,
+}
+
+/// A payload that may be like one before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Incoming<'p> {
+    /// By itself, with the name of its frame.
+    Payload { event: &'p [u8], data: &'p [u8] },
+    /// The lines of its event as they stand, and what follows them.
+    Lines(&'p [u8]),
 }
 
 /// What has to follow a payload.
@@ -50,4 +62,16 @@ impl Ending {
 pub(crate) fn unknown(wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
     wire.assembler
         .unknown(wire.out, payload.event, payload.text.as_bytes())
+}
+
+/// The name of an event, if that comes first, and what follows the beginning of its data line.
+#[inline]
+pub(crate) fn one_line_of_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    if let Some(payload) = rest.strip_prefix(DATA.as_bytes()) {
+        return Some((b"", payload));
+    }
+    let named = rest.strip_prefix(EVENT.as_bytes())?;
+    let (event, payload) = named.split_at_checked(memchr(b'\n', named)?)?;
+    let payload = payload.strip_prefix(b"\n")?.strip_prefix(DATA.as_bytes())?;
+    Some((event, payload))
 }

@@ -30,10 +30,14 @@ fn read<'a>(raw: &'a str, mut each: impl FnMut(String, &'a str)) -> Scan<()> {
     Ok(())
 }
 
+/// Up to so many keys are looked through one by one.
+const FEW: usize = 8;
+
 /// Values by key, in the order in which the keys first came.
 #[derive(Clone, Debug)]
 struct Keyed<V> {
     members: Vec<(String, V)>,
+    /// Where each stands, once there are too many to look through.
     places: HashMap<String, usize>,
 }
 
@@ -48,11 +52,17 @@ impl<V> Default for Keyed<V> {
 
 impl<V: Default> Keyed<V> {
     fn slot(&mut self, key: String) -> &mut V {
-        let place = match self.places.get(&key) {
-            Some(place) => *place,
+        let place = match self.place(&key) {
+            Some(place) => place,
             None => {
                 let place = self.members.len();
-                self.places.insert(key.clone(), place);
+                if place == FEW {
+                    let known = self.members.iter().map(|(key, _)| key.clone());
+                    self.places = known.zip(0..).collect();
+                }
+                if place >= FEW {
+                    self.places.insert(key.clone(), place);
+                }
                 self.members.push((key, V::default()));
                 place
             }
@@ -62,12 +72,19 @@ impl<V: Default> Keyed<V> {
         &mut self.members[place].1
     }
 
+    fn place(&self, key: &str) -> Option<usize> {
+        if self.members.len() > FEW {
+            return self.places.get(key).copied();
+        }
+        self.members.iter().position(|(known, _)| known == key)
+    }
+
     fn has(&self, key: &str) -> bool {
-        self.places.contains_key(key)
+        self.place(key).is_some()
     }
 
     fn get(&self, key: &str) -> Option<&V> {
-        let place = *self.places.get(key)?;
+        let place = self.place(key)?;
         self.members.get(place).map(|(_, value)| value)
     }
 }
@@ -272,4 +289,24 @@ fn written(members: &[(String, impl AsRef<str>)]) -> Option<String> {
 
 fn signed(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_keys_are_found_as_few_are() {
+        let mut keyed: Keyed<usize> = Keyed::default();
+        for round in 0..2 {
+            for number in 0..3 * FEW {
+                *keyed.slot(format!("key {number}")) += number + round;
+                assert!(!keyed.has(&format!("key {}", number + 3 * FEW)));
+            }
+        }
+        assert_eq!(keyed.members.len(), 3 * FEW);
+        for number in 0..3 * FEW {
+            assert_eq!(keyed.get(&format!("key {number}")), Some(&(2 * number + 1)));
+        }
+    }
 }

@@ -7,6 +7,14 @@ use std::borrow::Cow;
 
 use super::{Key, Kind, Number, Raw, Scan, Scanner, Text};
 
+/// Room for as many members as most events have.
+const USUAL: usize = 12;
+
+/// Bytes of a usual member, and the most members that there is room for at once: a list that grows by itself begins with
+/// four and is moved each time.
+const MEMBER: usize = 24;
+const MOST: usize = 36;
+
 /// A value that may be absent.
 pub(crate) type Slot<'a> = Option<Raw<'a>>;
 
@@ -86,8 +94,7 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
         scanner.finish()?;
         return Ok(Document::Other(raw));
     }
-    // Room for as many as most events have.
-    let mut members = Vec::with_capacity(12);
+    let mut members = Vec::with_capacity(USUAL);
     scanner.enter_object()?;
     while let Some(key) = scanner.next_key()? {
         let raw = scanner.skip()?;
@@ -103,7 +110,8 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 
 /// The members of an object that was read as raw text, in order; nothing for any other value.
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
-    let mut out = Vec::new();
+    let room = (raw.text.len() / MEMBER).min(MOST);
+    let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
     let mut scanner = Scanner::new(raw.text, None);
     if raw.kind == Kind::Object && scanner.enter_object().is_ok() {
         while let Ok(Some(key)) = scanner.next_key() {

@@ -28,7 +28,7 @@ use crate::json::{Kind, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer, tell_repeats, tell_wide_integer};
 use crate::spec::Code;
-use crate::wire::{Ending, Payload, Step, Wire, unknown};
+use crate::wire::{Incoming, Payload, Step, Wire, unknown};
 
 /// The decoder of one stream. There is one choice.
 #[derive(Debug)]
@@ -220,19 +220,14 @@ impl Decode for Anthropic {
     }
 
     #[inline]
-    fn known(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        event: &[u8],
-        input: &[u8],
-        ending: Ending,
-    ) -> Result<usize, Fault> {
+    fn known(&mut self, wire: &mut Wire<'_, '_>, incoming: Incoming<'_>) -> Result<usize, Fault> {
         if !self.blocks.is_plain() {
             return Ok(0);
         }
-        let Some(found) = self.envelopes.find(event, input, ending) else {
+        let Some(found) = self.envelopes.find(incoming) else {
             return Ok(0);
         };
+        wire.out.further(found.before);
         self.envelopes.act(wire, &found)?;
         Ok(found.length)
     }

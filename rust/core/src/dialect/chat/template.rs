@@ -131,7 +131,7 @@ pub(super) fn cut(payload: &str, choice: i32, lesson: Lesson<'_>) -> Option<Temp
         behind.push((*hole, bytes.len()));
     }
     fixed.extend_from_slice(BETWEEN);
-    fixed.extend_from_slice(DATA);
+    fixed.extend_from_slice(DATA.as_bytes());
     let head = fixed.len();
     fixed.extend_from_slice(payload.as_bytes().get(..holes.first()?.1)?);
     let one_line = !payload.contains('\n');

@@ -87,7 +87,7 @@ pub(super) fn each_piece<'w, 'o, 'a>(
             let (sort, part) = match raw.kind {
                 Kind::String => (sort, None),
                 Kind::Object => {
-                    let part = Object::of(raw);
+                    let part = reader.open(raw);
                     let own = part.as_ref().and_then(|part| match member {
                         "summary" => of_summary(part, sort, reader, at),
                         _ => of_content(part, sort, reasons, reader, at),

@@ -120,7 +120,7 @@ impl Items {
     ) -> Step {
         let list: Vec<_> = items(output)
             .into_iter()
-            .map(|raw| (raw, Object::of(raw)))
+            .map(|raw| (raw, reader.open(raw)))
             .collect();
         let in_line = self.in_line(&list);
         for (number, ((raw, item), place)) in list.iter().zip(0..).enumerate() {

@@ -15,13 +15,19 @@ pub(super) fn mark(bytes: &[u8]) -> u64 {
     for block in &mut blocks {
         (first, second) = take(block, first, second);
     }
-    let mut last = [0; 32];
-    for (to, from) in last.iter_mut().zip(blocks.remainder()) {
-        *to = *from;
-    }
-    let (first, second) = take(&last, first, second);
+    let (first, second) = match bytes.last_chunk::<32>() {
+        // Some of them a second time, which is quicker than to see how many are left.
+        Some(last) => take(last, first, second),
+        None => {
+            let mut last = [0; 32];
+            for (to, from) in last.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            take(&last, first, second)
+        }
+    };
     let state = fold(first, STEP) ^ second;
-    // The last block was filled up: how long the text is tells it from others.
+    // A short text was filled up: how long it is tells it from others.
     fold(state ^ bytes.len() as u64, SEED)
 }
 

@@ -37,7 +37,7 @@ use crate::json::repeats::may_repeat;
 use crate::json::{Kind, Raw, Scanner};
 use crate::notes::Notes;
 use crate::spec::Code;
-use crate::wire::{Ending, Payload, Step, Wire};
+use crate::wire::{Incoming, Payload, Step, Wire};
 
 /// The decoder of one stream. A response has one answer: the choice is always 0.
 #[derive(Debug)]
@@ -113,8 +113,9 @@ impl Responses {
         if event.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
+        let mut read = Vec::new();
         if slots.nested {
-            tell_repeated(wire.out, &event.members, Place::Event)?;
+            tell_repeated(wire.out, &event.members, Place::Event, &mut read)?;
         }
         if let Some(complaint) = find_error(event, &slots, name, kind, payload) {
             return self.complain(wire, &complaint, payload);
@@ -126,6 +127,7 @@ impl Responses {
             },
             &slots,
         );
+        reader.read = read;
         let known = match step {
             Some(EventKind::Terminal(status)) => return self.end(event, reader, status, payload),
             Some(EventKind::TextDelta(facts)) if payload.tail => {
@@ -282,19 +284,14 @@ impl Decode for Responses {
     }
 
     #[inline]
-    fn known(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        event: &[u8],
-        input: &[u8],
-        ending: Ending,
-    ) -> Result<usize, Fault> {
+    fn known(&mut self, wire: &mut Wire<'_, '_>, incoming: Incoming<'_>) -> Result<usize, Fault> {
         if self.items.texts.waiting() {
             return Ok(0);
         }
-        let Some(found) = self.envelopes.find(event, input, ending) else {
+        let Some(found) = self.envelopes.find(incoming) else {
             return Ok(0);
         };
+        wire.out.further(found.before);
         let number = found.number.map(i128::from);
         if !self.sequence.is_replayed(wire.out, number, found.payload)? {
             self.envelopes.act(wire, &found)?;

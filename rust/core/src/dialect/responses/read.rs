@@ -29,6 +29,8 @@ pub(super) struct Reader<'w, 'o, 'a> {
     pub(super) notes: Notes<'a>,
     /// The members of the event; nothing of a whole response.
     slots: &'w Slots<'a>,
+    /// Objects inside of the payload that were read before.
+    pub(super) read: Vec<Object<'a>>,
     max_index: u64,
 }
 
@@ -61,6 +63,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
             wire,
             notes: Notes::default(),
             slots,
+            read: Vec::new(),
             max_index: max_index.unwrap_or(INDEX_CAP),
         }
     }
@@ -76,7 +79,17 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         if raw.kind != Kind::Object {
             self.notes.unless_null(raw, at.member(key));
         }
-        Object::of(raw)
+        self.open(raw)
+    }
+
+    /// The value if it is an object, which is asked for once.
+    pub(super) fn open(&mut self, raw: Raw<'a>) -> Option<Object<'a>> {
+        // The same piece of the payload, not one that says the same.
+        let same = |known: &Object<'_>| std::ptr::eq(known.raw.text, raw.text);
+        match self.read.iter().position(same) {
+            Some(known) => Some(self.read.swap_remove(known)),
+            None => Object::of(raw),
+        }
     }
 
     /// An id exactly as sent; blank is absent (P4), and so is what says so in words.

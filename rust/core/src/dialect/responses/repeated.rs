@@ -4,7 +4,7 @@
 
 use super::facts::FACTS;
 use super::names::{Glance, Names};
-use crate::json::members::{Member, items, members};
+use crate::json::members::{Member, Object, items};
 use crate::json::{Kind, Raw};
 use crate::out::Out;
 use crate::spec::Code;
@@ -54,15 +54,24 @@ impl Place {
     }
 }
 
-/// Says which members stand twice. What is inside of one is said before it.
-pub(super) fn tell_repeated(out: &mut Out<'_>, members: &[Member<'_>], place: Place) -> Step {
+/// So many objects are kept; a reader that asks for another one reads it again.
+const KEPT: usize = 16;
+
+/// Says which members stand twice. What is inside of one is said before it. Keeps the objects that it has read, since
+/// whoever asked is about to read them.
+pub(super) fn tell_repeated<'a>(
+    out: &mut Out<'_>,
+    members: &[Member<'a>],
+    place: Place,
+    read: &mut Vec<Object<'a>>,
+) -> Step {
     let mut glance = Glance::default();
     let names = place.names();
     for member in members {
         if matches!(member.raw.kind, Kind::Object | Kind::Array)
             && let Some(inner) = place.inside(&member.key.name())
         {
-            descend(out, member.raw, inner)?;
+            descend(out, member.raw, inner, read)?;
         }
         if names.is_some_and(|names| names.note(&mut glance, member.key)) {
             out.diagnose(Code::DUPLICATE_KEY, None, &member.key.name())?;
@@ -71,9 +80,15 @@ pub(super) fn tell_repeated(out: &mut Out<'_>, members: &[Member<'_>], place: Pl
     Ok(())
 }
 
-fn descend(out: &mut Out<'_>, raw: Raw<'_>, place: Place) -> Step {
-    if raw.kind == Kind::Object && place != Place::Parts {
-        return tell_repeated(out, &members(raw), place);
+fn descend<'a>(out: &mut Out<'_>, raw: Raw<'a>, place: Place, read: &mut Vec<Object<'a>>) -> Step {
+    if place != Place::Parts
+        && let Some(object) = Object::of(raw)
+    {
+        tell_repeated(out, &object.members, place, read)?;
+        if read.len() < KEPT {
+            read.push(object);
+        }
+        return Ok(());
     }
     let inner = match place {
         Place::Output => Place::Item,
@@ -82,5 +97,5 @@ fn descend(out: &mut Out<'_>, raw: Raw<'_>, place: Place) -> Step {
     };
     let objects = items(raw).into_iter();
     let mut objects = objects.filter(|item| item.kind == Kind::Object);
-    objects.try_for_each(|item| descend(out, item, inner))
+    objects.try_for_each(|item| descend(out, item, inner, read))
 }

@@ -63,13 +63,15 @@ impl Responses {
         if response.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        tell_repeated(wire.out, &response.members, Place::Response)?;
+        let mut read = Vec::new();
+        tell_repeated(wire.out, &response.members, Place::Response, &mut read)?;
         let wire = Wire {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
         let (slots, at) = (Slots::default(), Pointer::ROOT);
         let mut reader = Reader::new(wire, &slots);
+        reader.read = read;
         self.start(response, at, &mut reader)?;
         self.output(response, at, &mut reader)?;
         // A bridge may leave it out.

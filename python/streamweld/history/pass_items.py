@@ -63,7 +63,12 @@ class _Cleaner:
             if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
                 self.work.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
                 part = changed(part, item_id=None)
-            return self._stripped(part, kind)
+            part = self._stripped(part, kind)
+            origin = part.origin
+            # A message may hold nothing but calls: what is refused of it goes with them.
+            if isinstance(part, Call) and origin is not None and origin.dialect == self.work.family:
+                return self._message(part, origin)
+            return part
         origin = part.origin
         if origin is None or origin.dialect != self.work.family:
             return part
@@ -107,7 +112,8 @@ class _Cleaner:
             if isinstance(item_id, str) and self._refused(item_id, "message", origin):
                 refused.add("id")
             if refused:
-                self.work.edit("member_refused", origin.path, f"left out {', '.join(sorted(refused))}")
+                gone = {name: origin.extra[name] for name in sorted(refused)}
+                self.work.edit("member_refused", origin.path, f"left out {', '.join(gone)}", gone)
             self.origins[id(origin)] = origin.without(frozenset(refused)) if refused else origin
         bare = self.origins[id(origin)]
         return part if bare is origin else changed(part, origin=bare)

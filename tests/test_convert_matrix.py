@@ -102,7 +102,9 @@ def carried_calls(choice: Choice, losses: frozenset[str], source: str, target: s
     """The calls that the target has to have: all that could be run."""
     calls = []
     for call in choice.tool_calls:
-        if call.state not in ("complete", "empty") or not call.name or not call.call_id:
+        refused = call.reason == "refused" and target in ("chat", "responses")
+        assert not refused or "refused_call" in losses
+        if not (refused or call.state in ("complete", "empty")) or not call.name or not call.call_id:
             continue
         if target == "anthropic" and source == "ai-sdk-ui" and call.call_id in answered(choice):
             assert "server_tool" in losses  # the application ran it: nobody may run it again

@@ -80,6 +80,8 @@ class Calls:
 
     def whole(self, call: ToolCall) -> str | None:
         """What of the call is still to be written; `contradicted` where something else was."""
+        if call.reason == "refused":
+            self._job.losses.note("refused_call")
         begun = self._begun.pop(call.part, None)
         if begun is None:
             return self._at_once(call)

@@ -307,7 +307,11 @@ class Responses:
         self._fill(item, call)
 
     def _fill(self, item: CallItem, call: ToolCall) -> None:
-        whole = call.state in ("complete", "empty")
+        # A refused one is whole: what made it wrong is not in it.
+        refused = call.reason == "refused"
+        if refused:
+            self._job.losses.note("refused_call")
+        whole = refused or call.state in ("complete", "empty")
         text = call.arguments if whole else call.raw_arguments or call.arguments
         if call.state == "empty" and not call.custom and not item.told:
             text = text or _EMPTY

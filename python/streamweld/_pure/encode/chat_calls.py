@@ -80,12 +80,13 @@ class Calls:
 
     def whole(self, call: ToolCall) -> str | None:
         """What of the call is still to be written; `contradicted` where something else was."""
-        if call.reason == "refused":
+        refused = call.reason == "refused"  # whole: what made it wrong is not in it
+        if refused:
             self._job.losses.note("refused_call")
         begun = self._begun.pop(call.part, None)
         if begun is None:
             return self._at_once(call)
-        if call.state in ("complete", "empty"):
+        if refused or call.state in ("complete", "empty"):
             rest = begun.told.rest(_EMPTY if not begun.told and not call.arguments else call.arguments)
             if rest is None and same_value(begun.told.text(), call.arguments):
                 self._job.losses.note("arguments_spelling")

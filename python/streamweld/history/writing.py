@@ -32,7 +32,7 @@ class Pen:
         self.work = work
         self.dialect: str = work.family
         found = work.survey(turns)
-        self.foreign = found.bare and work.family not in found.dialects
+        self.foreign: bool = found.bare and work.family not in found.dialects
         self._told: set[int] = set()  # id() of origins whose members were kept or lost already
         self._lost: set[int] = set()
         self._booked: set[str] | None = None

@@ -107,6 +107,12 @@ RUST_CORE_LAYERS = (
     "decoding detection",
     "gate ending",
     "parser",
+    "encode.writer encode.mint encode.losses encode.usage encode.finish encode.citations",
+    "encode.compact",
+    "encode.same encode.job",
+    "encode.*",
+    "encode",
+    "convert",
     "lib",
 )
 RUST_BINDINGS_LAYERS = (
@@ -114,7 +120,7 @@ RUST_BINDINGS_LAYERS = (
     "words",
     "config input delta",
     "sink",
-    "parser sse",
+    "parser sse convert",
     "lib",
 )
 # Modules of one family are one thing cut in parts, and may import each other. One family for each dialect.
@@ -138,6 +144,7 @@ FAMILIES = (
     "dialect.ai_sdk_ui*",
     "json.*",
     "sse.*",
+    *(f"encode.{name}*" for name in ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")),
 )
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.

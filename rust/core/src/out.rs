@@ -96,6 +96,17 @@ impl<'a> Out<'a> {
     pub fn at(&mut self, offset: u64, ordinal: u64) {
         self.ledger.offset = offset;
         self.ledger.ordinal = ordinal;
+        self.sink.at(offset, ordinal);
+    }
+
+    /// The answer was cut: what closes now closes only because of that.
+    pub fn cut(&mut self) {
+        self.sink.cut();
+    }
+
+    /// The dialect was found out.
+    pub fn speak(&mut self, dialect: &'static str) {
+        self.sink.speaks(dialect);
     }
 
     /// The payload is that much further on than was said.

@@ -1,0 +1,44 @@
+//! Writers of dialects: sinks of the core's events that write bytes.
+//!
+//! An encoder knows its own dialect's wire and the events, no decoder and no other encoder; what it needs of the stream it is
+//! lent as a `Job`. Here alone they are named together.
+
+mod chat;
+mod citations;
+mod compact;
+pub(crate) mod finish;
+mod gemini;
+pub(crate) mod job;
+mod losses;
+mod mint;
+mod responses;
+mod responses_items;
+mod responses_resource;
+mod same;
+mod usage;
+mod writer;
+
+use std::fmt::Debug;
+
+use crate::event::Event;
+use finish::Trouble;
+use job::Job;
+
+/// The encoder of one stream.
+pub(crate) trait Encode: Debug + Send {
+    /// Takes the next event. Diagnostics and the upstream's error are not the encoder's business.
+    fn event(&mut self, job: &mut Job, event: &Event<'_>);
+
+    /// The source has ended, whole or with what went wrong: writes the target's ending.
+    fn end(&mut self, job: &mut Job, trouble: Option<Trouble>);
+}
+
+/// The encoder of a target; `None` where there is none.
+pub(crate) fn encoder(target: &str) -> Option<Box<dyn Encode>> {
+    Some(match target {
+        "chat" => Box::new(chat::Chat::default()),
+        "responses" => Box::new(responses::Responses::default()),
+        "gemini" => Box::new(gemini::Gemini::default()),
+        _ => return None,
+    })
+}

@@ -43,7 +43,8 @@ struct Flow {
     target: Dialect,
     encoder: Box<dyn Encode>,
     job: Job,
-    /// Where the payload at hand stands.
+    /// Where the payload at hand stands, and that of the last event.
+    here: (u64, u64),
     place: (u64, u64),
     /// How many diagnostics the parser said so far.
     said: u64,
@@ -69,6 +70,7 @@ impl Sink for Flow {
         if self.is_over() {
             return;
         }
+        self.place = self.here;
         match event {
             Event::Diagnostic { .. } => self.said += 1,
             Event::UpstreamError {
@@ -85,7 +87,7 @@ impl Sink for Flow {
     }
 
     fn at(&mut self, offset: u64, ordinal: u64) {
-        self.place = (offset, ordinal);
+        self.here = (offset, ordinal);
     }
 
     fn cut(&mut self) {
@@ -143,6 +145,7 @@ impl Converter {
             target,
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
             job,
+            here: (0, 0),
             place: (0, 0),
             said: 0,
             losses: Vec::new(),
@@ -200,7 +203,7 @@ impl Converter {
             self.error = Some(fault.at(flow.place.0, flow.place.1));
             return Ok(());
         }
-        self.error = flow.stopped.take().or(result.err());
+        self.error = flow.stopped.clone().or(result.err());
         let cut = || {
             let cut = self.parser.completeness() == Completeness::Truncated;
             cut.then(|| Trouble::named(Class::Truncated.name()))
@@ -225,7 +228,12 @@ impl Converter {
 
     /// How far the answer can be trusted to be all of it.
     pub fn completeness(&self) -> Completeness {
-        self.parser.completeness()
+        let stopped = self.flow.job.broken || self.flow.stopped.is_some();
+        match self.parser.completeness() {
+            Completeness::Open => Completeness::Open,
+            _ if stopped => Completeness::Truncated,
+            known => known,
+        }
     }
 
     /// The close events that rebuild the answer, with what is open as far as it came.

@@ -153,7 +153,9 @@ impl Converter {
 
 fn refused(py: Python<'_>, refusal: Refusal, target: &str) -> PyErr {
     let sentence = match refusal {
-        Refusal::SameDialect => format!("the source speaks {target:?} already"),
+        Refusal::SameDialect => format!(
+            "source and target are both {target}: a stream of its own dialect cannot be converted"
+        ),
         Refusal::NoEncoder => format!("target={target:?}: this backend cannot write it"),
     };
     errors::usage(py, &sentence)

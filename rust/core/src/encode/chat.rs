@@ -4,16 +4,16 @@
 //! the stream with an error. Knows no other dialect. The frames are those of `chat.completion.chunk`.
 
 use super::Encode;
+use super::chat_calls::Begun;
 use super::citations::{Citation, citations};
 use super::finish::{self, Trouble};
-use super::job::{Call, Job};
-use super::same::is_same;
+use super::job::Job;
 use super::writer::Writer;
 use crate::event::{Delta, Event};
 use crate::few::{Map, Set};
 
 const NAME: &str = "chat";
-const LAST: &str = ",\"finish_reason\":null}]}";
+pub(super) const LAST: &str = ",\"finish_reason\":null}]}";
 
 /// One stream of chunks.
 #[derive(Debug, Default)]
@@ -23,35 +23,25 @@ pub(crate) struct Chat {
     /// In order of first sight.
     choices: Vec<Choice>,
     /// What was written of parts that are open.
-    parts: Map<u32, Part>,
+    pub(super) parts: Map<u32, Part>,
 }
 
 #[derive(Debug, Default)]
-struct Choice {
+pub(super) struct Choice {
     index: i32,
     reason: Option<&'static str>,
     /// Ids of the calls that were written.
-    calls: Set<String>,
+    pub(super) calls: Set<String>,
     /// How many calls were begun: the index of the next.
-    next: i64,
+    pub(super) next: i64,
     /// One of them was answered in the stream itself: nobody is to run it.
     answered: bool,
 }
 
 #[derive(Debug, Default)]
-struct Part {
-    told: String,
-    call: Option<Begun>,
-}
-
-/// A call of which the id and the name went out.
-#[derive(Debug)]
-struct Begun {
-    index: i64,
-    call_id: String,
-    name: String,
-    /// The source took its text back: its last word decides.
-    reset: bool,
+pub(super) struct Part {
+    pub(super) told: String,
+    pub(super) call: Option<Begun>,
 }
 
 impl Encode for Chat {
@@ -61,11 +51,11 @@ impl Encode for Chat {
         let Some(choice) = event.choice() else {
             return;
         };
-        if let Event::Finished { reason, .. } = event {
-            self.choice(choice).reason = Some(reason);
-            return;
+        // A file or a source that is not written opens nothing.
+        let bare = matches!(event, Event::File { .. } | Event::Source { .. });
+        if !bare && !is_empty(event) {
+            self.open(job, choice);
         }
-        self.open(job, choice);
         match *event {
             Event::TextDelta(delta) => self.told(job, "content", delta),
             Event::ReasoningDelta(delta) => self.told(job, "reasoning_content", delta),
@@ -100,24 +90,8 @@ impl Encode for Chat {
             Event::RefusalDone(Delta { part, text, .. }) => {
                 self.rest(job, "refusal", (part, choice), text);
             }
-            Event::ToolCallStarted {
-                part,
-                call_id,
-                name,
-                provider_executed,
-                custom,
-                ..
-            } => {
-                if job.opens(call_id, name) && !provider_executed && !custom {
-                    let call_id = call_id.unwrap_or_default();
-                    self.begin(job, (part, choice), (call_id, name), "");
-                }
-            }
-            Event::ToolCall { .. } => {
-                if let Some(call) = Call::of(event) {
-                    self.call(job, &call);
-                }
-            }
+            Event::ToolCallStarted { .. } => self.start(job, event),
+            Event::ToolCall { .. } => self.call(job, event),
             Event::ToolCallReset(mark) => {
                 if let Some(begun) = self.begun(mark.part) {
                     begun.reset = true;
@@ -142,12 +116,16 @@ impl Encode for Chat {
                 None => job.losses.note("sources"),
             },
             Event::File { .. } => job.losses.note("files"),
+            Event::Finished { reason, .. } => {
+                self.choice(choice).reason = Some(reason);
+                job.finished(NAME, reason);
+            }
             _ => {}
         }
     }
 
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
-        match trouble.map_or_else(|| self.words(job), Err) {
+        match trouble.map_or_else(|| self.words(), Err) {
             Ok(words) => self.finish(job, &words),
             Err(trouble) => fail(job, &trouble),
         }
@@ -155,7 +133,7 @@ impl Encode for Chat {
 }
 
 impl Chat {
-    fn choice(&mut self, index: i32) -> &mut Choice {
+    pub(super) fn choice(&mut self, index: i32) -> &mut Choice {
         let place = self.choices.iter().position(|choice| choice.index == index);
         let place = place.unwrap_or_else(|| {
             self.choices.push(Choice {
@@ -185,7 +163,7 @@ impl Chat {
 
     /// A chunk up to its delta.
     #[inline]
-    fn begin_chunk<'j>(&mut self, job: &'j mut Job, index: i32) -> &'j mut Writer {
+    pub(super) fn begin_chunk<'j>(&mut self, job: &'j mut Job, index: i32) -> &'j mut Writer {
         if self.head.is_empty() {
             self.head = head(job);
         }
@@ -197,6 +175,9 @@ impl Chat {
 
     /// A piece of a text.
     fn told(&mut self, job: &mut Job, member: &str, delta: Delta<'_>) {
+        if delta.text.is_empty() {
+            return;
+        }
         self.parts.slot(delta.part).told.push_str(delta.text);
         let to = self.begin_chunk(job, delta.choice);
         to.raw("{\"").raw(member).raw("\":").string(delta.text);
@@ -227,6 +208,7 @@ impl Chat {
         if cited.is_empty() {
             return;
         }
+        self.open(job, choice);
         let to = self.begin_chunk(job, choice).raw("{\"annotations\":[");
         let mut mark = "";
         for citation in cited {
@@ -248,97 +230,14 @@ impl Chat {
         to.raw("]}").raw(LAST).end();
     }
 
-    fn begun(&mut self, part: u32) -> Option<&mut Begun> {
-        self.parts.get_mut(&part)?.call.as_mut()
-    }
-
-    fn begin(
-        &mut self,
-        job: &mut Job,
-        (part, index): (u32, i32),
-        (call_id, name): (&str, &str),
-        arguments: &str,
-    ) {
-        let choice = self.choice(index);
-        let place = choice.next;
-        choice.next += 1;
-        choice.calls.insert(call_id.to_owned());
-        self.parts.slot(part).call = Some(Begun {
-            index: place,
-            call_id: call_id.to_owned(),
-            name: name.to_owned(),
-            reset: false,
-        });
-        let to = self.begin_chunk(job, index);
-        to.raw("{\"tool_calls\":[{\"index\":").number(place);
-        to.raw(",\"id\":").string(call_id);
-        to.raw(",\"type\":\"function\",\"function\":{\"name\":");
-        to.string(name).raw(",\"arguments\":").string(arguments);
-        to.raw("}}]}").raw(LAST).end();
-    }
-
-    fn arguments(&mut self, job: &mut Job, delta: Delta<'_>) {
-        let Some(part) = self.parts.get_mut(&delta.part) else {
-            return;
-        };
-        let Some(begun) = part.call.as_ref().filter(|begun| !begun.reset) else {
-            return;
-        };
-        let index = begun.index;
-        part.told.push_str(delta.text);
-        let to = self.begin_chunk(job, delta.choice);
-        to.raw("{\"tool_calls\":[{\"index\":").number(index);
-        to.raw(",\"function\":{\"arguments\":").string(delta.text);
-        to.raw("}}]}").raw(LAST).end();
-    }
-
-    fn call(&mut self, job: &mut Job, call: &Call<'_>) {
-        job.took(call.call_id);
-        let part = self.parts.get_mut(&call.part).map(std::mem::take);
-        self.parts.remove(&call.part);
-        let text = call.object_text();
-        let Some((told, begun)) = part.and_then(|part| Some((part.told, part.call?))) else {
-            if job.writes(call) {
-                let place = (call.part, call.choice);
-                self.begin(job, place, (call.call_id, call.name), &text);
-                self.parts.remove(&call.part);
-            }
-            return;
-        };
-        let kept = begun.call_id == call.call_id && begun.name == call.name;
-        if call.is_good() && (!kept || call.provider_executed) {
-            return self.give_up(job);
-        }
-        match text.strip_prefix(told.as_str()) {
-            Some("") => {}
-            Some(rest) => {
-                let delta = Delta {
-                    part: call.part,
-                    text: rest,
-                    choice: call.choice,
-                    metadata: None,
-                };
-                self.parts.slot(call.part).call = Some(Begun {
-                    reset: false,
-                    ..begun
-                });
-                self.arguments(job, delta);
-                self.parts.remove(&call.part);
-            }
-            None if !call.is_good() => {}
-            None if is_same(&told, &text) => job.losses.note("arguments_spelling"),
-            None => self.give_up(job),
-        }
-    }
-
     /// What was passed on does not hold.
-    fn give_up(&mut self, job: &mut Job) {
+    pub(super) fn give_up(&mut self, job: &mut Job) {
         job.broken = true;
         fail(job, &Trouble::named("contradicted"));
     }
 
     /// The finish word of every choice, in order; or why there is none.
-    fn words(&mut self, job: &mut Job) -> Result<Vec<(i32, &'static str)>, Trouble> {
+    fn words(&mut self) -> Result<Vec<(i32, &'static str)>, Trouble> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
         for choice in &self.choices {
@@ -351,9 +250,6 @@ impl Chat {
                 reason => reason,
             };
             let word = finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))?;
-            if finish::is_lost(NAME, reason) {
-                job.losses.note("finish");
-            }
             words.push((choice.index, word));
         }
         if words.is_empty() {
@@ -390,6 +286,18 @@ impl Chat {
         }
         job.writer.done();
     }
+}
+
+/// A piece without any text.
+#[inline]
+fn is_empty(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::TextDelta(delta)
+            | Event::ReasoningDelta(delta)
+            | Event::RefusalDelta(delta)
+            | Event::ToolCallDelta(delta) if delta.text.is_empty()
+    )
 }
 
 /// The beginning of every chunk: what is known of the answer.

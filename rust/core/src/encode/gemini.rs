@@ -37,6 +37,11 @@ struct Candidate {
 impl Encode for Gemini {
     fn event(&mut self, job: &mut Job, event: &Event<'_>) {
         job.note(event);
+        if let Event::Usage(usage) = event
+            && usage.cache_write_tokens.is_some_and(|count| count > 0)
+        {
+            job.losses.note("usage_detail");
+        }
         if let Some(signature) = signature(job, event) {
             return self.signed(job, event, &signature);
         }
@@ -70,6 +75,9 @@ impl Gemini {
             to.raw("{\"text\":\"\",\"thought\":true,\"thoughtSignature\":");
             to.string(signature).raw("}");
             self.end_chunk(job, *choice);
+        }
+        if hangs_more(event.metadata()) {
+            job.losses.note("metadata");
         }
     }
 
@@ -176,6 +184,9 @@ impl Gemini {
     }
 
     fn text(&mut self, job: &mut Job, delta: Delta<'_>, thought: bool) {
+        if delta.text.is_empty() {
+            return;
+        }
         self.told.slot(delta.part).push_str(delta.text);
         let to = self.begin(job, delta.choice);
         to.raw("{\"text\":").string(delta.text);
@@ -285,17 +296,15 @@ impl Gemini {
                 ("cachedContentTokenCount", counts.cached),
                 ("thoughtsTokenCount", counts.reasoning),
             ];
-            to.raw(",\"usageMetadata\":{");
-            let mut mark = "\"";
+            let mut mark = ",\"usageMetadata\":{\"";
             for (name, count) in members {
                 if let Some(count) = count {
                     to.raw(mark).raw(name).raw("\":").number(count);
                     mark = ",\"";
                 }
             }
-            to.raw("}");
-            if counts.cache_write.is_some_and(|count| count > 0) {
-                job.losses.note("usage_detail");
+            if mark == ",\"" {
+                to.raw("}");
             }
         }
         self.end_of_all(job);
@@ -313,6 +322,21 @@ fn tail(job: &Job) -> String {
     }
     tail.raw("}");
     String::from_utf8(tail.bytes).unwrap_or_default()
+}
+
+/// There is more in it than Google's signature.
+fn hangs_more(metadata: Option<&str>) -> bool {
+    let object = |text| {
+        Object::of(Raw {
+            text,
+            kind: Kind::Object,
+        })
+    };
+    let Some(whole) = metadata.and_then(object) else {
+        return false;
+    };
+    let google = whole.object("google").map(|google| google.names());
+    whole.names() != ["google"] || google.is_some_and(|names| names != ["thoughtSignature"])
 }
 
 /// Google's own signature, which came through the AI SDK.

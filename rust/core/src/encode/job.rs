@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::finish;
 use super::losses::Losses;
 use super::mint::Mint;
 use super::usage::Counts;
@@ -81,9 +82,19 @@ impl Job {
                 self.answer.model = told(model);
                 self.answer.created = *created;
             }
-            Event::Usage(usage) => self.answer.usage = Some(Counts::of(usage, self.source)),
+            Event::Usage(usage) => {
+                let counts = Counts::of(usage, self.source);
+                self.answer.usage = Some(counts).filter(Counts::is_told);
+            }
             Event::Unknown { .. } => self.losses.note("unknown"),
             _ => {}
+        }
+    }
+
+    /// Notes a reason for which the target has no word.
+    pub(crate) fn finished(&mut self, target: &str, reason: &str) {
+        if finish::is_lost(target, reason) {
+            self.losses.note("finish");
         }
     }
 
@@ -133,11 +144,9 @@ impl Job {
     }
 
     /// Whether the call that opens can be written before it is whole, under this id.
-    pub(crate) fn opens(&mut self, call_id: Option<&str>, name: &str) -> bool {
-        let Some(call_id) = call_id.filter(|id| !id.trim().is_empty()) else {
-            return false;
-        };
-        self.taken.insert(call_id.to_owned())
+    pub(crate) fn opens(&mut self, call_id: &str, name: &str) -> bool {
+        !call_id.trim().is_empty()
+            && self.taken.insert(call_id.to_owned())
             && !name.trim().is_empty()
             && !self.options.hold_arguments
     }

@@ -4,6 +4,7 @@
 //! lent as a `Job`. Here alone they are named together.
 
 mod chat;
+mod chat_calls;
 mod citations;
 mod compact;
 pub(crate) mod finish;

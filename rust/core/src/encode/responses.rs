@@ -85,19 +85,7 @@ impl Encode for Responses {
                 job.sealed(kind, text, signature, encrypted_content);
                 self.done(job, place);
             }
-            Event::ToolCallStarted {
-                part,
-                call_id,
-                name,
-                provider_executed,
-                custom,
-                ..
-            } => {
-                if job.opens(call_id, name) && !provider_executed {
-                    let body = Body::call(custom, call_id.unwrap_or_default(), name);
-                    self.begin(job, part, body);
-                }
-            }
+            Event::ToolCallStarted { .. } => self.start(job, event),
             Event::ToolCallDelta(delta) => {
                 if let Some(place) = self.places.get(&delta.part) {
                     self.items.delta(job, *place, delta.text);
@@ -120,7 +108,10 @@ impl Encode for Responses {
             Event::ToolResult { .. } => job.losses.note("server_tool"),
             Event::Source { .. } => job.losses.note("sources"),
             Event::File { .. } => job.losses.note("files"),
-            Event::Finished { reason, .. } => self.reason = Some(reason),
+            Event::Finished { reason, .. } => {
+                self.reason = Some(reason);
+                job.finished(NAME, reason);
+            }
             _ => {}
         }
     }
@@ -131,16 +122,12 @@ impl Encode for Responses {
             let reason = self
                 .reason
                 .ok_or_else(|| Trouble::named("TruncatedStream"))?;
-            let word = finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))?;
-            Ok((reason, word))
+            finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))
         };
         let word = trouble.map_or_else(word, Err);
         self.items.close_all(job);
         match word {
-            Ok((reason, word)) => {
-                if finish::is_lost(NAME, reason) {
-                    job.losses.note("finish");
-                }
+            Ok(word) => {
                 let detail = match word {
                     "completed" => self.items.left().map(Left::word),
                     word => Some(word),
@@ -154,11 +141,15 @@ impl Encode for Responses {
                 self.last(job, &Outcome::Incomplete("stream_truncated"));
             }
             Err(trouble) => {
+                // Nested as OpenResponses has it, and flat as OpenAI's own clients read it.
                 let to = self.items.frame(job, "error");
                 to.raw(",\"error\":{\"type\":").string(&trouble.kind);
-                to.raw(",\"code\":").string(&trouble.code);
-                to.raw(",\"message\":").string(&trouble.message);
-                to.raw(",\"param\":null}}").end();
+                for end in ["}", "}"] {
+                    to.raw(",\"code\":").string(&trouble.code);
+                    to.raw(",\"message\":").string(&trouble.message);
+                    to.raw(",\"param\":null").raw(end);
+                }
+                to.end();
                 self.last(job, &Outcome::Failed(&trouble));
             }
         }
@@ -247,7 +238,12 @@ impl Responses {
         let (cited, others) = citations(annotations);
         let mut lost = others;
         for citation in &cited {
-            lost |= !place.is_some_and(|place| self.items.cite(job, place, citation));
+            let place = place.filter(|_| citation.start.is_some() && citation.end.is_some());
+            match place {
+                Some(place) if !job.cut => self.items.cite(job, place, citation),
+                Some(_) => {}
+                None => lost = true,
+            }
         }
         if lost {
             job.losses.note("sources");
@@ -258,6 +254,24 @@ impl Responses {
     fn done(&mut self, job: &mut Job, place: Option<usize>) {
         if let Some(place) = place.filter(|_| !job.cut) {
             self.items.close(job, place, true);
+        }
+    }
+
+    /// A call that opens is begun if all of its head is known and its reader is to run it.
+    fn start(&mut self, job: &mut Job, event: &Event<'_>) {
+        let Event::ToolCallStarted {
+            part,
+            call_id: Some(call_id),
+            name,
+            provider_executed: false,
+            custom,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        if job.opens(call_id, name) {
+            self.begin(job, part, Body::call(custom, call_id, name));
         }
     }
 
@@ -300,7 +314,7 @@ impl Responses {
 
     /// A whole call closes; any other stays open until the end, which says it is incomplete.
     fn leave(&mut self, job: &mut Job, place: usize, call: &Call<'_>) {
-        let left = if call.is_cut() || (call.is_good() && job.cut) {
+        let left = if call.is_cut() {
             Left::Cut
         } else if call.is_good() {
             return self.items.close(job, place, true);

@@ -299,10 +299,10 @@ impl Items {
         }
     }
 
-    /// A citation of a text. False where it says nothing of its place in the text, which the schema wants.
-    pub(super) fn cite(&mut self, job: &mut Job, place: usize, citation: &Citation<'_>) -> bool {
+    /// A citation of a text; the schema wants its place in the text.
+    pub(super) fn cite(&mut self, job: &mut Job, place: usize, citation: &Citation<'_>) {
         let (Some(start), Some(end)) = (citation.start, citation.end) else {
-            return false;
+            return;
         };
         let mut annotation = Writer::default();
         annotation.raw("{\"type\":\"url_citation\",\"url\":");
@@ -317,7 +317,7 @@ impl Items {
             ..
         }) = self.all.get_mut(place)
         else {
-            return false;
+            return;
         };
         let number = *count;
         if number > 0 {
@@ -328,7 +328,6 @@ impl Items {
         let to = self.of(job, ("response.output_text.annotation", ".added"), place);
         to.raw(",\"annotation_index\":").number(number);
         to.raw(",\"annotation\":").raw(&annotation).raw("}").end();
-        true
     }
 
     /// The closing events of an item.
@@ -363,10 +362,10 @@ impl Items {
         }
     }
 
-    /// Why the response is not whole although the source is done: a cut call before an invalid one.
+    /// Why the response is not whole although the source is done: a call was invalid, or only cut.
     pub(super) fn left(&self) -> Option<Left> {
         let left = || self.all.iter().filter_map(|item| item.left);
-        left().find(|left| *left == Left::Cut).or(left().next())
+        left().find(|left| *left == Left::Invalid).or(left().next())
     }
 
     /// All items as they stand.

@@ -81,9 +81,8 @@ pub(super) fn resource(job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &I
                 .number(counts.input.unwrap_or(0));
             writer.raw(",\"input_tokens_details\":{\"cached_tokens\":");
             writer.number(counts.cached.unwrap_or(0));
-            if let Some(count) = counts.cache_write {
-                writer.raw(",\"cache_write_tokens\":").number(count);
-            }
+            writer.raw(",\"cache_write_tokens\":");
+            writer.number(counts.cache_write.unwrap_or(0));
             writer
                 .raw("},\"output_tokens\":")
                 .number(counts.output.unwrap_or(0));

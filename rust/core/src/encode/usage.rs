@@ -51,6 +51,11 @@ impl Counts {
         counts
     }
 
+    /// Whether it says anything.
+    pub(crate) fn is_told(&self) -> bool {
+        *self != Counts::default()
+    }
+
     /// The total: as told, or input and output together.
     pub(crate) fn sum(&self) -> i64 {
         let told = self.total.filter(|total| *total != 0);
@@ -60,10 +65,10 @@ impl Counts {
         })
     }
 
-    /// The total, if anything is known of it.
+    /// The total, if it is known.
     pub(crate) fn known_sum(&self) -> Option<i64> {
-        let known = self.total.or(self.input).or(self.output);
-        known.map(|_| self.sum())
+        let both = || Some(self.input?.saturating_add(self.output?));
+        self.total.or_else(both)
     }
 }
 

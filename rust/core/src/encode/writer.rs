@@ -2,8 +2,6 @@
 //!
 //! Knows JSON's strings and the framing of an event stream; no dialect, no event.
 
-use std::io::Write as _;
-
 /// Bytes on their way out; every call appends.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
@@ -54,8 +52,21 @@ impl Writer {
     }
 
     pub(crate) fn number(&mut self, number: i64) -> &mut Writer {
-        // Writing to a Vec cannot fail.
-        _ = write!(self.bytes, "{number}");
+        if number < 0 {
+            self.bytes.push(b'-');
+        }
+        let start = self.bytes.len();
+        let mut rest = number.unsigned_abs();
+        loop {
+            self.bytes.push(b'0' + (rest % 10) as u8);
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if let Some(digits) = self.bytes.get_mut(start..) {
+            digits.reverse();
+        }
         self
     }
 
@@ -120,9 +131,16 @@ mod tests {
     #[test]
     fn frames() {
         let mut writer = Writer::default();
-        writer.data().number(i64::MIN).raw("null").end();
+        writer
+            .data()
+            .number(i64::MIN)
+            .raw(" ")
+            .number(10)
+            .number(0)
+            .number(7)
+            .end();
         writer.done();
         let text = String::from_utf8(writer.bytes).unwrap();
-        assert_eq!(text, "data: -9223372036854775808null\n\ndata: [DONE]\n\n");
+        assert_eq!(text, "data: -9223372036854775808 1007\n\ndata: [DONE]\n\n");
     }
 }

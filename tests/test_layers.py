@@ -110,6 +110,7 @@ RUST_CORE_LAYERS = (
     "encode.writer encode.mint encode.losses encode.usage encode.finish encode.citations",
     "encode.compact",
     "encode.same encode.job",
+    "encode.blocks",
     "encode.*",
     "encode",
     "convert",

@@ -71,7 +71,7 @@ impl Gemini {
     fn signed(&mut self, job: &mut Job, event: &Event<'_>, signature: &str) {
         self.plain(job, event, Some(signature));
         if let Event::ReasoningDone { choice, .. } = event {
-            let to = self.begin(job, *choice);
+            let to = self.begin(job);
             to.raw("{\"text\":\"\",\"thought\":true,\"thoughtSignature\":");
             to.string(signature).raw("}");
             self.end_chunk(job, *choice);
@@ -166,7 +166,7 @@ impl Gemini {
     }
 
     /// A chunk up to its one part.
-    fn begin<'j>(&mut self, job: &'j mut Job, _choice: i32) -> &'j mut Writer {
+    fn begin<'j>(&self, job: &'j mut Job) -> &'j mut Writer {
         job.writer
             .data()
             .raw("{\"candidates\":[{\"content\":{\"parts\":[")
@@ -188,7 +188,7 @@ impl Gemini {
             return;
         }
         self.told.slot(delta.part).push_str(delta.text);
-        let to = self.begin(job, delta.choice);
+        let to = self.begin(job);
         to.raw("{\"text\":").string(delta.text);
         to.raw(if thought { ",\"thought\":true}" } else { "}" });
         self.end_chunk(job, delta.choice);
@@ -214,7 +214,7 @@ impl Gemini {
     }
 
     fn call(&mut self, job: &mut Job, call: &Call<'_>, signature: Option<&str>) {
-        let to = self.begin(job, call.choice);
+        let to = self.begin(job);
         to.raw("{\"functionCall\":{\"id\":").string(call.call_id);
         to.raw(",\"name\":").string(call.name).raw(",\"args\":");
         spliced(to, &call.object_text());
@@ -235,13 +235,13 @@ impl Gemini {
     ) {
         match content {
             (Some(data), _) => {
-                let to = self.begin(job, choice);
+                let to = self.begin(job);
                 to.raw("{\"inlineData\":{\"mimeType\":");
                 to.string(media_type.unwrap_or("application/octet-stream"));
                 to.raw(",\"data\":").string(data).raw("}}");
             }
             (None, Some(url)) => {
-                let to = self.begin(job, choice).raw("{\"fileData\":{");
+                let to = self.begin(job).raw("{\"fileData\":{");
                 if let Some(media_type) = media_type {
                     to.raw("\"mimeType\":").string(media_type).raw(",");
                 }

@@ -3,6 +3,8 @@
 //! An encoder knows its own dialect's wire and the events, no decoder and no other encoder; what it needs of the stream it is
 //! lent as a `Job`. Here alone they are named together.
 
+mod anthropic;
+mod blocks;
 mod chat;
 mod chat_calls;
 mod citations;
@@ -38,6 +40,7 @@ pub(crate) trait Encode: Debug + Send {
 pub(crate) fn encoder(target: &str) -> Option<Box<dyn Encode>> {
     Some(match target {
         "chat" => Box::new(chat::Chat::default()),
+        "anthropic" => Box::new(anthropic::Anthropic::default()),
         "responses" => Box::new(responses::Responses::default()),
         "gemini" => Box::new(gemini::Gemini::default()),
         _ => return None,

@@ -285,7 +285,7 @@ impl Responses {
             return;
         };
         let kept = item.is_call(call.custom, call.call_id, call.name) && !call.provider_executed;
-        if good && !kept {
+        if !kept {
             return self.give_up(job);
         }
         let text = call.text();

@@ -43,14 +43,14 @@ struct Flow {
     target: Dialect,
     encoder: Box<dyn Encode>,
     job: Job,
-    /// Where the payload at hand stands, and that of the last event.
-    here: (u64, u64),
+    /// Where the payload at hand stands.
     place: (u64, u64),
     /// How many diagnostics the parser said so far.
     said: u64,
     losses: Vec<Loss>,
     /// A loss is a fault, as the policy has it.
     raises: bool,
+    /// Why nothing more is taken: such a loss, or what went out cannot be mended.
     stopped: Option<Fault>,
     /// The upstream's error, where a policy let it pass.
     complaint: Option<Trouble>,
@@ -67,12 +67,9 @@ struct Loss {
 impl Sink for Flow {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
-        if self.is_over() {
-            return;
-        }
-        self.place = self.here;
         match event {
             Event::Diagnostic { .. } => self.said += 1,
+            _ if self.stopped.is_some() || self.is_same() => {}
             Event::UpstreamError {
                 code,
                 kind,
@@ -82,12 +79,23 @@ impl Sink for Flow {
             event => {
                 self.encoder.event(&mut self.job, event);
                 self.tell();
+                if self.job.broken && self.stopped.is_none() {
+                    self.stopped = Some(Fault::new(Class::Lifecycle, "lifecycle"));
+                }
             }
         }
     }
 
+    fn refusal(&self) -> Option<Fault> {
+        self.stopped.clone()
+    }
+
     fn at(&mut self, offset: u64, ordinal: u64) {
-        self.here = (offset, ordinal);
+        self.place = (offset, ordinal);
+    }
+
+    fn doomed(&mut self) {
+        self.raises = false;
     }
 
     fn cut(&mut self) {
@@ -100,29 +108,23 @@ impl Sink for Flow {
 }
 
 impl Flow {
-    /// Nothing more is written.
-    fn is_over(&self) -> bool {
-        self.job.broken || self.stopped.is_some() || self.is_same()
-    }
-
     fn is_same(&self) -> bool {
         self.job.source == self.target.name()
     }
 
-    /// Says the losses that were noted. Where one is a fault, it is the last.
+    /// Says the losses that were noted. Where they are faults, the first is all that is said.
     #[inline]
     fn tell(&mut self) {
         while let Some(id) = self.job.losses.next() {
-            if self.raises && self.stopped.is_none() {
-                let fault = Fault::of_code(Code::NOT_CARRIED, id);
-                self.stopped = Some(fault.at(self.place.0, self.place.1));
-                return;
+            if !self.raises {
+                self.losses.push(Loss {
+                    id,
+                    behind: self.said,
+                    place: self.place,
+                });
+            } else if self.stopped.is_none() {
+                self.stopped = Some(Fault::of_code(Code::NOT_CARRIED, id));
             }
-            self.losses.push(Loss {
-                id,
-                behind: self.said,
-                place: self.place,
-            });
         }
     }
 }
@@ -145,7 +147,6 @@ impl Converter {
             target,
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
             job,
-            here: (0, 0),
             place: (0, 0),
             said: 0,
             losses: Vec::new(),
@@ -169,7 +170,7 @@ impl Converter {
         }
         mem::swap(&mut self.flow.job.writer.bytes, out);
         let result = self.parser.feed(input, &mut self.flow);
-        let taken = if self.flow.is_over() || result.is_err() {
+        let taken = if result.is_err() || self.flow.is_same() {
             self.end(result)
         } else {
             Ok(())
@@ -194,16 +195,17 @@ impl Converter {
     fn end(&mut self, result: Result<(), Fault>) -> Result<(), Refusal> {
         self.over = true;
         self.parser.give_up();
+        self.error = result.err();
         let flow = &mut self.flow;
         if flow.is_same() {
             return Err(Refusal::SameDialect);
         }
         if flow.job.broken {
-            let fault = Fault::new(Class::Lifecycle, "lifecycle");
-            self.error = Some(fault.at(flow.place.0, flow.place.1));
             return Ok(());
         }
-        self.error = flow.stopped.clone().or(result.err());
+        if let Some(fault) = &self.error {
+            flow.place = (fault.byte_offset, fault.event_ordinal);
+        }
         let cut = || {
             let cut = self.parser.completeness() == Completeness::Truncated;
             cut.then(|| Trouble::named(Class::Truncated.name()))
@@ -228,12 +230,7 @@ impl Converter {
 
     /// How far the answer can be trusted to be all of it.
     pub fn completeness(&self) -> Completeness {
-        let stopped = self.flow.job.broken || self.flow.stopped.is_some();
-        match self.parser.completeness() {
-            Completeness::Open => Completeness::Open,
-            _ if stopped => Completeness::Truncated,
-            known => known,
-        }
+        self.parser.completeness()
     }
 
     /// The close events that rebuild the answer, with what is open as far as it came.

@@ -4,6 +4,8 @@
 //! what keeps it (a Python object, a test's record) copies what it needs. Knows no dialect and no JSON parser:
 //! `metadata`, `raw` and the like are texts that were checked before they came here.
 
+use crate::fault::Fault;
+
 /// One event. `metadata` is the text of a JSON object: what the wire said beside the modelled members.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event<'a> {
@@ -241,11 +243,20 @@ impl Usage<'_> {
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
 
+    /// Why no more is to be read, where the sink has a reason. Asked behind every payload that is more than one text like
+    /// those before it.
+    fn refusal(&self) -> Option<Fault> {
+        None
+    }
+
     /// What comes next is of the payload at that place. Not said of payloads that are alike but for one text.
     fn at(&mut self, _offset: u64, _ordinal: u64) {}
 
     /// What closes from here on closes only because nothing more comes.
     fn cut(&mut self) {}
+
+    /// A fault is certain: what is found wrong from here on is recorded, not raised.
+    fn doomed(&mut self) {}
 
     /// The dialect was found out. Not said of one that was given.
     fn speaks(&mut self, _dialect: &'static str) {}

@@ -99,6 +99,12 @@ impl<'a> Out<'a> {
         self.sink.at(offset, ordinal);
     }
 
+    /// What came of a payload, unless the sink wants no more.
+    #[inline]
+    pub fn taken(&self, result: Result<(), Fault>) -> Result<(), Fault> {
+        self.sink.refusal().map_or(result, Err)
+    }
+
     /// The answer was cut: what closes now closes only because of that.
     pub fn cut(&mut self) {
         self.sink.cut();
@@ -123,6 +129,9 @@ impl<'a> Out<'a> {
     /// Whether that code is raised; if so, nothing else is from here on.
     pub fn dooms(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
+        if self.ledger.faulted {
+            self.sink.doomed();
+        }
         self.ledger.faulted
     }
 

@@ -291,7 +291,7 @@ impl Anthropic {
         let Some(call) = &Call::of(event) else {
             return;
         };
-        job.took(call.call_id);
+        job.takes(call.call_id);
         let text = call.object_text();
         if !self.blocks.is_open(call.part) {
             self.blocks.forget(call.part);

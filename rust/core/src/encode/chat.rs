@@ -8,6 +8,7 @@ use super::chat_calls::Begun;
 use super::citations::{Citation, citations};
 use super::finish::{self, Trouble};
 use super::job::Job;
+use super::usage::Counts;
 use super::writer::Writer;
 use crate::event::{Delta, Event};
 use crate::few::{Map, Set};
@@ -30,12 +31,10 @@ pub(crate) struct Chat {
 pub(super) struct Choice {
     index: i32,
     reason: Option<&'static str>,
-    /// Ids of the calls that were written.
-    pub(super) calls: Set<String>,
-    /// How many calls were begun: the index of the next.
+    /// Ids of the calls that were written, and that nothing in the stream answered: its reader is to run them.
+    pub(super) waiting: Set<String>,
+    /// How many calls were begun: the index of the next; -1 before the choice itself is.
     pub(super) next: i64,
-    /// One of them was answered in the stream itself: nobody is to run it.
-    answered: bool,
 }
 
 #[derive(Debug, Default)]
@@ -99,8 +98,7 @@ impl Encode for Chat {
             }
             Event::ToolCallRetracted(mark) if self.begun(mark.part).is_some() => self.give_up(job),
             Event::ToolResult { call_id, .. } => {
-                let choice = self.choice(choice);
-                choice.answered |= choice.calls.contains(call_id);
+                self.choice(choice).waiting.remove(call_id);
                 job.losses.note("server_tool");
             }
             Event::Source { url, title, .. } => match url.filter(|url| !url.is_empty()) {
@@ -148,7 +146,7 @@ impl Chat {
         &mut self.choices[place]
     }
 
-    /// The first chunk of a choice says who speaks; `next` is -1 until it was written.
+    /// The first chunk of a choice says who speaks.
     #[inline]
     fn open(&mut self, job: &mut Job, index: i32) {
         let mut choices = self.choices.iter();
@@ -220,10 +218,10 @@ impl Chat {
                 to.raw(",\"title\":").string(title);
             }
             if let Some(start) = citation.start {
-                to.raw(",\"start_index\":").raw(start);
+                to.raw(",\"start_index\":").number(start);
             }
             if let Some(end) = citation.end {
-                to.raw(",\"end_index\":").raw(end);
+                to.raw(",\"end_index\":").number(end);
             }
             to.raw("}}");
         }
@@ -240,17 +238,23 @@ impl Chat {
     fn words(&mut self) -> Result<Vec<(i32, &'static str)>, Trouble> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
+        let mut lacks_word = false;
         for choice in &self.choices {
             let reason = choice
                 .reason
                 .ok_or_else(|| Trouble::named("TruncatedStream"))?;
             let reason = match reason {
-                "tool_calls" if choice.calls.is_empty() => "stop",
-                "stop" if !choice.calls.is_empty() && !choice.answered => "tool_calls",
+                "tool_calls" if choice.next == 0 => "stop",
+                "stop" | "other" if !choice.waiting.is_empty() => "tool_calls",
                 reason => reason,
             };
-            let word = finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))?;
-            words.push((choice.index, word));
+            match finish::word(NAME, reason) {
+                Some(word) => words.push((choice.index, word)),
+                None => lacks_word = true,
+            }
+        }
+        if lacks_word {
+            return Err(Trouble::named("finish"));
         }
         if words.is_empty() {
             return Err(Trouble::named("TruncatedStream"));
@@ -267,7 +271,8 @@ impl Chat {
                 .raw("}]}")
                 .end();
         }
-        let counts = job.answer.usage.filter(|_| job.options.include_usage);
+        let counts = job.answer.usage.filter(Counts::is_told);
+        let counts = counts.filter(|_| job.options.include_usage);
         if let Some(counts) = counts {
             let to = job.writer.data().raw(&self.head);
             to.raw("[],\"usage\":{\"prompt_tokens\":");
@@ -311,7 +316,7 @@ fn head(job: &mut Job) -> String {
     head.raw(",\"model\":")
         .string(job.model())
         .raw(",\"choices\":");
-    String::from_utf8(head.bytes).unwrap_or_default()
+    head.into_text()
 }
 
 fn details(to: &mut Writer, name: &str, counts: &[(&str, Option<i64>)]) {

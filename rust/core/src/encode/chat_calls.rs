@@ -24,16 +24,17 @@ impl Chat {
             part,
             call_id: Some(call_id),
             name,
-            provider_executed: false,
-            custom: false,
+            provider_executed,
+            custom,
             choice,
             ..
         } = *event
         else {
             return;
         };
-        if job.opens(call_id, name) {
-            self.begin(job, (part, choice), (call_id, name), "");
+        if job.opens(call_id, name) && !(provider_executed || custom) {
+            let begun = self.begin(job, choice, (call_id, name), "");
+            self.parts.slot(part).call = Some(begun);
         }
     }
 
@@ -44,26 +45,26 @@ impl Chat {
     fn begin(
         &mut self,
         job: &mut Job,
-        (part, index): (u32, i32),
+        index: i32,
         (call_id, name): (&str, &str),
         arguments: &str,
-    ) {
+    ) -> Begun {
         let choice = self.choice(index);
         let place = choice.next;
         choice.next += 1;
-        choice.calls.insert(call_id.to_owned());
-        self.parts.slot(part).call = Some(Begun {
-            index: place,
-            call_id: call_id.to_owned(),
-            name: name.to_owned(),
-            reset: false,
-        });
+        choice.waiting.insert(call_id.to_owned());
         let to = self.begin_chunk(job, index);
         to.raw("{\"tool_calls\":[{\"index\":").number(place);
         to.raw(",\"id\":").string(call_id);
         to.raw(",\"type\":\"function\",\"function\":{\"name\":");
         to.string(name).raw(",\"arguments\":").string(arguments);
         to.raw("}}]}").raw(LAST).end();
+        Begun {
+            index: place,
+            call_id: call_id.to_owned(),
+            name: name.to_owned(),
+            reset: false,
+        }
     }
 
     pub(super) fn arguments(&mut self, job: &mut Job, delta: Delta<'_>) {
@@ -75,9 +76,16 @@ impl Chat {
         };
         let index = begun.index;
         part.told.push_str(delta.text);
-        let to = self.begin_chunk(job, delta.choice);
+        self.piece(job, (delta.choice, index), delta.text);
+    }
+
+    fn piece(&mut self, job: &mut Job, (choice, index): (i32, i64), text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let to = self.begin_chunk(job, choice);
         to.raw("{\"tool_calls\":[{\"index\":").number(index);
-        to.raw(",\"function\":{\"arguments\":").string(delta.text);
+        to.raw(",\"function\":{\"arguments\":").string(text);
         to.raw("}}]}").raw(LAST).end();
     }
 
@@ -85,40 +93,37 @@ impl Chat {
         let Some(call) = &Call::of(event) else {
             return;
         };
-        job.took(call.call_id);
+        job.takes(call.call_id);
         let part = self.parts.get_mut(&call.part).map(std::mem::take);
         self.parts.remove(&call.part);
-        let text = call.object_text();
-        let Some((told, begun)) = part.and_then(|part| Some((part.told, part.call?))) else {
-            if job.writes(call) {
-                let place = (call.part, call.choice);
-                self.begin(job, place, (call.call_id, call.name), &text);
-                self.parts.remove(&call.part);
+        match part.and_then(|part| Some((part.told, part.call?))) {
+            Some((told, begun)) => self.end_call(job, call, &told, &begun),
+            None if job.writes(call) => {
+                if call.refused {
+                    job.losses.note("refused_call");
+                }
+                let head = (call.call_id, call.name);
+                self.begin(job, call.choice, head, &call.object_text());
             }
-            return;
-        };
+            None => {}
+        }
+    }
+
+    /// What of a call is still to be written.
+    fn end_call(&mut self, job: &mut Job, call: &Call<'_>, told: &str, begun: &Begun) {
         let kept = begun.call_id == call.call_id && begun.name == call.name;
-        if call.is_good() && (!kept || call.provider_executed) {
+        if call.is_whole() && (!kept || call.provider_executed || call.custom) {
             return self.give_up(job);
         }
-        match text.strip_prefix(told.as_str()) {
-            Some("") => {}
-            Some(rest) => {
-                let delta = Delta {
-                    part: call.part,
-                    text: rest,
-                    choice: call.choice,
-                    metadata: None,
-                };
-                self.parts.slot(call.part).call = Some(Begun {
-                    reset: false,
-                    ..begun
-                });
-                self.arguments(job, delta);
-                self.parts.remove(&call.part);
-            }
-            None if !call.is_good() => {}
-            None if is_same(&told, &text) => job.losses.note("arguments_spelling"),
+        if call.refused {
+            job.losses.note("refused_call");
+        }
+        let text = call.text_behind(told);
+        match text.strip_prefix(told) {
+            Some(rest) => self.piece(job, (call.choice, begun.index), rest),
+            // Cut, or no JSON: what was passed on is what there is.
+            None if !call.is_whole() => {}
+            None if is_same(told, &text) => job.losses.note("arguments_spelling"),
             None => self.give_up(job),
         }
     }

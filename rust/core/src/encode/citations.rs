@@ -4,17 +4,16 @@
 
 use std::borrow::Cow;
 
-use crate::json::members::{Object, find, items};
-use crate::json::{Kind, Number, Raw};
+use crate::json::members::{Object, find, integer, items};
+use crate::json::{Kind, Raw};
 
 /// One cited page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Citation<'a> {
     pub(crate) url: Cow<'a, str>,
     pub(crate) title: Option<Cow<'a, str>>,
-    /// Integers as their digits.
-    pub(crate) start: Option<&'a str>,
-    pub(crate) end: Option<&'a str>,
+    pub(crate) start: Option<i64>,
+    pub(crate) end: Option<i64>,
 }
 
 impl<'a> Citation<'a> {
@@ -24,20 +23,14 @@ impl<'a> Citation<'a> {
             return None;
         }
         let facts = object.object("url_citation").unwrap_or(object);
+        let index = |name| find(&facts.members, name).and_then(integer);
         Some(Citation {
             url: facts.string("url").filter(|url| !url.is_empty())?,
             title: facts.string("title"),
-            start: index(&facts, "start_index"),
-            end: index(&facts, "end_index"),
+            start: index("start_index"),
+            end: index("end_index"),
         })
     }
-}
-
-fn index<'a>(facts: &Object<'a>, name: &str) -> Option<&'a str> {
-    let raw = find(&facts.members, name)?;
-    let number = Number { raw: raw.text };
-    let whole = raw.kind == Kind::Number && number.is_integer();
-    whole.then_some(if raw.text == "-0" { "0" } else { raw.text })
 }
 
 /// The citations among the annotations, and whether there were others.
@@ -58,14 +51,14 @@ mod tests {
 
     #[test]
     fn flat_and_nested() {
-        let text = r#"[{"type":"url_citation","url":"u","start_index":-0,"end_index":1.0},
+        let text = r#"[{"type":"url_citation","url":"u","start_index":-0,"end_index":1.5},
             {"type":"url_citation","url_citation":{"url":"v","title":"t","end_index":7}},
             {"type":"file_citation","url":"w"},{"type":"url_citation"},3]"#;
         let (cited, others) = citations(text);
         assert!(others);
         assert_eq!(cited.len(), 2);
-        assert_eq!((cited[0].start, cited[0].end), (Some("0"), None));
+        assert_eq!((cited[0].start, cited[0].end), (Some(0), None));
         assert_eq!(cited[1].title.as_deref(), Some("t"));
-        assert_eq!((cited[1].url.as_ref(), cited[1].end), ("v", Some("7")));
+        assert_eq!((cited[1].url.as_ref(), cited[1].end), ("v", Some(7)));
     }
 }

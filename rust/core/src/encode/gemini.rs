@@ -2,18 +2,30 @@
 //!
 //! Every candidate in its own order; calls come whole, in one part. Knows no other dialect.
 
+use std::borrow::Cow;
+
 use super::Encode;
-use super::citations::citations;
 use super::compact::spliced;
 use super::finish::{self, Trouble};
 use super::job::{Call, Job};
+use super::usage::Counts;
 use super::writer::Writer;
-use crate::event::{Delta, Event};
+use crate::event::{Delta, Event, Mark, Opened};
 use crate::few::Map;
-use crate::json::members::Object;
+use crate::json::members::{Object, items};
 use crate::json::{Kind, Raw};
 
 const NAME: &str = "gemini";
+const PROVIDER: &str = "google";
+const SIGNATURE: &str = "thoughtSignature";
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Answer,
+    Thought,
+    Refusal,
+}
 
 /// One stream of chunks.
 #[derive(Debug, Default)]
@@ -37,20 +49,83 @@ struct Candidate {
 impl Encode for Gemini {
     fn event(&mut self, job: &mut Job, event: &Event<'_>) {
         job.note(event);
-        if let Event::Usage(usage) = event
-            && usage.cache_write_tokens.is_some_and(|count| count > 0)
-        {
-            job.losses.note("usage_detail");
-        }
-        if let Some(signature) = signature(job, event) {
-            return self.signed(job, event, &signature);
-        }
-        // What becomes of a call is said before what hangs on it.
-        if !matches!(event, Event::ToolCall { .. }) {
+        // What hangs on those two may be Google's own.
+        if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
             job.losses.metadata(event.metadata());
         }
-        self.plain(job, event, None);
-        job.losses.metadata(event.metadata());
+        match *event {
+            Event::TextStarted(Opened { choice, .. })
+            | Event::ReasoningStarted { choice, .. }
+            | Event::RefusalStarted(Mark { choice, .. })
+            | Event::ToolCallStarted { choice, .. } => _ = self.candidate(choice),
+            Event::TextDelta(delta) => self.text(job, delta, Sort::Answer),
+            Event::ReasoningDelta(delta) => self.text(job, delta, Sort::Thought),
+            Event::RefusalDelta(delta) => self.text(job, delta, Sort::Refusal),
+            Event::TextDone {
+                part,
+                text,
+                annotations,
+                choice,
+                ..
+            } => {
+                self.rest(job, (part, choice), text, Sort::Answer);
+                let told = annotations.map(|text| {
+                    items(Raw {
+                        text,
+                        kind: Kind::Array,
+                    })
+                });
+                if told.is_some_and(|told| !told.is_empty()) {
+                    job.losses.note("sources");
+                }
+            }
+            Event::RefusalDone(Delta {
+                part, text, choice, ..
+            }) => self.rest(job, (part, choice), text, Sort::Refusal),
+            Event::ReasoningDone {
+                part,
+                text,
+                kind,
+                signature: sent,
+                encrypted_content,
+                choice,
+                ..
+            } => {
+                self.rest(job, (part, choice), text, Sort::Thought);
+                let own = signature(job, event.metadata());
+                if let Some(own) = &own {
+                    let to = self.begin(job);
+                    to.raw("{\"text\":\"\",\"thought\":true,\"thoughtSignature\":");
+                    to.string(own).raw("}");
+                    self.end_chunk(job, choice);
+                }
+                job.sealed(
+                    kind,
+                    text,
+                    sent.filter(|_| own.is_none()),
+                    encrypted_content,
+                );
+            }
+            Event::ToolCall { .. } => self.call(job, event),
+            Event::ToolResult { .. } => job.losses.note("server_tool"),
+            Event::Source { .. } => job.losses.note("sources"),
+            Event::File {
+                media_type,
+                data,
+                url,
+                choice,
+                ..
+            } => self.file(job, choice, media_type, (data, url)),
+            Event::Usage(usage) => {
+                if usage.cache_write_tokens.is_some_and(|count| count != 0) {
+                    job.losses.note("usage_detail");
+                }
+            }
+            Event::Finished { reason, choice, .. } => {
+                self.candidate(choice).reason = Some(reason);
+            }
+            _ => {}
+        }
     }
 
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
@@ -67,102 +142,21 @@ impl Encode for Gemini {
 }
 
 impl Gemini {
-    /// An event to which Google's signature of the thought belongs.
-    fn signed(&mut self, job: &mut Job, event: &Event<'_>, signature: &str) {
-        self.plain(job, event, Some(signature));
-        if let Event::ReasoningDone { choice, .. } = event {
-            let to = self.begin(job);
-            to.raw("{\"text\":\"\",\"thought\":true,\"thoughtSignature\":");
-            to.string(signature).raw("}");
-            self.end_chunk(job, *choice);
-        }
-        if hangs_more(event.metadata()) {
-            job.losses.note("metadata");
-        }
-    }
-
-    fn plain(&mut self, job: &mut Job, event: &Event<'_>, signature: Option<&str>) {
-        let Some(choice) = event.choice() else {
-            return;
-        };
-        let place = self.candidate(choice);
-        match *event {
-            Event::TextDelta(delta) => self.text(job, delta, false),
-            Event::ReasoningDelta(delta) => self.text(job, delta, true),
-            Event::RefusalDelta(delta) => {
-                job.losses.note("refusal");
-                self.text(job, delta, false);
-            }
-            Event::TextDone {
-                part,
-                text,
-                annotations,
-                ..
-            } => {
-                self.rest(job, (part, choice), text, false);
-                let told = annotations.map(citations);
-                if told.is_some_and(|(cited, others)| others || !cited.is_empty()) {
-                    job.losses.note("sources");
-                }
-            }
-            Event::RefusalDone(Delta { part, text, .. }) => {
-                job.losses.note("refusal");
-                self.rest(job, (part, choice), text, false);
-            }
-            Event::ReasoningDone {
-                part,
-                text,
-                kind,
-                signature: sent,
-                encrypted_content,
-                ..
-            } => {
-                self.rest(job, (part, choice), text, true);
-                let lost = sent.filter(|_| signature.is_none());
-                job.sealed(kind, text, lost, encrypted_content);
-            }
-            Event::ToolCall { .. } => {
-                let Some(call) = Call::of(event).filter(|call| job.writes(call)) else {
-                    return;
-                };
-                if call.is_good() || call.custom {
-                    self.call(job, &call, signature);
-                } else {
-                    job.losses.note("invalid_call");
-                    if let Some(candidate) = self.candidates.get_mut(place) {
-                        candidate.malformed = true;
-                    }
-                }
-            }
-            Event::ToolResult { .. } => job.losses.note("server_tool"),
-            Event::Source { .. } => job.losses.note("sources"),
-            Event::File {
-                media_type,
-                data,
-                url,
-                ..
-            } => self.file(job, choice, media_type, (data, url)),
-            Event::Finished { reason, .. } => {
-                if let Some(candidate) = self.candidates.get_mut(place) {
-                    candidate.reason = Some(reason);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The place of a candidate.
-    fn candidate(&mut self, index: i32) -> usize {
+    /// That candidate; it has something to say.
+    fn candidate(&mut self, index: i32) -> &mut Candidate {
         let mut all = self.candidates.iter();
-        all.position(|candidate| candidate.index == index)
-            .unwrap_or_else(|| {
-                self.candidates.push(Candidate {
-                    index,
-                    reason: None,
-                    malformed: false,
-                });
-                self.candidates.len() - 1
-            })
+        let place = all.position(|candidate| candidate.index == index);
+        let place = place.unwrap_or_else(|| {
+            self.candidates.push(Candidate {
+                index,
+                reason: None,
+                malformed: false,
+            });
+            self.candidates.len() - 1
+        });
+        // Unreachable panic: the place was just found or filled.
+        #[allow(clippy::indexing_slicing)]
+        &mut self.candidates[place]
     }
 
     /// A chunk up to its one part.
@@ -173,6 +167,7 @@ impl Gemini {
     }
 
     fn end_chunk(&mut self, job: &mut Job, choice: i32) {
+        self.candidate(choice);
         job.writer.raw("],\"role\":\"model\"},\"index\":");
         job.writer.number(i64::from(choice)).raw("}]");
         self.end_of_all(job);
@@ -183,21 +178,27 @@ impl Gemini {
         job.writer.raw(tail).end();
     }
 
-    fn text(&mut self, job: &mut Job, delta: Delta<'_>, thought: bool) {
+    fn text(&mut self, job: &mut Job, delta: Delta<'_>, sort: Sort) {
         if delta.text.is_empty() {
             return;
+        }
+        if sort == Sort::Refusal {
+            job.losses.note("refusal");
         }
         self.told.slot(delta.part).push_str(delta.text);
         let to = self.begin(job);
         to.raw("{\"text\":").string(delta.text);
-        to.raw(if thought { ",\"thought\":true}" } else { "}" });
+        to.raw(if sort == Sort::Thought {
+            ",\"thought\":true}"
+        } else {
+            "}"
+        });
         self.end_chunk(job, delta.choice);
     }
 
     /// What the close of a text has beyond what was streamed. A close that says something else cannot be written.
-    fn rest(&mut self, job: &mut Job, (part, choice): (u32, i32), text: &str, thought: bool) {
+    fn rest(&mut self, job: &mut Job, (part, choice): (u32, i32), text: &str, sort: Sort) {
         match text.strip_prefix(self.told.slot(part).as_str()) {
-            Some("") => {}
             Some(text) => {
                 let metadata = None;
                 let delta = Delta {
@@ -206,24 +207,37 @@ impl Gemini {
                     choice,
                     metadata,
                 };
-                self.text(job, delta, thought);
+                self.text(job, delta, sort);
             }
             None => job.losses.note("text_corrected"),
         }
         self.told.remove(&part);
     }
 
-    fn call(&mut self, job: &mut Job, call: &Call<'_>, signature: Option<&str>) {
-        let to = self.begin(job);
-        to.raw("{\"functionCall\":{\"id\":").string(call.call_id);
-        to.raw(",\"name\":").string(call.name).raw(",\"args\":");
-        spliced(to, &call.object_text());
-        to.raw("}");
-        if let Some(signature) = signature {
-            to.raw(",\"thoughtSignature\":").string(signature);
+    fn call(&mut self, job: &mut Job, event: &Event<'_>) {
+        let Some(call) = Call::of(event) else {
+            return;
+        };
+        let candidate = self.candidate(call.choice);
+        let written = job.writes(&call);
+        if written && call.is_good() {
+            let to = self.begin(job);
+            to.raw("{\"functionCall\":{\"id\":").string(call.call_id);
+            to.raw(",\"name\":").string(call.name).raw(",\"args\":");
+            spliced(to, &call.object_text());
+            to.raw("}");
+            if let Some(signature) = signature(job, event.metadata()) {
+                let to = job.writer.raw(",\"thoughtSignature\":");
+                to.string(&signature);
+            }
+            job.writer.raw("}");
+            return self.end_chunk(job, call.choice);
         }
-        to.raw("}");
-        self.end_chunk(job, call.choice);
+        if written {
+            job.losses.note("invalid_call");
+            candidate.malformed = true;
+        }
+        job.losses.metadata(event.metadata());
     }
 
     fn file(
@@ -255,20 +269,22 @@ impl Gemini {
     /// The finish word of every candidate, in order; or why there is none.
     fn words(&mut self) -> Result<Vec<(i32, &'static str)>, Trouble> {
         self.candidates.sort_by_key(|candidate| candidate.index);
-        let words = self.candidates.iter().map(|candidate| {
+        let mut lacks_word = false;
+        let mut words = Vec::with_capacity(self.candidates.len());
+        for candidate in &self.candidates {
             let reason = candidate.reason;
             let reason = reason.ok_or_else(|| Trouble::named("TruncatedStream"))?;
-            let word = finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))?;
             let malformed =
                 candidate.malformed && matches!(reason, "stop" | "tool_calls" | "other");
-            let word = if malformed {
-                "MALFORMED_FUNCTION_CALL"
-            } else {
-                word
-            };
-            Ok((candidate.index, word))
-        });
-        let words: Vec<_> = words.collect::<Result<_, Trouble>>()?;
+            match finish::word(NAME, reason) {
+                Some(_) if malformed => words.push((candidate.index, "MALFORMED_FUNCTION_CALL")),
+                Some(word) => words.push((candidate.index, word)),
+                None => lacks_word = true,
+            }
+        }
+        if lacks_word {
+            return Err(Trouble::named("finish"));
+        }
         if words.is_empty() {
             return Err(Trouble::named("TruncatedStream"));
         }
@@ -284,7 +300,7 @@ impl Gemini {
             mark = ",";
         }
         to.raw("]");
-        if let Some(counts) = job.answer.usage {
+        if let Some(counts) = job.answer.usage.filter(Counts::is_told) {
             let shown = counts.output.map(|output| {
                 let thoughts = counts.reasoning.unwrap_or(0);
                 output.saturating_sub(thoughts).max(0)
@@ -292,7 +308,7 @@ impl Gemini {
             let members = [
                 ("promptTokenCount", counts.input),
                 ("candidatesTokenCount", shown),
-                ("totalTokenCount", counts.known_sum()),
+                ("totalTokenCount", counts.total),
                 ("cachedContentTokenCount", counts.cached),
                 ("thoughtsTokenCount", counts.reasoning),
             ];
@@ -321,38 +337,24 @@ fn tail(job: &Job) -> String {
         tail.raw(",\"responseId\":").string(id);
     }
     tail.raw("}");
-    String::from_utf8(tail.bytes).unwrap_or_default()
+    tail.into_text()
 }
 
-/// There is more in it than Google's signature.
-fn hangs_more(metadata: Option<&str>) -> bool {
-    let object = |text| {
-        Object::of(Raw {
-            text,
-            kind: Kind::Object,
-        })
-    };
-    let Some(whole) = metadata.and_then(object) else {
-        return false;
-    };
-    let google = whole.object("google").map(|google| google.names());
-    whole.names() != ["google"] || google.is_some_and(|names| names != ["thoughtSignature"])
-}
-
-/// Google's own signature, which came through the AI SDK.
-fn signature(job: &Job, event: &Event<'_>) -> Option<String> {
-    if !job.source.starts_with("ai-sdk-") {
-        return None;
-    }
-    let metadata = event.metadata()?;
-    let google = Object::of(Raw {
-        text: metadata,
+/// What Google asks back with the part, if Google made it, by the word of the AI SDK that read it; all else that hangs on
+/// the part is lost.
+fn signature(job: &mut Job, metadata: Option<&str>) -> Option<String> {
+    let whole = Object::of(Raw {
+        text: metadata?,
         kind: Kind::Object,
-    })?
-    .object("google")?;
-    match *event {
-        Event::ReasoningDone { signature, .. } => signature.map(str::to_owned),
-        Event::ToolCall { .. } => Some(google.string("thoughtSignature")?.into_owned()),
-        _ => None,
+    })?;
+    let own = whole.object(PROVIDER);
+    let Some(own) = own.filter(|_| job.source.starts_with("ai-sdk-")) else {
+        job.losses.metadata(metadata);
+        return None;
+    };
+    let names = |object: &Object<'_>, known: &str| object.names().iter().any(|name| name != known);
+    if names(&whole, PROVIDER) || names(&own, SIGNATURE) {
+        job.losses.metadata(metadata);
     }
+    own.string(SIGNATURE).map(Cow::into_owned)
 }

@@ -49,7 +49,9 @@ pub(crate) struct Job {
     pub(crate) cut: bool,
     /// What went out cannot be mended: the error is written, and nothing follows it.
     pub(crate) broken: bool,
-    /// Ids of calls, of earlier turns too: a call that comes with one of them gets another id when it is whole.
+    /// Ids of calls of earlier turns: a call that comes with one of them gets another id when it is whole.
+    known: Set<String>,
+    /// Likewise, of calls of this answer.
     taken: Set<String>,
 }
 
@@ -64,7 +66,8 @@ impl Job {
             answer: Answer::default(),
             cut: false,
             broken: false,
-            taken: known_call_ids.iter().cloned().collect(),
+            known: known_call_ids.iter().cloned().collect(),
+            taken: Set::default(),
         }
     }
 
@@ -82,10 +85,7 @@ impl Job {
                 self.answer.model = told(model);
                 self.answer.created = *created;
             }
-            Event::Usage(usage) => {
-                let counts = Counts::of(usage, self.source);
-                self.answer.usage = Some(counts).filter(Counts::is_told);
-            }
+            Event::Usage(usage) => self.answer.usage = Some(Counts::of(usage, self.source)),
             Event::Unknown { .. } => self.losses.note("unknown"),
             _ => {}
         }
@@ -106,10 +106,11 @@ impl Job {
         signature: Option<&str>,
         encrypted_content: Option<&str>,
     ) {
-        if signature.is_some() {
+        let is_told = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+        if is_told(signature) {
             self.losses.note("reasoning_signature");
         }
-        if encrypted_content.is_some() {
+        if is_told(encrypted_content) {
             self.losses.note("encrypted_reasoning");
         }
         if text.is_empty() && kind == "redacted" {
@@ -143,19 +144,26 @@ impl Job {
         self.answer.model.as_deref().unwrap_or("unknown")
     }
 
-    /// Whether the call that opens can be written before it is whole, under this id.
-    pub(crate) fn opens(&mut self, call_id: &str, name: &str) -> bool {
-        !call_id.trim().is_empty()
-            && self.taken.insert(call_id.to_owned())
-            && !name.trim().is_empty()
-            && !self.options.hold_arguments
+    /// A call of an earlier turn has that id.
+    pub(crate) fn knows(&self, call_id: &str) -> bool {
+        self.known.contains(call_id)
     }
 
-    /// The id that a whole call has; no later one gets it.
-    pub(crate) fn took(&mut self, call_id: &str) {
-        if !self.taken.contains(call_id) {
+    /// A call comes under that id. False where one was there before: it is told under another one when it is whole.
+    pub(crate) fn takes(&mut self, call_id: &str) -> bool {
+        let is_new = !self.taken.contains(call_id);
+        if is_new {
             self.taken.insert(call_id.to_owned());
         }
+        is_new && !self.knows(call_id)
+    }
+
+    /// Whether the call that opens can be written before it is whole, as its reader is told of it.
+    pub(crate) fn opens(&mut self, call_id: &str, name: &str) -> bool {
+        self.takes(call_id)
+            && !call_id.is_empty()
+            && !name.is_empty()
+            && !self.options.hold_arguments
     }
 }
 
@@ -168,6 +176,8 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: &'a str,
     pub(crate) raw_arguments: Option<&'a str>,
     pub(crate) state: &'static str,
+    /// The application refused it: it is whole, and what made it wrong is not in it.
+    pub(crate) refused: bool,
     pub(crate) provider_executed: bool,
     pub(crate) custom: bool,
     pub(crate) choice: i32,
@@ -181,6 +191,7 @@ impl<'a> Call<'a> {
             name,
             arguments,
             state,
+            reason,
             raw_arguments,
             provider_executed,
             custom,
@@ -197,10 +208,16 @@ impl<'a> Call<'a> {
             arguments,
             raw_arguments,
             state,
+            refused: reason == Some("refused"),
             provider_executed,
             custom,
             choice,
         })
+    }
+
+    /// Nothing more comes of it, and it is what was meant.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_good() || self.refused
     }
 
     /// Whole, and what it says is what its tool takes.
@@ -213,25 +230,38 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) fn is_nameless(&self) -> bool {
-        self.name.trim().is_empty() || self.call_id.trim().is_empty()
+        self.name.is_empty() || self.call_id.is_empty()
     }
 
-    /// The arguments as sent; those of a call without any are an empty object.
+    /// The arguments as sent, where they are not what was meant.
     pub(crate) fn text(&self) -> &'a str {
-        match self.state {
-            "empty" if !self.custom => "{}",
-            "invalid" | "incomplete" => self.raw_arguments.unwrap_or(self.arguments),
-            _ => self.arguments,
+        let sent = self
+            .raw_arguments
+            .filter(|text| !text.is_empty() && !self.is_whole());
+        sent.unwrap_or(self.arguments)
+    }
+
+    /// The same where so much of them went out: a whole call without any has an empty object.
+    pub(crate) fn text_behind(&self, told: &str) -> Cow<'a, str> {
+        let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);
+        if is_bare && is_blank(told) {
+            return Cow::Owned(format!("{told}{{}}"));
         }
+        Cow::Borrowed(self.text())
     }
 
     /// The arguments for a target whose calls hold an object: free-form text stands in a member.
     pub(crate) fn object_text(&self) -> Cow<'a, str> {
         if !self.custom {
-            return Cow::Borrowed(self.text());
+            return self.text_behind("");
         }
         let mut to = Writer::default();
-        to.raw("{\"input\":").string(self.text()).raw("}");
-        Cow::Owned(String::from_utf8(to.bytes).unwrap_or_default())
+        to.raw("{\"input\":").string(self.arguments).raw("}");
+        Cow::Owned(to.into_text())
     }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
 }

@@ -21,7 +21,8 @@ impl Losses {
     /// Members of the provider's own that are not carried.
     #[inline]
     pub(crate) fn metadata(&mut self, metadata: Option<&str>) {
-        if metadata.is_some() {
+        // An object without members has no quotes.
+        if metadata.is_some_and(|text| text.contains('"')) {
             self.note("metadata");
         }
     }
@@ -43,7 +44,8 @@ mod tests {
     fn once_each() {
         let mut losses = Losses::default();
         losses.note("files");
-        losses.metadata(Some("{}"));
+        losses.metadata(Some("{\"a\":1}"));
+        losses.metadata(Some("{ }"));
         losses.metadata(None);
         losses.note("files");
         assert_eq!(losses.next(), Some("files"));

@@ -7,7 +7,7 @@ use super::Encode;
 use super::citations::citations;
 use super::finish::{self, Trouble};
 use super::job::{Call, Job};
-use super::responses_items::{Body, Item, Items, Left};
+use super::responses_items::{Body, Item, Items};
 use super::responses_resource::{Outcome, resource};
 use super::same::is_same;
 use crate::event::{Delta, Event};
@@ -28,6 +28,8 @@ pub(crate) struct Responses {
     /// The one choice that is written.
     choice: Option<i32>,
     reason: Option<&'static str>,
+    /// Why a call that stays open is not whole.
+    left: Option<&'static str>,
 }
 
 impl Encode for Responses {
@@ -64,7 +66,7 @@ impl Encode for Responses {
                 ..
             } => {
                 let place = self.rest(job, part, text, Body::text);
-                self.cite(job, place, annotations);
+                self.cite(job, place.filter(|_| !text.is_empty()), annotations);
                 self.done(job, place);
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
@@ -129,7 +131,7 @@ impl Encode for Responses {
         match word {
             Ok(word) => {
                 let detail = match word {
-                    "completed" => self.items.left().map(Left::word),
+                    "completed" => self.left,
                     word => Some(word),
                 };
                 match detail {
@@ -263,24 +265,23 @@ impl Responses {
             part,
             call_id: Some(call_id),
             name,
-            provider_executed: false,
+            provider_executed,
             custom,
             ..
         } = *event
         else {
             return;
         };
-        if job.opens(call_id, name) {
+        if job.opens(call_id, name) && !provider_executed {
             self.begin(job, part, Body::call(custom, call_id, name));
         }
     }
 
     fn call(&mut self, job: &mut Job, call: &Call<'_>) {
-        job.took(call.call_id);
+        job.takes(call.call_id);
         let Some(place) = self.places.get(&call.part).copied() else {
             return self.call_at_once(job, call);
         };
-        let good = call.is_good();
         let Some(item) = self.items.get_mut(place) else {
             return;
         };
@@ -288,12 +289,16 @@ impl Responses {
         if !kept {
             return self.give_up(job);
         }
-        let text = call.text();
-        if good && !text.starts_with(&item.text) && is_same(&item.text, text) {
+        if call.refused {
+            job.losses.note("refused_call");
+        }
+        let text = call.text_behind(&item.text);
+        let restated = call.is_whole() && !call.custom && !text.starts_with(&item.text);
+        if restated && is_same(&item.text, &text) {
             job.losses.note("arguments_spelling");
         } else {
             item.reset = false;
-            self.items.settle(job, place, text);
+            self.items.settle(job, place, &text);
         }
         self.leave(job, place, call);
     }
@@ -307,23 +312,24 @@ impl Responses {
             return job.losses.note("nameless_call");
         }
         let body = Body::call(call.custom, call.call_id, call.name);
+        if call.refused {
+            job.losses.note("refused_call");
+        }
         let place = self.begin(job, call.part, body);
-        self.items.settle(job, place, call.text());
+        self.items.settle(job, place, &call.text_behind(""));
         self.leave(job, place, call);
     }
 
     /// A whole call closes; any other stays open until the end, which says it is incomplete.
     fn leave(&mut self, job: &mut Job, place: usize, call: &Call<'_>) {
-        let left = if call.is_cut() {
-            Left::Cut
-        } else if call.is_good() {
+        if call.is_whole() {
             return self.items.close(job, place, true);
-        } else {
-            Left::Invalid
-        };
-        if let Some(item) = self.items.get_mut(place) {
-            item.left = Some(left);
         }
+        self.left = Some(if call.is_cut() {
+            "stream_truncated"
+        } else {
+            "invalid_tool_call"
+        });
     }
 
     /// What was passed on does not hold.

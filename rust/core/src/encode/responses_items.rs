@@ -94,22 +94,6 @@ impl Body {
     }
 }
 
-/// Why a call stays open although the source is done with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
-    Cut,
-    Invalid,
-}
-
-impl Left {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Left::Cut => "stream_truncated",
-            Left::Invalid => "invalid_tool_call",
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     InProgress,
@@ -137,7 +121,6 @@ pub(super) struct Item {
     status: Status,
     /// The source took the text back: nothing is streamed until its last word.
     pub(super) reset: bool,
-    pub(super) left: Option<Left>,
 }
 
 impl Item {
@@ -245,7 +228,6 @@ impl Items {
             text: String::new(),
             status: Status::InProgress,
             reset: false,
-            left: None,
         };
         self.all.push(item);
         self.item(job, "response.output_item.added", place);
@@ -307,11 +289,11 @@ impl Items {
         let mut annotation = Writer::default();
         annotation.raw("{\"type\":\"url_citation\",\"url\":");
         annotation.string(&citation.url);
-        annotation.raw(",\"start_index\":").raw(start);
-        annotation.raw(",\"end_index\":").raw(end);
+        annotation.raw(",\"start_index\":").number(start);
+        annotation.raw(",\"end_index\":").number(end);
         let title = citation.title.as_deref().unwrap_or_default();
         annotation.raw(",\"title\":").string(title).raw("}");
-        let annotation = String::from_utf8(annotation.bytes).unwrap_or_default();
+        let annotation = annotation.into_text();
         let Some(Item {
             body: Body::Text(all, count),
             ..
@@ -360,12 +342,6 @@ impl Items {
                 self.close(job, place, false);
             }
         }
-    }
-
-    /// Why the response is not whole although the source is done: a call was invalid, or only cut.
-    pub(super) fn left(&self) -> Option<Left> {
-        let left = || self.all.iter().filter_map(|item| item.left);
-        left().find(|left| *left == Left::Invalid).or(left().next())
     }
 
     /// All items as they stand.

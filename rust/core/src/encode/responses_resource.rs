@@ -72,7 +72,7 @@ pub(super) fn resource(job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &I
     ));
     let usage = answer
         .usage
-        .filter(|_| !matches!(outcome, Outcome::InProgress));
+        .filter(|counts| counts.is_told() && !matches!(outcome, Outcome::InProgress));
     match usage {
         None => _ = writer.raw("null"),
         Some(counts) => {

@@ -39,6 +39,11 @@ impl Counts {
                 .input
                 .map(|input| input.saturating_add(more.unwrap_or(0)));
         }
+        if counts.total.is_none() {
+            let both = |input: i64| Some(input.saturating_add(counts.output?));
+            counts.total = counts.input.and_then(both);
+            return counts;
+        }
         // xAI counts the reasoning beside the output, and shows it by its total.
         if let (Some(input), Some(output), Some(reasoning), Some(total)) =
             (counts.input, counts.output, counts.reasoning, counts.total)
@@ -51,24 +56,16 @@ impl Counts {
         counts
     }
 
-    /// Whether it says anything.
+    /// Whether there is anything to write.
     pub(crate) fn is_told(&self) -> bool {
-        *self != Counts::default()
+        self.input.is_some() || self.output.is_some() || self.total.is_some()
     }
 
-    /// The total: as told, or input and output together.
+    /// The total for a target that wants a number: what is not known is 0.
     pub(crate) fn sum(&self) -> i64 {
-        let told = self.total.filter(|total| *total != 0);
-        told.unwrap_or_else(|| {
-            let input = self.input.unwrap_or(0);
-            input.saturating_add(self.output.unwrap_or(0))
-        })
-    }
-
-    /// The total, if it is known.
-    pub(crate) fn known_sum(&self) -> Option<i64> {
-        let both = || Some(self.input?.saturating_add(self.output?));
-        self.total.or_else(both)
+        let input = self.input.unwrap_or(0);
+        let both = input.saturating_add(self.output.unwrap_or(0));
+        self.total.unwrap_or(both)
     }
 }
 

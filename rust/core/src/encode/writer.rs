@@ -9,6 +9,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// What was written.
+    pub(crate) fn into_text(self) -> String {
+        String::from_utf8(self.bytes).unwrap_or_default()
+    }
+
     /// What is JSON already.
     #[inline]
     pub(crate) fn raw(&mut self, text: &str) -> &mut Writer {

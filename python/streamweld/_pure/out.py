@@ -37,6 +37,7 @@ class Out:
         "opening",
         "ordinal",
         "payload",
+        "refusal",
         "silent",
         "sink",
     )
@@ -52,6 +53,8 @@ class Out:
         self.faulted = False  # an exception is certain already: repairs on the way to it are recorded, not raised
         self.silent = False  # no event objects are wanted; diagnostics are kept all the same
         self.sink: Callable[[Event], None] | None = None  # takes the events, one by one, instead of the list
+        # Why the sink wants no more, if it has a reason: raised behind the payload at hand.
+        self.refusal: errors.StreamError | None = None
         # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
         self.opening: tuple[bool, bool] = (False, False)
         self.events: list[Event] = []
@@ -63,6 +66,11 @@ class Out:
             self.sink(event)
         elif not self.silent:
             self.events.append(event)
+
+    def check_refusal(self) -> None:
+        """End the reading where the sink wants no more. What was read so far is whole."""
+        if self.refusal is not None:
+            raise self.refusal
 
     def take(self) -> list[Event]:
         """The events since the last call."""

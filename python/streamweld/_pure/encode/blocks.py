@@ -322,7 +322,7 @@ class Blocks:
     def _close_call(self, block: Block, call: ToolCall) -> None:
         text, writer = arguments_of(call), self._writer
         right = call.call_id == block.call_id and call.name == block.name
-        rest = None if block.frozen else block.out.rest(text)
+        rest = block.out.rest(text)
         if rest:
             writer.piece(block, rest)
         elif rest is None and same_value(block.out.text(), text):

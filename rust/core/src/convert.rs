@@ -194,7 +194,6 @@ impl Converter {
     /// Writes the ending, unless the encoder did.
     fn end(&mut self, result: Result<(), Fault>) -> Result<(), Refusal> {
         self.over = true;
-        self.parser.give_up();
         self.error = result.err();
         let flow = &mut self.flow;
         if flow.is_same() {

@@ -119,6 +119,7 @@ impl<'a> Out<'a> {
     #[inline]
     pub fn further(&mut self, bytes: usize) {
         self.ledger.offset += bytes as u64;
+        self.sink.at(self.ledger.offset, self.ledger.ordinal);
     }
 
     /// Where the payload at hand stands.

@@ -161,6 +161,9 @@ fn failures(test: &Json, resource: &Json) -> Vec<String> {
     check(given.out == wanted, format!("frames {differs:#?}"));
     let losses = given.said.iter();
     let losses = losses.filter(|(code, ..)| *code == "not_carried");
+    let ordinals: Json = losses.clone().map(|(.., (_, ordinal))| *ordinal).collect();
+    let wanted = test["expect"].get("ordinals").unwrap_or(&ordinals);
+    check(*wanted == ordinals, format!("ordinals {ordinals}"));
     let losses: Json = losses.map(|(_, detail, _)| detail.as_str()).collect();
     check(
         losses == test["expect"]["losses"],

@@ -11,7 +11,14 @@ use streamweld_core::{Config, Converter, Dialect, WriteOptions};
 use vectors::{bytes_of, files_in};
 
 /// Targets that can be written.
-const TARGETS: [&str; 4] = ["anthropic", "chat", "responses", "gemini"];
+const TARGETS: [&str; 6] = [
+    "anthropic",
+    "chat",
+    "responses",
+    "gemini",
+    "ai-sdk-parts",
+    "ai-sdk-ui",
+];
 
 struct Setting {
     source: Option<Dialect>,

@@ -9,7 +9,6 @@ use crate::json::{Kind, Number, Scan, Scanner};
 /// How a value is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    #[allow(dead_code)] // With `canonical`.
     /// As the pure twin's JSON writer does: members in order of first appearance, floats as Python's `repr`.
     Python,
     /// For comparison: members sorted, `1.0` as `1`.
@@ -17,7 +16,6 @@ pub(crate) enum Spelling {
 }
 
 /// A value taken over from the wire. Of equal keys the last one holds, in the place of the first.
-#[allow(dead_code)] // For tool results, which only the targets carry that cannot be written yet.
 pub(crate) fn canonical(to: &mut Writer, text: &str) {
     if write(to, &mut Scanner::new(text, None), Spelling::Python).is_err() {
         to.raw("null");

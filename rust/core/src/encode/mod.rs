@@ -3,21 +3,31 @@
 //! An encoder knows its own dialect's wire and the events, no decoder and no other encoder; what it needs of the stream it is
 //! lent as a `Job`. Here alone they are named together.
 
+mod ai_sdk;
+mod ai_sdk_chunk;
+mod ai_sdk_parts;
+mod ai_sdk_ui;
 mod anthropic;
+mod block;
 mod blocks;
 mod chat;
 mod chat_calls;
 mod citations;
 mod compact;
+mod custody;
 pub(crate) mod finish;
 mod gemini;
 pub(crate) mod job;
+mod kept;
 mod losses;
 mod mint;
 mod responses;
 mod responses_items;
 mod responses_resource;
+mod row;
+mod row_calls;
 mod same;
+mod sequential;
 mod usage;
 mod writer;
 
@@ -43,6 +53,8 @@ pub(crate) fn encoder(target: &str) -> Option<Box<dyn Encode>> {
         "anthropic" => Box::new(anthropic::Anthropic::default()),
         "responses" => Box::new(responses::Responses::default()),
         "gemini" => Box::new(gemini::Gemini::default()),
+        "ai-sdk-parts" => Box::new(ai_sdk_parts::AiSdkParts::default()),
+        "ai-sdk-ui" => Box::new(ai_sdk_ui::AiSdkUi::default()),
         _ => return None,
     })
 }

@@ -10,11 +10,11 @@ use std::mem;
 
 use super::ai_sdk_chunk::{end, frame, hung, member};
 use super::block::{Block, Form, Pen};
+use super::blocks::Blocks;
 use super::custody::provider_metadata;
 use super::finish::Trouble;
 use super::job::Job;
 use super::kept::{Beside, Call, Done, Given, Kind, Ran};
-use super::row::Row;
 use super::sequential::{Answer, Finish, Opening};
 use super::writer::Writer;
 use crate::json::members::{Object, items};
@@ -95,11 +95,11 @@ impl<P: Protocol> Answer for AiSdk<P> {
         P::finish(job, word, finish);
     }
 
-    fn fail(&mut self, job: &mut Job, row: &mut Row, opened: bool, trouble: &Trouble) {
+    fn fail(&mut self, job: &mut Job, blocks: &mut Blocks, opened: bool, trouble: &Trouble) {
         if !opened {
             P::unopened(&mut job.writer);
         }
-        row.abandon(&mut Pen { form: self, job });
+        blocks.abandon(&mut Pen { form: self, job });
         P::fail(job, trouble);
     }
 }
@@ -260,16 +260,12 @@ fn hangs(job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) -> Option<St
 
 fn arguments<'c>(job: &mut Job, call: &'c Call<'_>) -> Cow<'c, str> {
     if call.custom {
-        // A free-form text has no place but inside of an object.
         job.losses.note("custom_call");
-        let mut to = Writer::default();
-        to.raw("{\"input\":").string(&call.arguments).raw("}");
-        return Cow::Owned(to.into_text());
     }
-    Cow::Borrowed(match call.arguments.as_ref() {
-        "" if call.state == "empty" => "{}",
+    match call.object_text() {
+        text if text.is_empty() && call.state == "empty" => Cow::Borrowed("{}"),
         text => text,
-    })
+    }
 }
 
 fn page<P: Protocol>(job: &mut Job, url: &str, title: Option<&str>) {

@@ -1,371 +1,204 @@
-//! Writes the event stream of Anthropic's Messages: blocks one behind the other, of the first choice.
+//! Writes Messages streams: `message_start`, blocks with dense indexes one behind the other, `message_delta`,
+//! `message_stop`; or an `error` event, behind which nothing comes.
 //!
-//! Deltas cannot be taken back: what contradicts them ends the stream with an error. Knows no other dialect. The frames
-//! are those of the Messages API's streaming reference.
+//! What upstream said at its end (the usage, why it ended) stands in `message_delta`, which Anthropic's own readers merge
+//! into the message. Knows these events; knows no other dialect.
 
-use super::Encode;
-use super::blocks::{Blocks, Form, Head, Kind, Seal};
-use super::citations::citations;
-use super::finish::{self, Trouble};
-use super::job::{Call, Job};
-use super::same::is_same;
+use std::borrow::Cow;
+
+use super::block::{Block, Form};
+use super::blocks::Blocks;
+use super::custody::is_genuine;
+use super::finish::Trouble;
+use super::job::Job;
+use super::kept::{Beside, Call, Done, Kind, Ran};
+use super::sequential::{Answer, Finish, Opening, Sequential};
 use super::writer::Writer;
-use crate::event::{Delta, Event};
-use crate::few::Set;
-use crate::json::members::Object;
+use crate::json::members::first_item;
 use crate::json::{Kind as JsonKind, Raw};
 
-const NAME: &str = "anthropic";
-
 /// One message.
-#[derive(Debug, Default)]
-pub(crate) struct Anthropic {
-    opened: bool,
-    frames: Frames,
-    blocks: Blocks,
-    choice: Option<i32>,
-    reason: Option<&'static str>,
-    /// A call that its reader is to run was written.
-    calls: bool,
-    /// Reasonings whose opening says that Anthropic made them.
-    genuine: Set<u32>,
-    /// Calls of a UI message: the application may have run them, which is only known at the end.
-    pending: Vec<Pending>,
-    /// One of those was answered.
-    answered: bool,
-}
+pub(crate) type Anthropic = Sequential<Message>;
 
-/// A whole call that is not written yet.
-#[derive(Debug)]
-struct Pending {
-    part: u32,
-    call_id: String,
-    name: String,
-    text: String,
-}
-
-/// The blocks as events.
+/// What of it depends on what came before.
 #[derive(Debug, Default)]
-struct Frames {
+pub(crate) struct Message {
     /// How many blocks were begun.
     begun: i64,
 }
 
-impl Frames {
-    fn of<'j>(&self, job: &'j mut Job, kind: &str) -> &'j mut Writer {
-        let to = frame(job, kind).raw(",\"index\":");
-        to.number(self.begun - 1)
-    }
-}
+/// What a block is called that another part broke in two.
+const BROKEN: &str = "broken";
+const NAME: &str = "anthropic";
 
-impl Form for Frames {
-    fn open(&mut self, job: &mut Job, head: Head<'_>) {
-        self.begun += 1;
-        let to = self.of(job, "content_block_start");
-        to.raw(",\"content_block\":{\"type\":");
-        match head {
-            Head::Text => to.raw("\"text\",\"text\":\"\""),
-            Head::Thinking => to.raw("\"thinking\",\"thinking\":\"\",\"signature\":\"\""),
-            Head::Redacted(data) => to.raw("\"redacted_thinking\",\"data\":").string(data),
-            Head::Call(call_id, name) => {
-                to.raw("\"tool_use\",\"id\":").string(call_id);
-                to.raw(",\"name\":").string(name).raw(",\"input\":{}")
-            }
-        };
-        to.raw("}}").end();
-    }
+impl Answer for Message {
+    const TARGET: &'static str = NAME;
 
-    fn delta(&mut self, job: &mut Job, kind: Kind, text: &str) {
-        let to = self.of(job, "content_block_delta");
-        let delta = match kind {
-            Kind::Text => "\"text_delta\",\"text\":",
-            Kind::Thinking => "\"thinking_delta\",\"thinking\":",
-            Kind::Call => "\"input_json_delta\",\"partial_json\":",
-        };
-        to.raw(",\"delta\":{\"type\":").raw(delta).string(text);
-        to.raw("}}").end();
-    }
-
-    fn close(&mut self, job: &mut Job, seal: Option<&str>) {
-        if let Some(signature) = seal {
-            let to = self.of(job, "content_block_delta");
-            to.raw(",\"delta\":{\"type\":\"signature_delta\",\"signature\":");
-            to.string(signature).raw("}}").end();
-        }
-        self.of(job, "content_block_stop").raw("}").end();
-    }
-}
-
-impl Encode for Anthropic {
-    fn event(&mut self, job: &mut Job, event: &Event<'_>) {
-        job.note(event);
-        if matches!(
-            event,
-            Event::Usage(_) | Event::Unknown { .. } | Event::UpstreamError { .. }
-        ) {
-            return;
-        }
-        self.open(job);
-        if let Some(choice) = event.choice()
-            && *self.choice.get_or_insert(choice) != choice
-        {
-            return job.losses.note("choices");
-        }
-        let carried = self.part(job, event);
-        if !carried {
-            job.losses.metadata(event.metadata());
-        }
-    }
-
-    fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
-        match trouble.map_or_else(|| self.word(), Err) {
-            Ok(word) => {
-                self.blocks.close(&mut self.frames, job);
-                self.blocks.drain(&mut self.frames, job);
-                self.blocks.close(&mut self.frames, job);
-                let reason = if self.is_answered() {
-                    "other"
-                } else {
-                    self.reason.unwrap_or_default()
-                };
-                job.finished(NAME, reason);
-                for call in std::mem::take(&mut self.pending) {
-                    let head = (call.call_id.as_str(), call.name.as_str());
-                    let to = (&mut self.frames, &mut *job);
-                    self.blocks.call(to, call.part, head, &call.text);
-                }
-                finish(job, word);
-            }
-            // What is open stays open: readers run a call at its stop.
-            Err(trouble) => fail(job, &trouble),
-        }
-    }
-}
-
-impl Anthropic {
-    fn open(&mut self, job: &mut Job) {
-        if std::mem::replace(&mut self.opened, true) {
-            return;
-        }
-        let own = job.answer.id.take().filter(|id| id.starts_with("msg_"));
-        let id = own.unwrap_or_else(|| job.mint.make("msg"));
-        let model = job.model().to_owned();
-        let to = frame(job, "message_start");
-        to.raw(",\"message\":{\"id\":").string(&id);
-        to.raw(",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
-        to.string(&model).raw(concat!(
+    fn start(&mut self, job: &mut Job, opening: Opening<'_>) {
+        let id = opening.id.filter(|id| id.starts_with("msg_"));
+        let id = id.map_or_else(|| Cow::Owned(job.mint.make("msg")), Cow::Borrowed);
+        let model = opening.model.filter(|model| !model.is_empty());
+        let to = frame(job, "message_start").raw(",\"message\":{\"id\":");
+        to.string(&id)
+            .raw(",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
+        to.string(model.unwrap_or("unknown")).raw(concat!(
             ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null",
             ",\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}}"
         ));
         to.end();
     }
 
-    /// What a part brings. True where nothing of its metadata is lost, or it is told again.
-    fn part(&mut self, job: &mut Job, event: &Event<'_>) -> bool {
-        let to = (&mut self.frames, &mut *job);
-        match *event {
-            Event::TextDelta(delta) => {
-                self.blocks.text(to, delta.part, Kind::Text, delta.text);
-            }
-            Event::RefusalDelta(delta) => {
-                self.blocks.text(to, delta.part, Kind::Text, delta.text);
-                job.losses.note("refusal");
-            }
-            Event::ReasoningStarted { part, metadata, .. } => {
-                if is_of_anthropic(metadata) {
-                    self.genuine.insert(part);
-                }
-            }
-            Event::ReasoningDelta(delta) => {
-                self.blocks.text(to, delta.part, Kind::Thinking, delta.text);
-            }
-            Event::TextDone {
-                part,
-                text,
-                annotations,
-                ..
-            } => {
-                self.blocks
-                    .done(to, part, Kind::Text, text, Seal::default());
-                let told = annotations.map(citations);
-                if told.is_some_and(|(cited, others)| others || !cited.is_empty()) {
-                    job.losses.note("sources");
-                }
-                return false;
-            }
-            Event::RefusalDone(Delta { part, text, .. }) => {
-                self.blocks
-                    .done(to, part, Kind::Text, text, Seal::default());
-                return false;
-            }
-            Event::ReasoningDone { .. } => return self.reasoning(job, event),
-            Event::ToolCallStarted { .. } => self.start(job, event),
-            Event::ToolCallDelta(delta) => self.arguments(job, delta),
-            Event::ToolCallReset(mark) => self.blocks.reset(mark.part),
-            Event::ToolCallRetracted(mark) => {
-                if self.blocks.is_open(mark.part) {
-                    give_up(job);
-                } else {
-                    self.blocks.forget(mark.part);
-                }
-            }
-            Event::ToolCall { .. } => {
-                self.call(job, event);
-                return true;
-            }
-            Event::ToolResult { call_id, .. } => {
-                let before = self.pending.len();
-                self.pending.retain(|call| call.call_id != call_id);
-                self.answered |= self.pending.len() < before;
-                job.losses.note("server_tool");
-                return true;
-            }
-            Event::Source { .. } => job.losses.note("sources"),
-            Event::File { .. } => {
-                job.losses.note("files");
-                return true;
-            }
-            Event::Finished { reason, .. } => {
-                self.reason = Some(reason);
-                return false;
-            }
-            _ => return false,
-        }
-        job.source.starts_with("ai-sdk-")
+    fn finish(&mut self, job: &mut Job, word: &str, _: &Finish) {
+        let to = frame(job, "message_delta").raw(",\"delta\":{\"stop_reason\":");
+        to.string(word).raw(",\"stop_sequence\":null},\"usage\":{");
+        usage(job);
+        job.writer.raw("}}").end();
+        frame(job, "message_stop").raw("}").end();
     }
 
-    fn reasoning(&mut self, job: &mut Job, event: &Event<'_>) -> bool {
-        let Event::ReasoningDone {
-            part,
-            text,
-            signature,
-            encrypted_content,
-            metadata,
-            ..
-        } = *event
-        else {
-            return true;
+    /// What is open stays open: a reader that runs a call at its `content_block_stop` must not be told of one.
+    fn fail(&mut self, job: &mut Job, _: &mut Blocks, _: bool, trouble: &Trouble) {
+        let to = frame(job, "error").raw(",\"error\":{\"type\":\"api_error\",\"message\":");
+        to.string(&trouble.message).raw("}}").end();
+    }
+}
+
+impl Form for Message {
+    const CORRECTS: bool = false; // content_block_stop says nothing
+    const RUNS_CALLS: bool = false; // the blocks of its server tools are its own
+
+    fn open(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
+        match block.kind {
+            Kind::Call => return self.start_call(job, &block.call_id, &block.name),
+            Kind::Refusal => job.losses.note("refusal"),
+            Kind::Text | Kind::Reasoning => {}
+        }
+        let to = self.block(job);
+        if block.kind != Kind::Reasoning {
+            to.raw("\"text\",\"text\":\"\"}}").end();
+        } else if let Some(data) = done.and_then(redacted) {
+            block.told = true;
+            to.raw("\"redacted_thinking\",\"data\":").string(data);
+            to.raw("}}").end();
+        } else {
+            to.raw("\"thinking\",\"thinking\":\"\",\"signature\":\"\"}}")
+                .end();
+        }
+    }
+
+    fn piece(&mut self, job: &mut Job, block: &Block, text: &str) {
+        let kind = match block.kind {
+            Kind::Call => "\"input_json_delta\",\"partial_json\":",
+            Kind::Reasoning => "\"thinking_delta\",\"thinking\":",
+            Kind::Text | Kind::Refusal => "\"text_delta\",\"text\":",
         };
-        let begun = self.genuine.remove(&part);
-        let genuine = job.source.starts_with("ai-sdk-") && (begun || is_of_anthropic(metadata));
-        let seal = Seal {
-            signature: signature.filter(|_| genuine),
-            redacted: encrypted_content.filter(|_| genuine && text.is_empty()),
-        };
-        if signature.is_some() && !genuine {
+        self.delta(job, kind, text);
+    }
+
+    fn close(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
+        match done {
+            None => BROKEN.clone_into(&mut block.mark),
+            Some(done) => {
+                if let Some(signature) = self.signature(job, block, done) {
+                    block.told = true;
+                    self.delta(job, "\"signature_delta\",\"signature\":", signature);
+                }
+            }
+        }
+        self.stop(job);
+    }
+
+    fn over(&mut self, job: &mut Job, block: &mut Block, done: &Done<'_>) {
+        if !block.told && told(done.signature.as_deref()).is_some() {
             job.losses.note("reasoning_signature");
         }
-        if encrypted_content.is_some() && seal.redacted.is_none() {
+        if !block.told && told(done.encrypted_content.as_deref()).is_some() {
             job.losses.note("encrypted_reasoning");
         }
-        let to = (&mut self.frames, &mut *job);
-        self.blocks.done(to, part, Kind::Thinking, text, seal);
-        genuine
+        let metadata = done.metadata.as_deref();
+        if done.kind != Kind::Reasoning || !is_genuine(job, NAME, metadata) {
+            job.losses.metadata(metadata);
+        }
+        let list = done.annotations.as_deref().map(|text| Raw {
+            text,
+            kind: JsonKind::Array,
+        });
+        if list.and_then(first_item).is_some() {
+            job.losses.note("sources");
+        }
     }
 
-    fn start(&mut self, job: &mut Job, event: &Event<'_>) {
-        let Event::ToolCallStarted {
-            part,
-            call_id,
-            name,
-            provider_executed,
-            custom,
-            ..
-        } = *event
-        else {
-            return;
-        };
-        let call_id = call_id.unwrap_or_default();
-        let opens = job.opens(call_id, name) && job.source != "ai-sdk-ui";
-        let held = !opens || provider_executed || custom;
-        self.blocks.begin(part, call_id, name, held);
+    fn is_worth(&mut self, job: &mut Job, block: &Block, done: &Done<'_>) -> bool {
+        let sealed = told(done.signature.as_deref()).or(told(done.encrypted_content.as_deref()));
+        block.out.is_empty() && sealed.is_some() && is_genuine(job, NAME, done.metadata.as_deref())
     }
 
-    fn arguments(&mut self, job: &mut Job, delta: Delta<'_>) {
-        self.blocks
-            .arguments((&mut self.frames, &mut *job), delta.part, delta.text);
-        self.calls |= self.blocks.is_open(delta.part);
-    }
-
-    fn call(&mut self, job: &mut Job, event: &Event<'_>) {
-        let Some(call) = &Call::of(event) else {
-            return;
-        };
-        job.takes(call.call_id);
-        let text = call.object_text();
-        if !self.blocks.is_open(call.part) {
-            self.blocks.forget(call.part);
-            // What hangs on a call that is not written is not said apart.
-            if !call.provider_executed && !call.is_nameless() && !call.is_cut() {
-                job.losses.metadata(event.metadata());
-            }
-            if job.writes(call) {
-                self.whole(job, call, &text);
-            }
-            return;
-        }
-        let Some((call_id, name, told)) = self.blocks.told(call.part) else {
-            return;
-        };
-        let kept = call_id == call.call_id && name == call.name && !call.provider_executed;
-        let rest = text.strip_prefix(told);
-        let same = rest.is_some() || is_same(told, &text);
-        if !(kept && same) {
-            return give_up(job);
-        }
-        job.losses.metadata(event.metadata());
-        if rest.is_none() {
-            job.losses.note("arguments_spelling");
-        }
+    fn close_call(&mut self, job: &mut Job, call: &Call<'_>, _: &str) -> bool {
+        note(job, call);
         if call.is_cut() {
-            return self.blocks.leave_call(call.part);
+            return false; // whether it may be closed is known at the end
         }
-        let to = (&mut self.frames, &mut *job);
-        self.blocks
-            .end_call(to, call.part, rest.unwrap_or_default());
-        if !call.is_good() {
-            job.losses.note("invalid_call");
-        }
+        self.stop(job);
+        true
     }
 
-    /// A call of which nothing went out.
-    fn whole(&mut self, job: &mut Job, call: &Call<'_>, text: &str) {
-        if !call.is_good() {
-            job.losses.note("invalid_call");
+    fn whole_call(&mut self, job: &mut Job, call: &Call<'_>) {
+        note(job, call);
+        self.start_call(job, &call.call_id, &call.name);
+        let text = call.object_text();
+        if !text.is_empty() {
+            self.delta(job, "\"input_json_delta\",\"partial_json\":", &text);
         }
-        let blank = call.state == "empty" && !call.custom;
-        let text = if blank { "" } else { text };
-        if job.source == "ai-sdk-ui" {
-            self.pending.push(Pending {
-                part: call.part,
-                call_id: call.call_id.to_owned(),
-                name: call.name.to_owned(),
-                text: text.to_owned(),
-            });
-            return;
-        }
-        self.calls = true;
-        let head = (call.call_id, call.name);
-        self.blocks
-            .call((&mut self.frames, job), call.part, head, text);
+        self.stop(job);
     }
 
-    /// Its calls were all run in the stream itself: nothing is left to run.
-    fn is_answered(&self) -> bool {
-        self.reason == Some("tool_calls") && self.answered && !self.calls && self.pending.is_empty()
+    fn beside(&mut self, job: &mut Job, what: &Beside<'_>, _: Option<Ran<'_>>) {
+        job.losses.note(match what {
+            Beside::Source { .. } => "sources",
+            Beside::File { .. } => "files",
+            Beside::Result(_) => "server_tool",
+        });
     }
 
-    /// The word for the end; or why there is none.
-    fn word(&self) -> Result<&'static str, Trouble> {
-        let reason = self
-            .reason
-            .ok_or_else(|| Trouble::named("TruncatedStream"))?;
-        let reason = match reason {
-            _ if self.is_answered() => "other",
-            "tool_calls" if !self.calls && self.pending.is_empty() => "error",
-            reason => reason,
-        };
-        finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))
+    /// Said by the error alone.
+    fn broken_off(&mut self, _: &mut Job, _: &mut Block) {}
+}
+
+impl Message {
+    /// The beginning of the next block.
+    fn block<'j>(&mut self, job: &'j mut Job) -> &'j mut Writer {
+        self.begun += 1;
+        self.of(job, "content_block_start")
+            .raw(",\"content_block\":{\"type\":")
+    }
+
+    /// The beginning of an event of the latest block.
+    fn of<'j>(&self, job: &'j mut Job, kind: &str) -> &'j mut Writer {
+        frame(job, kind).raw(",\"index\":").number(self.begun - 1)
+    }
+
+    fn start_call(&mut self, job: &mut Job, call_id: &str, name: &str) {
+        let to = self.block(job).raw("\"tool_use\",\"id\":").string(call_id);
+        to.raw(",\"name\":").string(name).raw(",\"input\":{}}}");
+        to.end();
+    }
+
+    fn delta(&self, job: &mut Job, kind: &str, text: &str) {
+        let to = self.of(job, "content_block_delta");
+        let to = to.raw(",\"delta\":{\"type\":").raw(kind).string(text);
+        to.raw("}}").end();
+    }
+
+    fn stop(&self, job: &mut Job) {
+        self.of(job, "content_block_stop").raw("}").end();
+    }
+
+    /// The signature of a block: one that was broken in two is no longer what was signed.
+    fn signature<'d>(&self, job: &Job, block: &Block, done: &'d Done<'_>) -> Option<&'d str> {
+        let signature = told(done.signature.as_deref())?;
+        let signed = !block.told && block.mark != BROKEN;
+        let genuine = signed && is_genuine(job, NAME, done.metadata.as_deref());
+        genuine.then_some(signature)
     }
 }
 
@@ -374,54 +207,43 @@ fn frame<'j>(job: &'j mut Job, kind: &str) -> &'j mut Writer {
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
 }
 
-fn finish(job: &mut Job, word: &str) {
+fn told(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.is_empty())
+}
+
+/// A reasoning without a text: what only its provider can read.
+fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
+    told(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
+}
+
+fn note(job: &mut Job, call: &Call<'_>) {
+    job.losses.metadata(call.metadata.as_deref());
+    if call.custom {
+        job.losses.note("custom_call");
+    }
+    if call.state == "invalid" {
+        job.losses.note("invalid_call");
+    }
+}
+
+fn usage(job: &mut Job) {
     let counts = job.answer.usage.unwrap_or_default();
-    let to = frame(job, "message_delta").raw(",\"delta\":{\"stop_reason\":");
-    to.string(word).raw(",\"stop_sequence\":null},\"usage\":{");
-    let cached = counts
-        .cached
-        .unwrap_or(0)
-        .saturating_add(counts.cache_write.unwrap_or(0));
-    let input = counts.input.map(|input| input.saturating_sub(cached));
-    let members = [
-        ("input_tokens", input.map(|input| input.max(0))),
+    let cached = counts.cached.unwrap_or(0);
+    let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));
+    let fresh = counts.input.map(|input| input.saturating_sub(cached));
+    if fresh.is_some_and(|count| count < 0) || counts.reasoning.is_some_and(|count| count != 0) {
+        job.losses.note("usage_detail");
+    }
+    let mut mark = "\"";
+    for (name, count) in [
+        ("input_tokens", fresh.map(|count| count.max(0))),
         ("cache_creation_input_tokens", counts.cache_write),
         ("cache_read_input_tokens", counts.cached),
         ("output_tokens", Some(counts.output.unwrap_or(0))),
-    ];
-    let mut mark = "\"";
-    for (name, count) in members {
+    ] {
         if let Some(count) = count {
-            to.raw(mark).raw(name).raw("\":").number(count);
+            job.writer.raw(mark).raw(name).raw("\":").number(count);
             mark = ",\"";
         }
     }
-    to.raw("}}").end();
-    if input.is_some_and(|input| input < 0) || counts.reasoning.is_some_and(|count| count > 0) {
-        job.losses.note("usage_detail");
-    }
-    frame(job, "message_stop").raw("}").end();
-}
-
-fn fail(job: &mut Job, trouble: &Trouble) {
-    let to = frame(job, "error");
-    to.raw(",\"error\":{\"type\":\"api_error\",\"message\":");
-    to.string(&trouble.message).raw("}}").end();
-}
-
-/// What was passed on does not hold.
-fn give_up(job: &mut Job) {
-    job.broken = true;
-    fail(job, &Trouble::named("contradicted"));
-}
-
-/// What hangs on a reasoning is Anthropic's own.
-fn is_of_anthropic(metadata: Option<&str>) -> bool {
-    let whole = metadata.and_then(|text| {
-        Object::of(Raw {
-            text,
-            kind: JsonKind::Object,
-        })
-    });
-    whole.is_some_and(|whole| whole.object("anthropic").is_some())
 }

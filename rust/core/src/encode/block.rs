@@ -1,6 +1,6 @@
 //! A block of a target whose blocks stand one behind the other, and what such a target does with it.
 //!
-//! Knows no order: that is the row's. Knows no frame: that is the form's.
+//! Knows no order: that is `Blocks`'s. Knows no frame: that is the form's.
 
 use std::fmt::Debug;
 

@@ -1,311 +1,302 @@
-//! Parts that come side by side, as blocks one behind the other: one is open at a time.
+//! One block at a time, out of parts that come as they please: who writes now, who waits, in which order it goes on.
 //!
-//! Another part's text closes an open text; an open call streams until it is whole, and what others bring meanwhile waits
-//! in order of first sight. Knows which part is open and what waits; how a block is written is the form's business.
+//! For targets whose blocks stand one behind the other. Text gives way to whatever comes next; a tool call keeps its place
+//! until it is whole, and what others bring meanwhile waits in order, so that parallel calls are never cross-wired. What
+//! waits is bounded by the parser's own limits, which counted it already. Knows no frame: a `Form` does the writing.
 
 use std::collections::VecDeque;
-use std::fmt::Debug;
+use std::mem;
 
-use super::job::Job;
+use super::block::{Block, Form, Pen};
+use super::kept::{Beside, Call, Done, Kind, Ran};
+use crate::event::{Delta, Event};
 use crate::few::Map;
 
-/// What a block holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
-    #[default]
-    Text,
-    Thinking,
-    Call,
+#[derive(Debug)]
+pub(super) enum Item {
+    Part(u32),
+    Beside(Beside<'static>),
 }
 
-/// How a block begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Head<'a> {
-    Text,
-    Thinking,
-    /// A reasoning without a text: what only its provider can read.
-    Redacted(&'a str),
-    /// Id and name.
-    Call(&'a str, &'a str),
-}
-
-/// How blocks are written.
-pub(crate) trait Form: Debug {
-    fn open(&mut self, job: &mut Job, head: Head<'_>);
-    fn delta(&mut self, job: &mut Job, kind: Kind, text: &str);
-    /// `seal`: the signature of a reasoning that is in this block alone.
-    fn close(&mut self, job: &mut Job, seal: Option<&str>);
-}
-
-/// The close of a reasoning or a text.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seal<'a> {
-    pub(crate) signature: Option<&'a str>,
-    pub(crate) redacted: Option<&'a str>,
-}
-
-/// One part.
-#[derive(Debug, Default)]
-struct Piece {
-    kind: Kind,
-    /// What went out.
-    told: String,
-    /// What has to wait.
-    waits: String,
-    /// It stands in the queue.
-    queued: bool,
-    /// Its last word came.
-    done: bool,
-    /// How many blocks it has.
-    blocks: u32,
-    signature: Option<String>,
-    redacted: Option<String>,
-    call_id: String,
-    name: String,
-    /// Of a call: nothing of it is written before it is whole.
-    held: bool,
-}
-
-/// The parts of one answer.
+/// The parts of one answer, put in a row.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    open: Option<u32>,
-    queue: VecDeque<u32>,
-    pieces: Map<u32, Piece>,
+    pub(super) active: Option<u32>,
+    /// The active one is a call.
+    pub(super) calling: bool,
+    /// Those of which something is to come, or to be written.
+    pub(super) blocks: Map<u32, Block>,
+    pub(super) row: VecDeque<Item>,
+    /// Calls that were announced under an id and are not over.
+    pub(super) ids: Map<String, u32>,
+    /// Calls that are over and wait.
+    pub(super) later: Map<String, u32>,
+    /// Those that were written, by name and who runs them: results name them.
+    pub(super) written: Map<String, (String, bool)>,
+    /// Those that may yet be answered, and then must not be run again.
+    pub(super) unanswered: Vec<(String, u32)>,
+    /// How many of those that were written are the client's to run.
+    pub(crate) client_calls: usize,
+    /// A call was left out because its answer came.
+    pub(crate) answered: bool,
+    /// Upstream took back what went out, and the target cannot: the stream ends here.
+    pub(crate) contradicted: bool,
 }
 
 impl Blocks {
-    /// A call of another part is open.
-    fn is_busy(&self, part: u32) -> bool {
-        let open = self.open.filter(|open| *open != part);
-        let piece = open.and_then(|open| self.pieces.get(&open));
-        piece.is_some_and(|piece| piece.kind == Kind::Call)
+    /// Takes the next event of a part; others are nothing to it.
+    pub(crate) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+        match *event {
+            Event::TextDelta(delta) => self.push(to, delta, Kind::Text),
+            Event::ToolCallDelta(delta) => self.arguments(to, delta),
+            Event::ReasoningDelta(delta) => self.push(to, delta, Kind::Reasoning),
+            Event::RefusalDelta(delta) => self.push(to, delta, Kind::Refusal),
+            Event::ToolCallStarted { .. } => self.announce::<F>(to.job, event),
+            Event::ToolCallReset(mark) => {
+                if let Some(block) = self.blocks.get_mut(&mark.part) {
+                    block.waits.clear();
+                    block.frozen = !block.out.is_empty();
+                }
+            }
+            Event::ToolCallRetracted(mark) => self.retract(mark.part),
+            Event::ToolCall { .. } => {
+                if let Some((part, call)) = Call::of(event) {
+                    self.call(to, part, call);
+                }
+            }
+            Event::TextDone { .. } | Event::ReasoningDone { .. } | Event::RefusalDone(_) => {
+                if let Some((part, text, done)) = Done::of(event) {
+                    self.done(to, part, text, done);
+                }
+            }
+            Event::Source { .. } | Event::File { .. } | Event::ToolResult { .. } => {
+                if let Some(what) = Beside::of(event) {
+                    self.stand(to, what);
+                }
+            }
+            _ => {}
+        }
     }
 
-    /// The call is the open block.
-    pub(crate) fn is_open(&self, part: u32) -> bool {
-        self.open == Some(part)
+    /// The answer is whole: what was left open for the end is closed, and nothing waits any more.
+    pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        while let Some(part) = self.active.take() {
+            let block = self.blocks.slot(part);
+            to.form.close(to.job, block, None);
+            if let Some(call) = block.call.take() {
+                self.write_down(to, part, &call);
+            }
+            self.go_on(to);
+        }
+        for (_, part) in mem::take(&mut self.unanswered) {
+            self.write(to, part);
+        }
     }
 
-    /// A piece of a text.
-    pub(crate) fn text<F: Form>(
-        &mut self,
-        to: (&mut F, &mut Job),
-        part: u32,
-        kind: Kind,
-        text: &str,
-    ) {
-        if text.is_empty() {
+    /// The answer broke off: texts that wait are written as far as they came, calls are not begun.
+    pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        if let Some(part) = self.active.take() {
+            to.form.broken_off(to.job, self.blocks.slot(part));
+        }
+        for item in mem::take(&mut self.row) {
+            match item {
+                Item::Beside(what) => self.write_beside(to, &what),
+                Item::Part(part) => {
+                    let kind = self.blocks.get(&part).map(|block| block.kind);
+                    if kind == Some(Kind::Call) {
+                        to.job.losses.note("cut_call");
+                    } else if kind.is_some() {
+                        self.write(to, part);
+                        self.give_way(to);
+                    }
+                }
+            }
+        }
+    }
+
+    // Texts
+
+    pub(super) fn textual(&mut self, part: u32, kind: Kind) -> &mut Block {
+        if !self.blocks.contains_key(&part) {
+            let block = Block {
+                kind,
+                ..Block::default()
+            };
+            self.blocks.insert(part, block);
+        }
+        self.blocks.slot(part)
+    }
+
+    fn push<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>, kind: Kind) {
+        if delta.text.is_empty() {
             return;
         }
-        self.pieces.slot(part).kind = kind;
-        self.bring(to, part, text);
+        self.textual(delta.part, kind);
+        self.bring(to, delta.part, delta.text);
     }
 
-    fn bring<F: Form>(&mut self, to: (&mut F, &mut Job), part: u32, text: &str) {
-        if self.is_busy(part) {
-            self.pieces.slot(part).waits.push_str(text);
-            self.enqueue(part);
+    pub(super) fn bring<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str) {
+        if self.waits(part) {
+            self.blocks.slot(part).waits.push_str(text);
+            self.line_up(part);
         } else {
-            self.write(to, part, text);
+            self.put(to, part, text, None);
         }
     }
 
-    fn enqueue(&mut self, part: u32) {
-        let piece = self.pieces.slot(part);
-        if !piece.queued {
-            piece.queued = true;
-            self.queue.push_back(part);
-        }
-    }
-
-    fn write<F: Form>(&mut self, (form, job): (&mut F, &mut Job), part: u32, text: &str) {
-        if self.open != Some(part) {
-            self.close(form, job);
-            let piece = self.pieces.slot(part);
-            piece.blocks += 1;
-            form.open(
-                job,
-                match piece.kind {
-                    Kind::Text => Head::Text,
-                    Kind::Thinking => Head::Thinking,
-                    Kind::Call => Head::Call(&piece.call_id, &piece.name),
-                },
-            );
-            self.open = Some(part);
-        }
-        let piece = self.pieces.slot(part);
-        piece.told.push_str(text);
-        if !text.is_empty() {
-            form.delta(job, piece.kind, text);
-        }
-    }
-
-    /// Closes the open block, whatever it holds. A reasoning in several blocks has no place for its signature.
-    pub(crate) fn close<F: Form>(&mut self, form: &mut F, job: &mut Job) {
-        let Some(part) = self.open.take() else {
-            return;
-        };
-        let piece = self.pieces.slot(part);
-        let signature = piece.signature.take();
-        if signature.is_some() && piece.blocks > 1 {
-            job.losses.note("reasoning_signature");
-        }
-        form.close(job, signature.as_deref().filter(|_| piece.blocks == 1));
-        if piece.done {
-            self.pieces.remove(&part);
-        }
-    }
-
-    /// The whole of a text. What went out stays where that says something else.
-    pub(crate) fn done<F: Form>(
+    /// Text of a part in whose way nobody is.
+    fn put<F: Form>(
         &mut self,
-        (form, job): (&mut F, &mut Job),
+        to: &mut Pen<'_, F>,
         part: u32,
-        kind: Kind,
         text: &str,
-        seal: Seal<'_>,
+        done: Option<&Done<'_>>,
     ) {
-        let busy = self.is_busy(part);
-        let piece = self.pieces.slot(part);
-        piece.kind = kind;
-        piece.done = true;
-        piece.signature = seal.signature.map(str::to_owned);
-        let bare = piece.told.is_empty() && text.is_empty();
-        piece.redacted = seal.redacted.filter(|_| bare).map(str::to_owned);
-        let sealed = piece.redacted.is_some();
-        match text.strip_prefix(piece.told.as_str()) {
-            Some(rest) => rest.clone_into(&mut piece.waits),
-            None => job.losses.note("text_corrected"),
+        if self.active != Some(part) {
+            self.open(to, part, done);
         }
-        if piece.waits.is_empty() && !sealed {
-            if self.open == Some(part) {
-                return self.close(form, job);
-            }
-            let signed = piece.signature.is_some() && !piece.queued;
-            if signed {
-                job.losses.note("reasoning_signature");
-            }
-            self.pieces.remove(&part);
-        } else if busy {
-            self.enqueue(part);
+        let block = self.blocks.slot(part);
+        block.out.push_str(text);
+        to.form.piece(to.job, block, text);
+    }
+
+    fn done<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str, done: Done<'_>) {
+        let block = self.textual(part, done.kind);
+        let rest = text.strip_prefix(block.out.as_str());
+        if rest.is_none() {
+            to.job.losses.note("text_corrected");
+        }
+        let rest = rest.unwrap_or_default();
+        if self.waits(part) {
+            let block = self.blocks.slot(part);
+            rest.clone_into(&mut block.waits);
+            block.done = Some(Box::new(done.keep()));
+            self.line_up(part);
         } else {
-            self.pour((form, job), part);
+            self.write_text(to, part, rest, Some(&done));
         }
     }
 
-    /// A call that opens.
-    pub(crate) fn begin(&mut self, part: u32, call_id: &str, name: &str, held: bool) {
-        let piece = self.pieces.slot(part);
-        piece.kind = Kind::Call;
-        piece.held = held;
-        call_id.clone_into(&mut piece.call_id);
-        name.clone_into(&mut piece.name);
-    }
+    // What stands beside
 
-    /// A piece of a call's arguments. One that does not begin as an object is looked at when it is whole.
-    pub(crate) fn arguments<F: Form>(&mut self, to: (&mut F, &mut Job), part: u32, text: &str) {
-        let Some(piece) = self.pieces.get_mut(&part) else {
-            return;
-        };
-        if piece.told.is_empty() && piece.waits.is_empty() && !text.trim_start().starts_with('{') {
-            piece.held = true;
-        }
-        if !piece.held {
-            self.bring(to, part, text);
-        }
-    }
-
-    /// The source took the arguments back: its last word decides.
-    pub(crate) fn reset(&mut self, part: u32) {
-        if let Some(piece) = self.pieces.get_mut(&part) {
-            piece.waits.clear();
-            piece.held = true;
-        }
-    }
-
-    /// What went out of a call: id, name, arguments.
-    pub(crate) fn told(&self, part: u32) -> Option<(&str, &str, &str)> {
-        let piece = self.pieces.get(&part).filter(|_| self.open == Some(part))?;
-        Some((&piece.call_id, &piece.name, &piece.told))
-    }
-
-    /// What of a call did not go out never does.
-    pub(crate) fn forget(&mut self, part: u32) {
-        self.pieces.remove(&part);
-    }
-
-    /// A whole call of which nothing went out.
-    pub(crate) fn call<F: Form>(
-        &mut self,
-        to: (&mut F, &mut Job),
-        part: u32,
-        (call_id, name): (&str, &str),
-        text: &str,
-    ) {
-        self.begin(part, call_id, name, false);
-        let piece = self.pieces.slot(part);
-        piece.done = true;
-        text.clone_into(&mut piece.waits);
-        if self.is_busy(part) {
-            self.enqueue(part);
-        } else {
-            self.pour(to, part);
-        }
-    }
-
-    /// The open call is whole: its rest, its close, and what waited for it.
-    pub(crate) fn end_call<F: Form>(
-        &mut self,
-        (form, job): (&mut F, &mut Job),
-        part: u32,
-        rest: &str,
-    ) {
-        if !rest.is_empty() {
-            self.write((form, job), part, rest);
-        }
-        self.pieces.slot(part).done = true;
-        self.close(form, job);
-        self.drain(form, job);
-    }
-
-    /// The open call was cut: it stays open, and nothing more is written of it.
-    pub(crate) fn leave_call(&mut self, part: u32) {
-        if let Some(piece) = self.pieces.get_mut(&part) {
-            piece.held = true;
-        }
-    }
-
-    /// What waits, as long as no call is open.
-    pub(crate) fn drain<F: Form>(&mut self, form: &mut F, job: &mut Job) {
-        while let Some(part) = self.queue.pop_front() {
-            if self.pieces.contains_key(&part) {
-                self.pieces.slot(part).queued = false;
-                self.pour((form, job), part);
-            }
-            if self.is_busy(u32::MAX) {
+    fn stand<F: Form>(&mut self, to: &mut Pen<'_, F>, what: Beside<'_>) {
+        if let Beside::Result(result) = &what {
+            let call_id: &str = &result.call_id;
+            let owner = self.ids.get(call_id).or_else(|| self.later.get(call_id));
+            if let Some(block) = owner.and_then(|owner| self.blocks.get_mut(owner)) {
+                block.results.push(result.clone().keep());
                 return;
             }
+            if !self.written.contains_key(call_id) {
+                let place = self.unanswered.iter().position(|(id, _)| id == call_id);
+                if let Some(place) = place {
+                    let (_, part) = self.unanswered.remove(place);
+                    self.blocks.remove(&part);
+                    self.answered = true;
+                }
+                return to.job.losses.note("server_tool");
+            }
+        }
+        if self.active.is_some() && self.calling {
+            self.row.push_back(Item::Beside(what.keep()));
+        } else {
+            self.write_beside(to, &what);
         }
     }
 
-    /// What waits of one part, as one delta; all of a part that is done.
-    fn pour<F: Form>(&mut self, (form, job): (&mut F, &mut Job), part: u32) {
-        let piece = self.pieces.slot(part);
-        let text = std::mem::take(&mut piece.waits);
-        if let Some(data) = piece.redacted.take() {
-            self.close(form, job);
-            form.open(job, Head::Redacted(&data));
-            form.close(job, None);
-            self.pieces.remove(&part);
-            return;
+    fn write_beside<F: Form>(&mut self, to: &mut Pen<'_, F>, what: &Beside<'_>) {
+        let mut ran = None;
+        match what {
+            Beside::Source { .. } => {} // it stands in its text
+            Beside::File { .. } => self.give_way(to),
+            Beside::Result(result) => {
+                self.give_way(to);
+                let known = self.written.get(result.call_id.as_ref());
+                ran = known.map(|(name, provider_executed)| Ran {
+                    call_id: &result.call_id,
+                    name,
+                    provider_executed: *provider_executed,
+                });
+            }
         }
-        let (done, call) = (piece.done, piece.kind == Kind::Call);
-        if !text.is_empty() || (call && done) {
-            self.write((form, job), part, &text);
+        to.form.beside(to.job, what, ran);
+    }
+
+    // The row
+
+    /// A call is open: everything else has to wait.
+    pub(super) fn waits(&self, part: u32) -> bool {
+        self.calling && self.active.is_some_and(|active| active != part)
+    }
+
+    pub(super) fn line_up(&mut self, part: u32) {
+        let block = self.blocks.slot(part);
+        if !mem::replace(&mut block.queued, true) {
+            self.row.push_back(Item::Part(part));
         }
-        if done && self.open == Some(part) {
-            self.close(form, job);
+    }
+
+    fn open<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, done: Option<&Done<'_>>) {
+        self.give_way(to);
+        let block = self.blocks.slot(part);
+        self.active = Some(part);
+        self.calling = block.kind == Kind::Call;
+        to.form.open(to.job, block, done);
+    }
+
+    /// The open text makes room for another part; it may go on in a block of its own.
+    pub(super) fn give_way<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        if let Some(part) = self.active.take() {
+            to.form.close(to.job, self.blocks.slot(part), None);
         }
+    }
+
+    /// Writes what waits, until a call takes the place again.
+    pub(super) fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        while self.active.is_none() || !self.calling {
+            match self.row.pop_front() {
+                Some(Item::Beside(what)) => self.write_beside(to, &what),
+                Some(Item::Part(part)) => self.write(to, part),
+                None => return,
+            }
+        }
+    }
+
+    /// All that a block has so far; nobody is in its way.
+    fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+        let Some(block) = self.blocks.get_mut(&part) else {
+            return; // taken back
+        };
+        block.queued = false;
+        if let Some(call) = block.call.take() {
+            return self.write_call(to, part, &call);
+        }
+        let (text, done) = (mem::take(&mut block.waits), block.done.take());
+        self.write_text(to, part, &text, done.as_deref());
+    }
+
+    fn write_text<F: Form>(
+        &mut self,
+        to: &mut Pen<'_, F>,
+        part: u32,
+        text: &str,
+        done: Option<&Done<'_>>,
+    ) {
+        if !text.is_empty() {
+            self.put(to, part, text, done);
+        } else if self.active != Some(part)
+            && let Some(done) = done
+            && to.form.is_worth(to.job, self.blocks.slot(part), done)
+        {
+            self.open(to, part, Some(done));
+        }
+        let Some(done) = done else { return };
+        let block = self.blocks.slot(part);
+        if self.active == Some(part) {
+            self.active = None;
+            to.form.close(to.job, block, Some(done));
+        }
+        to.form.over(to.job, block, done);
+        self.blocks.remove(&part);
     }
 }

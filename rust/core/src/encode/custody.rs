@@ -1,7 +1,7 @@
 //! What only the provider that made it can use again: signatures, encrypted reasoning, ids of items.
 //!
 //! It is passed on where the next reader hands it back to that provider, and nowhere else: under the provider's name in the
-//! AI SDK's `providerMetadata`. Knows these names; knows no frame.
+//! AI SDK's `providerMetadata`, and from there to the provider's own dialect. Knows these names; knows no frame.
 
 use std::borrow::Cow;
 
@@ -21,6 +21,18 @@ const HANDED_BACK: [&str; 5] = [
     "reasoningEncryptedContent",
     "redactedData",
 ];
+
+/// Whether a part comes from that provider, by the word of the AI SDK that read it.
+pub(crate) fn is_genuine(job: &Job, provider: &str, metadata: Option<&str>) -> bool {
+    let whole = metadata.filter(|_| job.source.starts_with("ai-sdk-"));
+    let whole = whole.and_then(|text| {
+        Object::of(Raw {
+            text,
+            kind: Kind::Object,
+        })
+    });
+    whole.is_some_and(|whole| whole.object(provider).is_some())
+}
 
 /// The `providerMetadata` of a part, as JSON; of what is not in it the loss is noted. `done`: the close of a reasoning has
 /// such things as members of its own.

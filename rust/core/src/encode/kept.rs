@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::writer::Writer;
 use crate::event::{Delta, Event};
 
 /// Text of the event at hand, or a copy of it.
@@ -193,6 +194,16 @@ impl<'a> Call<'a> {
             name: &self.name,
             provider_executed: self.provider_executed,
         }
+    }
+
+    /// The arguments for a target whose calls hold an object: a free-form text has no place but inside of one.
+    pub(crate) fn object_text(&self) -> Cow<'_, str> {
+        if !self.custom {
+            return Cow::Borrowed(&self.arguments);
+        }
+        let mut to = Writer::default();
+        to.raw("{\"input\":").string(&self.arguments).raw("}");
+        Cow::Owned(to.into_text())
     }
 
     pub(crate) fn is_cut(&self) -> bool {

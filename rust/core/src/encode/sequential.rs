@@ -1,13 +1,13 @@
 //! One answer for a target that writes block after block: its opening, its parts, its ending, each at its time.
 //!
 //! Knows which events open an answer and what makes an ending whole. Knows no dialect and no frame: an `Answer` says how an
-//! opening, an ending and a fault are written, and the row in which order the parts come.
+//! opening, an ending and a fault are written, and `Blocks` in which order the parts come.
 
 use super::Encode;
 use super::block::{Form, Pen};
+use super::blocks::Blocks;
 use super::finish::{self, Trouble};
 use super::job::Job;
-use super::row::Row;
 use crate::event::Event;
 
 /// What the source said of the answer when it opened it.
@@ -36,14 +36,14 @@ pub(crate) trait Answer: Form {
     fn finish(&mut self, job: &mut Job, word: &str, finish: &Finish);
 
     /// The honest ending of one that is not whole; `opened`: something of it went out.
-    fn fail(&mut self, job: &mut Job, row: &mut Row, opened: bool, trouble: &Trouble);
+    fn fail(&mut self, job: &mut Job, blocks: &mut Blocks, opened: bool, trouble: &Trouble);
 }
 
 /// An answer that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Sequential<A> {
     answer: A,
-    row: Row,
+    blocks: Blocks,
     opened: bool,
     over: bool,
     /// The one that is written.
@@ -92,8 +92,8 @@ impl<A: Answer> Encode for Sequential<A> {
             job.losses.metadata(event.metadata());
         }
         let form = &mut self.answer;
-        self.row.event(&mut Pen { form, job }, event);
-        if self.row.contradicted {
+        self.blocks.event(&mut Pen { form, job }, event);
+        if self.blocks.contradicted {
             job.broken = true;
             self.fail(job, &Trouble::named("contradicted"));
         }
@@ -115,10 +115,14 @@ impl<A: Answer> Encode for Sequential<A> {
         let mut word = finish::word(A::TARGET, reason);
         if word.is_some() {
             let form = &mut self.answer;
-            self.row.finish(&mut Pen { form, job });
-            if reason == "tool_calls" && self.row.client_calls == 0 {
+            self.blocks.finish(&mut Pen { form, job });
+            if reason == "tool_calls" && self.blocks.client_calls == 0 {
                 // Nothing is left to be run: every call is answered already, or has no name.
-                reason = if self.row.answered { "other" } else { "error" };
+                reason = if self.blocks.answered {
+                    "other"
+                } else {
+                    "error"
+                };
                 word = finish::word(A::TARGET, reason);
             }
         }
@@ -139,7 +143,8 @@ impl<A: Answer> Sequential<A> {
 
     fn fail(&mut self, job: &mut Job, trouble: &Trouble) {
         self.over = true;
-        self.answer.fail(job, &mut self.row, self.opened, trouble);
+        self.answer
+            .fail(job, &mut self.blocks, self.opened, trouble);
     }
 }
 

@@ -1,17 +1,17 @@
-//! The calls of a row: announced, streamed or held until they are whole, judged at their close.
+//! The calls among blocks: announced, streamed or held until they are whole, judged at their close.
 //!
 //! Knows what calls are held for and what contradicts one. Knows no frame: a `Form` does the writing.
 
 use std::mem;
 
 use super::block::{Block, Form, Pen};
+use super::blocks::Blocks;
 use super::job::Job;
 use super::kept::{Beside, Call, Kind};
-use super::row::Row;
 use super::same::is_same;
 use crate::event::{Delta, Event};
 
-impl Row {
+impl Blocks {
     pub(super) fn announce<F: Form>(&mut self, job: &Job, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,

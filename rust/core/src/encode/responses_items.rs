@@ -22,6 +22,19 @@ pub(super) enum Body {
     },
 }
 
+/// The beginning of an event with a piece of a text, up to its number.
+macro_rules! delta {
+    ($kind:literal) => {
+        concat!(
+            "event: ",
+            $kind,
+            ".delta\ndata: {\"type\":\"",
+            $kind,
+            ".delta\",\"sequence_number\":"
+        )
+    };
+}
+
 impl Body {
     pub(super) fn text() -> Body {
         Body::Text(String::new(), 0)
@@ -55,6 +68,22 @@ impl Body {
             Body::Call { custom: true, .. } => ("response.custom_tool_call_input", "input", ""),
             Body::Call { .. } => ("response.function_call_arguments", "arguments", ""),
         }
+    }
+
+    /// The beginning of a delta, and its end behind the text.
+    fn delta(&self, openresponses: bool) -> (&'static str, &'static str) {
+        let head = match self {
+            Body::Text(..) => {
+                return (delta!("response.output_text"), ",\"logprobs\":[]}\n\n");
+            }
+            Body::Refusal => delta!("response.refusal"),
+            Body::Summary => delta!("response.reasoning_summary_text"),
+            Body::Reasoning if openresponses => delta!("response.reasoning"),
+            Body::Reasoning => delta!("response.reasoning_text"),
+            Body::Call { custom: true, .. } => delta!("response.custom_tool_call_input"),
+            Body::Call { .. } => delta!("response.function_call_arguments"),
+        };
+        (head, "}\n\n")
     }
 
     /// The event around its part, and the name of the part's place.
@@ -115,6 +144,8 @@ impl Status {
 #[derive(Debug)]
 pub(super) struct Item {
     id: String,
+    /// As the members that every event of its text has.
+    place: String,
     pub(super) body: Body,
     /// As far as it came; once it is closed, all of it.
     pub(super) text: String,
@@ -208,13 +239,9 @@ impl Items {
         (kind, end): (&str, &str),
         place: usize,
     ) -> &'j mut Writer {
-        let to = self.named(job, kind, end).raw(",\"item_id\":");
+        let to = self.named(job, kind, end);
         if let Some(item) = self.all.get(place) {
-            to.string(&item.id);
-            to.raw(",\"output_index\":").number(place as i64);
-            if let Some((_, index)) = item.body.around() {
-                to.raw(",\"").raw(index).raw("\":0");
-            }
+            to.raw(&item.place);
         }
         to
     }
@@ -222,8 +249,16 @@ impl Items {
     /// A new item; its place.
     pub(super) fn open(&mut self, job: &mut Job, body: Body) -> usize {
         let place = self.all.len();
+        let id = job.mint.make(body.prefix());
+        let mut members = Writer::default();
+        members.raw(",\"item_id\":").string(&id);
+        members.raw(",\"output_index\":").number(place as i64);
+        if let Some((_, index)) = body.around() {
+            members.raw(",\"").raw(index).raw("\":0");
+        }
         let item = Item {
-            id: job.mint.make(body.prefix()),
+            id,
+            place: members.into_text(),
             body,
             text: String::new(),
             status: Status::InProgress,
@@ -265,9 +300,11 @@ impl Items {
             return;
         }
         item.text.push_str(text);
-        let (kind, _, more) = item.body.events(openresponses);
-        let to = self.of(job, (kind, ".delta"), place);
-        to.raw(",\"delta\":").string(text).raw(more).raw("}").end();
+        let (head, end) = item.body.delta(openresponses);
+        let to = job.writer.raw(head).number(self.sequence);
+        to.raw(&item.place).raw(",\"delta\":");
+        to.string(text).raw(end);
+        self.sequence += 1;
     }
 
     /// The whole text is known: what is missing is streamed; what contradicts stands in the close alone.

@@ -32,19 +32,19 @@ impl Writer {
     /// What stands between the quotes of a JSON string.
     pub(crate) fn inner(&mut self, text: &str) -> &mut Writer {
         let bytes = text.as_bytes();
-        let mut done = 0;
-        for (at, &byte) in bytes.iter().enumerate() {
-            if byte >= 0x20 && !matches!(byte, b'"' | b'\\' | 0xE2) {
-                continue;
-            }
-            let Some(escape) = Escape::of(bytes.get(at..).unwrap_or_default()) else {
+        let (mut at, mut done) = (0, 0);
+        while let Some(next) = next_special(bytes, at) {
+            at = next + 1;
+            let Some(escape) = Escape::of(bytes.get(next..).unwrap_or_default()) else {
                 continue;
             };
             self.bytes
-                .extend_from_slice(bytes.get(done..at).unwrap_or_default());
-            done = at + escape.length;
+                .extend_from_slice(bytes.get(done..next).unwrap_or_default());
+            done = next + escape.length;
+            at = done;
             self.bytes.extend_from_slice(escape.text.as_bytes());
             if escape.text == "\\u00" {
+                let byte = bytes.get(next).copied().unwrap_or_default();
                 for nibble in [byte >> 4, byte & 15] {
                     let digit = char::from_digit(u32::from(nibble), 16).unwrap_or('0');
                     self.bytes.push(digit as u8);
@@ -60,18 +60,20 @@ impl Writer {
         if number < 0 {
             self.bytes.push(b'-');
         }
-        let start = self.bytes.len();
+        let mut digits = [0; 20];
         let mut rest = number.unsigned_abs();
-        loop {
-            self.bytes.push(b'0' + (rest % 10) as u8);
+        let mut count = 0;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
             rest /= 10;
+            count += 1;
             if rest == 0 {
                 break;
             }
         }
-        if let Some(digits) = self.bytes.get_mut(start..) {
-            digits.reverse();
-        }
+        let start = digits.len() - count;
+        self.bytes
+            .extend_from_slice(digits.get(start..).unwrap_or_default());
         self
     }
 
@@ -91,6 +93,28 @@ impl Writer {
     pub(crate) fn done(&mut self) {
         self.raw("data: [DONE]\n\n");
     }
+}
+
+/// Most texts have none: they are looked through by blocks.
+const BLOCK: usize = 16;
+
+/// Where the next byte is that a string may have to escape.
+fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
+    let is_special = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\' | 0xE2);
+    let mut rest = bytes.get(from..)?;
+    let mut at = from;
+    while let Some((block, more)) = rest.split_first_chunk::<BLOCK>() {
+        if block
+            .iter()
+            .fold(false, |found, byte| found | is_special(byte))
+        {
+            break;
+        }
+        at += BLOCK;
+        rest = more;
+    }
+    let place = rest.iter().position(is_special)?;
+    Some(at + place)
 }
 
 /// How a character of a string is written that cannot stand there as it is.

@@ -6,6 +6,7 @@ use crate::arrival::Standing;
 use crate::config::Config;
 use crate::dialect::chat::Chat;
 use crate::dialect::{Dialect, Read, Reader};
+use crate::event::Sign;
 use crate::ladder::MARKER;
 use crate::out::Out;
 use crate::spec::Code;
@@ -15,6 +16,7 @@ use crate::wire::{Payload, Step, Wire, unknown};
 impl Stage {
     /// An error in plain words.
     pub(crate) fn text(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
+        out.touch(); // readers want JSON
         let config = out.config;
         let mut wire = Wire {
             assembler: &mut self.assembler,
@@ -93,6 +95,7 @@ impl Stage {
 
     /// Something stands behind the end; it is said once.
     pub(crate) fn after_end(&mut self, out: &mut Out<'_>) -> Step {
+        out.sign(Sign::Emptied);
         if mem::replace(&mut self.late, true) {
             return Ok(());
         }

@@ -239,6 +239,37 @@ impl Usage<'_> {
     }
 }
 
+/// What no event says of the wire, and has to be known by who passes payloads on as they were sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign<'a> {
+    /// What is at hand.
+    Payload(&'a [u8]),
+    /// Readers of the dialect would not take the payload as it was taken here.
+    Touched,
+    /// The payload is none that they expect, and brought nothing.
+    Emptied,
+    /// Of the part that opens next: its index, that inside of its item, and its item's id.
+    Address {
+        index: Option<i64>,
+        sub: Option<i64>,
+        item_id: Option<&'a str>,
+    },
+    /// The choice was spoken of.
+    Choice(i32),
+    /// The item of that index was opened without a part.
+    Announced(i64),
+    /// The part was closed, or announced to have no more pieces.
+    Closed(u32),
+    /// Its item was closed.
+    Ended(u32),
+    /// The number of the event.
+    Sequence(i128),
+    /// The choice said why it ends.
+    Reason(i32),
+    /// Token counts were said.
+    Counted,
+}
+
 /// Where events go: one call an event, in order.
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
@@ -257,6 +288,9 @@ pub trait Sink {
 
     /// A fault is certain: what is found wrong from here on is recorded, not raised.
     fn doomed(&mut self) {}
+
+    /// What no event says of the wire.
+    fn sign(&mut self, _sign: Sign<'_>) {}
 
     /// The dialect was found out. Not said of one that was given.
     fn speaks(&mut self, _dialect: &'static str) {}

@@ -68,11 +68,13 @@ pub(crate) struct Notes<'a> {
     pub(crate) shapes: Vec<(String, Raw<'a>)>,
     /// A surrogate stood alone in a text that no other text can complete.
     pub(crate) lone: bool,
+    /// It is read, but readers of the dialect would not read it so.
+    pub(crate) touched: bool,
 }
 
 impl<'a> Notes<'a> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.shapes.is_empty() && !self.lone
+        self.shapes.is_empty() && !(self.lone || self.touched)
     }
 
     #[cold]
@@ -131,6 +133,9 @@ impl<'a> Notes<'a> {
             wire.out.diagnose(Code::SHAPE, None, &at)?;
             wire.assembler
                 .unknown(wire.out, None, raw.text.as_bytes())?;
+        }
+        if mem::take(&mut self.touched) {
+            wire.out.touch();
         }
         if mem::take(&mut self.lone) {
             wire.out.diagnose(Code::LONE_SURROGATE, None, "")?;

@@ -4,7 +4,7 @@
 //! here carry no place: the parser, which knows the place, puts it on. Layer 2.
 
 use crate::config::Config;
-use crate::event::{Event, Sink};
+use crate::event::{Event, Sign, Sink};
 use crate::fault::Fault;
 use crate::limits::as_len;
 use crate::policy::Action;
@@ -110,6 +110,18 @@ impl<'a> Out<'a> {
         self.sink.cut();
     }
 
+    /// What no event says of the wire.
+    #[inline]
+    pub fn sign(&mut self, sign: Sign<'_>) {
+        self.sink.sign(sign);
+    }
+
+    /// The payload at hand means something else to readers of its dialect, and no code says so.
+    #[cold]
+    pub fn touch(&mut self) {
+        self.sink.sign(Sign::Touched);
+    }
+
     /// The dialect was found out.
     pub fn speak(&mut self, dialect: &'static str) {
         self.sink.speaks(dialect);
@@ -144,6 +156,11 @@ impl<'a> Out<'a> {
     /// Records an anomaly, or raises it where the policy says so.
     #[cold]
     pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
+        match code.mends() {
+            Some("stream") => self.sign(Sign::Touched),
+            Some(_) => self.sign(Sign::Emptied),
+            None => {}
+        }
         if self.config.policy.action(code) == Action::Raise && !self.ledger.faulted {
             return Err(Fault::of_code(code, detail));
         }

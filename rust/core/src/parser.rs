@@ -194,6 +194,28 @@ impl Parser {
         self.stage.dialect
     }
 
+    /// Something was taken that no event has shown yet: payloads that tell no dialect, a call under way.
+    pub(crate) fn owes(&self) -> bool {
+        let untold = self.stage.dialect.is_none() && self.payloads() > 0;
+        self.stage.undecided.is_some() || untold || self.stage.assembler.owes()
+    }
+
+    /// How many payloads were dispatched.
+    pub(crate) fn payloads(&self) -> u64 {
+        let elements = self.array.as_ref().map_or(0, |array| array.ordinal);
+        self.framer.ordinal() + elements
+    }
+
+    /// The dialect's own end was read, whatever the answer came to.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stage.done
+    }
+
+    /// How far the answer came, also before the end.
+    pub(crate) fn standing(&self) -> Completeness {
+        self.stage.assembler.completeness()
+    }
+
     /// The diagnostics that were kept.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         self.ledger.diagnostics()

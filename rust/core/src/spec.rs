@@ -177,6 +177,7 @@ struct Row {
     severity: Severity,
     raises: Option<&'static str>,
     skippable: bool,
+    mends: Option<&'static str>,
     text: &'static str,
     entry: Option<&'static Map<String, Value>>,
 }
@@ -201,6 +202,7 @@ fn row(name: &str) -> Row {
             .and_then(|entry| entry.get("skippable"))
             .and_then(Value::as_bool)
             == Some(true),
+        mends: text("mends"),
         text: text("text").unwrap_or_default(),
         entry,
     }
@@ -211,6 +213,7 @@ const UNLISTED: Row = Row {
     severity: Severity::Error,
     raises: None,
     skippable: false,
+    mends: None,
     text: "",
     entry: None,
 };
@@ -251,6 +254,12 @@ impl Code {
     /// Whether a policy may leave the piece out.
     pub fn skippable(self) -> bool {
         self.row().skippable
+    }
+
+    /// What a repaired stream of the same dialect does about it: leaves out the `payload`, or writes the `stream` anew from
+    /// there on. `None`: it passes.
+    pub(crate) fn mends(self) -> Option<&'static str> {
+        self.row().mends
     }
 
     /// The sentence of the file.

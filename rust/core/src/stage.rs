@@ -9,6 +9,7 @@ use crate::assemble::Assembler;
 use crate::decode::Decode;
 use crate::dialect::Dialect;
 use crate::dialect::chat::Chat;
+use crate::event::Sign;
 use crate::fault::{Extra, Fault};
 use crate::json::{MAX_DEPTH, Problem, ScanError};
 use crate::ladder::{Found, MARKER, climb, position, trim};
@@ -120,6 +121,7 @@ impl Stage {
     }
 
     pub(crate) fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
+        out.sign(Sign::Payload(arrival.data));
         let result = self.take(out, arrival);
         out.taken(result)
     }

@@ -7,7 +7,7 @@
 use super::call::Call;
 use super::choice::Choice;
 use super::shared::{Desk, Shared};
-use crate::event::{Delta, Event, Mark};
+use crate::event::{Delta, Event, Mark, Sign};
 use crate::out::Out;
 
 /// The call has got a name and waits to be shown. A tentative call waits for its arguments instead.
@@ -157,6 +157,11 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
         return;
     }
     call.started = true;
+    out.sign(Sign::Address {
+        index: call.index,
+        sub: None,
+        item_id: call.item_id.as_deref(),
+    });
     out.emit(&Event::ToolCallStarted {
         part: call.part,
         call_id: call.id.as_deref(),

@@ -34,6 +34,12 @@ pub fn open_call(
     let before = before.and_then(|slot| choice.get(slot));
     let contested =
         before.is_some_and(|call| call.text.is_unfinished() && !call.is_empty() && !call.dropped);
+    let another = incoming.index.is_some_and(|index| choice.by_index.get(index).is_some());
+    let taken = incoming.id.is_some_and(|id| desk.shared.is_used(id));
+    let whole = incoming.id.is_some() && incoming.name.is_some();
+    if another || taken || decision.tentative || !whole {
+        desk.out.touch(); // for readers it is another call, or none that can be answered
+    }
     let slot = choice.create(desk, incoming.custom)?;
     let tentative = decision.tentative && desk.switches().dup_id_empty_header == EmptyHeader::Drop;
     if let Some(suspect) = decision.suspect.and_then(|slot| choice.get_mut(slot)) {
@@ -81,6 +87,7 @@ pub fn sibling(
     index: Option<i64>,
 ) -> Result<usize, Fault> {
     announce::flush_unstarted(desk.out, choice, None);
+    desk.out.touch();
     let (custom, name) = match choice.get(slot) {
         Some(call) => (call.custom, call.name.clone()),
         None => (false, String::new()),

@@ -154,6 +154,25 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// A call was announced and not shown, or text of the latest one is held back.
+    pub fn owes(&self) -> bool {
+        let latest = self.latest.and_then(|slot| self.get(slot));
+        let holds_back = latest.filter(|call| !call.dropped).is_some_and(|call| {
+            !call.started
+                || call.sent < call.text.data.len()
+                || call.joiner.is_pending()
+                || call.text.shadow > 0
+        });
+        let waits = |slot: &usize| {
+            let call = self.get(*slot);
+            call.is_some_and(|call| !(call.started || call.dropped))
+        };
+        holds_back
+            || self.unstarted.iter().any(waits)
+            || self.textual.owes()
+            || (self.book.is_used() && self.book.owes())
+    }
+
     pub fn new(index: i32, textual: Textual) -> Choice {
         Choice {
             index,

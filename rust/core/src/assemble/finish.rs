@@ -5,6 +5,7 @@
 use super::call::Call;
 use super::choice::{Choice, FinishState};
 use super::shared::Step;
+use crate::event::Sign;
 use crate::out::Out;
 use crate::spec::Code;
 
@@ -22,6 +23,7 @@ pub fn take_reason(
     raw: &str,
     reason: Option<&'static str>,
 ) -> Step {
+    out.sign(Sign::Reason(choice.index));
     let finish = &mut choice.finish;
     let natural = reason == Some("natural");
     if finish.raw.is_none() || reason.is_some() {

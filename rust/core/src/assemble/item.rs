@@ -60,6 +60,8 @@ pub struct Item {
     pub kind: ItemKind,
     /// The first one.
     pub item_id: Option<Id>,
+    /// Likewise, of its places on the wire.
+    pub index: Option<i64>,
     /// What readers are told, if that is another one.
     pub public_id: Option<Id>,
     /// The wire opened it; else it is there because something addressed it.
@@ -93,6 +95,7 @@ impl Item {
         Item {
             kind,
             item_id: None,
+            index: None,
             public_id: None,
             announced: false,
             opened_bare: false,

@@ -20,6 +20,7 @@ use super::item_parts::whole;
 use super::push::{alone, trim};
 use super::shared::{Desk, Step};
 use crate::delta::Address;
+use crate::event::Sign;
 use crate::fault::Fault;
 use crate::json::{Root, Status, Text};
 use crate::spec::Code;
@@ -64,6 +65,11 @@ pub fn begin_call(
     traits: Traits<'_>,
     hidden: bool,
 ) -> Result<usize, Fault> {
+    let nameless = address.call_id.is_none() && !desk.shared.ids_optional;
+    let taken = address.call_id.is_some_and(|id| desk.shared.is_used(id));
+    if hidden || nameless || taken {
+        desk.out.touch();
+    }
     let slot = choice.create(desk, traits.custom)?;
     let item_id = choice.book.get(item).and_then(|item| item.told_id());
     let item_id = item_id.cloned();
@@ -276,6 +282,7 @@ pub fn tell_arguments(
     }
     call.joiner.finish();
     record.valued = true;
+    desk.out.sign(Sign::Closed(call.part));
     let text = &call.text;
     if text.data == payload && text.overflow.is_empty() {
         return Ok(());

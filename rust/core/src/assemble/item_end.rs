@@ -8,6 +8,7 @@ use super::item_calls::{end_call, settle_text};
 use super::item_parts::finish_item;
 use super::shared::{Desk, Step};
 use crate::delta::ItemKind;
+use crate::event::Sign;
 
 /// The wire closed the item.
 pub fn end_item(
@@ -20,10 +21,21 @@ pub fn end_item(
     decide(desk, choice, item)?;
     choice.book.close(item);
     match choice.book.get(item).map(|item| item.kind) {
-        Some(ItemKind::Call) => end_call(desk, choice, item),
-        Some(_) => finish_item(desk, choice, item, encrypted_content, metadata, true),
-        None => Ok(()),
+        Some(ItemKind::Call) => {
+            end_call(desk, choice, item)?;
+            if let Some(call) = choice.call_of(item) {
+                desk.out.sign(Sign::Ended(call.part));
+            }
+        }
+        Some(_) => {
+            finish_item(desk, choice, item, encrypted_content, metadata, true)?;
+            for (_, part) in choice.spots(item).filter_map(|spot| choice.one(spot)) {
+                desk.out.sign(Sign::Ended(part.part));
+            }
+        }
+        None => {}
     }
+    Ok(())
 }
 
 /// The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `finalise`.

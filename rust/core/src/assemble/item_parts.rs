@@ -12,6 +12,7 @@ use super::item::ItemPart;
 use super::shared::{Desk, Step};
 use super::text_part::{Channel, TextPart};
 use crate::delta::{ItemKind, PartAttributes};
+use crate::event::Sign;
 use crate::fault::Fault;
 use crate::json::Text;
 use crate::spec::Code;
@@ -117,6 +118,12 @@ pub fn open_part(
     choice.textual.parts.push(part);
     put_metadata(desk, choice, spot, metadata)?;
     if let Some((_, part)) = choice.one(spot) {
+        let record = choice.book.get(spot.item);
+        desk.out.sign(Sign::Address {
+            index: record.and_then(|item| item.index),
+            sub: make.sub,
+            item_id: record.and_then(|item| item.item_id.as_deref()),
+        });
         part.started(index, metadata, |event| desk.out.emit(event));
     }
     Ok(spot)
@@ -296,6 +303,7 @@ pub fn close_part(
         return Ok(());
     };
     one.closed = true;
+    desk.out.sign(Sign::Closed(part.part));
     if alone || part.channel != Channel::Reasoning || !waits {
         return end_part(desk, choice, spot);
     }

@@ -19,6 +19,7 @@ use super::item_parts::{
 use super::shared::{Desk, Step};
 use super::{Assembler, At};
 use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
+use crate::event::Sign;
 use crate::fault::Fault;
 use crate::json::Text;
 use crate::out::Out;
@@ -68,6 +69,9 @@ impl Assembler {
         if let Some(item) = choice.book.get_mut(item) {
             item.announced = true;
             item.opened_bare = true;
+            if let Some(index) = item.index {
+                desk.out.sign(Sign::Announced(index));
+            }
         }
         Ok(())
     }
@@ -113,6 +117,9 @@ impl Assembler {
         let found = find(choice, &at, Purpose::Delta);
         if found.is_none() && text.is_empty() {
             return Ok(());
+        }
+        if found.is_none() && at.address.index.is_some() && !desk.shared.ids_optional {
+            desk.out.touch(); // its opening is missing; Gemini has none
         }
         let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
         let spot = match known_part(choice, item, &at) {

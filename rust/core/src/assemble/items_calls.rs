@@ -1,6 +1,6 @@
 //! Calls that the wire itself opens and closes: their wire deltas. The rest of the `Assembler`, beside `items`.
 
-use super::book::usable;
+use super::book::{Purpose, usable};
 use super::choice::Choice;
 use super::item_again::{is_another, is_closed, is_own_close, rename_call, say_again, shadow};
 use super::item_calls::{
@@ -13,6 +13,7 @@ use super::item_parts::whole;
 use super::shared::{Desk, Step};
 use super::{Assembler, At};
 use crate::delta::{Address, CallSaid, ItemKind};
+use crate::event::Sign;
 use crate::json::Text;
 use crate::out::Out;
 
@@ -35,6 +36,9 @@ impl Assembler {
             let call = choice.call_of(*item);
             call.is_some_and(|call| !(again && is_another(call, &address, name)))
         });
+        if name.is_none() && known.and_then(|item| choice.call_of(item)).is_none_or(|call| call.name.is_empty()) {
+            desk.out.touch();
+        }
         let undecided = |item: usize| {
             let item = choice.book.get(item);
             item.is_some_and(|item| item.first.is_some())
@@ -123,6 +127,20 @@ impl Assembler {
             Some(item) => tell_arguments(&mut desk, choice, item, arguments),
             None => Ok(()),
         }
+    }
+
+    /// No more pieces of a call's arguments are announced; its close is still to come.
+    pub fn call_paused(&mut self, out: &mut Out<'_>, choice: i32, address: Address<'_>) -> Step {
+        let Some(At { choice, desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        let address = usable(&desk, &address);
+        let (book, calls) = (&choice.book, &choice.calls);
+        let found = book.find(calls, ItemKind::Call, &address, Purpose::Delta);
+        if let Some(call) = found.and_then(|item| choice.call_of(item)) {
+            desk.out.sign(Sign::Closed(call.part));
+        }
+        Ok(())
     }
 
     /// A call is whole; it is created if nobody announced it. Its arguments None: as they were streamed.

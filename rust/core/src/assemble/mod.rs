@@ -60,7 +60,7 @@ use serde_json::Value;
 
 use crate::config::Config;
 use crate::delta::{Completeness, Fragment, Message};
-use crate::event::{Event, Usage};
+use crate::event::{Event, Sign, Usage};
 use crate::fault::Fault;
 use crate::json::Text;
 use crate::out::Out;
@@ -120,6 +120,7 @@ impl Assembler {
                     .reserve_exact(usize::from(self.choices.is_empty()));
                 self.choices
                     .push(Choice::new(index, Textual::new(index, mode)));
+                desk.out.sign(Sign::Choice(index));
                 self.choices.len() - 1
             }
         };
@@ -154,9 +155,12 @@ impl Assembler {
     }
 
     /// Token counts. The last that says something holds; they are never summed.
-    pub fn usage(&mut self, _out: &mut Out<'_>, usage: Usage<'_>) -> Step {
+    pub fn usage(&mut self, out: &mut Out<'_>, usage: Usage<'_>) -> Step {
         let record = UsageRecord::new(usage);
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
+            if !record.is_blank() {
+                out.sign(Sign::Counted);
+            }
             self.usage = Some(Box::new(record));
         }
         Ok(())
@@ -180,6 +184,11 @@ impl Assembler {
         let facts = spec::dialects().get(dialect);
         let optional = facts.and_then(|facts| facts.get("ids_optional"));
         self.shared.ids_optional = optional.and_then(Value::as_bool).unwrap_or(false);
+    }
+
+    /// A call, or text of one, was taken that no event has shown yet.
+    pub(crate) fn owes(&self) -> bool {
+        self.choices.iter().any(Choice::owes)
     }
 
     /// Nothing that comes now counts.

@@ -9,6 +9,7 @@ use super::binding::{address, open_call, say_guess};
 use super::call::Call;
 use super::choice::{Choice, LEGACY_INDEX, leave};
 use super::identity::{Deed, Incoming, decide};
+use super::names::{Relation, relate};
 use super::pouring::{Told, push_object, push_text};
 use super::shared::{Desk, Step};
 use crate::delta::Fragment;
@@ -43,6 +44,9 @@ pub fn take_fragment(
         choice.textual.close_open(desk)?;
         place(choice, slot, fragment.position, fragment.array_len);
         choice.latest = Some(slot);
+        if fragment.id.is_some() || fragment.name.is_some() {
+            desk.out.touch(); // readers join what is told again
+        }
         announce::flush_unstarted(desk.out, choice, Some(slot));
         let told = Told {
             index: Some(index),
@@ -136,6 +140,9 @@ fn route(
             {
                 call.settle_type(incoming.custom);
             }
+            if means_another(desk, choice, slot, incoming) {
+                desk.out.touch();
+            }
             address(desk, choice, slot, incoming)?;
             if let Some(note) = decision.note {
                 say_guess(desk, choice, slot, note)?;
@@ -162,7 +169,9 @@ fn route(
         desk.say(Code::ARGS_REPLAY_DROPPED, call.part)?;
     } else if decision.deed == Deed::Shadow {
         call.text.begin_shadow(incoming.payload);
+        desk.out.touch();
     } else if incoming.is_object {
+        desk.out.touch(); // readers expect text
         push_object(desk, choice, slot, incoming.payload, told)?;
     } else if let Some(text) = text {
         if call.suspect && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {
@@ -178,6 +187,25 @@ fn route(
     }
     choice.track(slot);
     Ok(Some(slot))
+}
+
+/// Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too.
+fn means_another(
+    desk: &Desk<'_, '_>,
+    choice: &Choice,
+    slot: usize,
+    incoming: &Incoming<'_>,
+) -> bool {
+    let Some(call) = choice.get(slot) else {
+        return false;
+    };
+    if incoming.index.is_none() || incoming.index != call.index || incoming.id.is_some() {
+        return true;
+    }
+    let tools = &desk.shared.settings.tools;
+    incoming.name.is_some_and(|name| {
+        relate(&call.name, name, tools, !call.is_empty()) != Relation::Fragment
+    })
 }
 
 /// R3c3: where it stood in a list of several, whatever addressed it there.

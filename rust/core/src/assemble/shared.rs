@@ -145,6 +145,11 @@ impl Shared {
     }
 
     /// A call that was told, here or in an earlier turn, has that id.
+    /// A call was announced under that id, here or in an earlier turn.
+    pub fn is_used(&self, identity: &str) -> bool {
+        self.ids_seen.contains(identity) || self.is_taken(identity)
+    }
+
     pub fn is_taken(&self, identity: &str) -> bool {
         self.ids_given.contains(identity) || self.settings.known_call_ids.contains(identity)
     }

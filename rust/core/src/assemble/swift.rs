@@ -89,6 +89,9 @@ fn go_on(desk: &mut Desk<'_, '_>, choice: &mut Choice, piece: Piece<'_>) -> Resu
     if piece.text.is_empty() || !is_shown(call) || !says_nothing_new(call, &piece) {
         return Ok(false);
     }
+    if piece.id.is_some() || piece.name.is_some() {
+        desk.out.touch(); // readers join what is told again
+    }
     let before = call.text.data.len();
     if !call.text.append_plainly(piece.text.as_bytes()) {
         return Ok(false);

@@ -7,6 +7,7 @@ use super::content::ContentMode;
 use super::shared::{Desk, Step};
 use super::text_part::joined;
 pub use super::text_part::{Attributes, Channel, TextPart};
+use crate::event::Sign;
 use crate::fault::Fault;
 use crate::json::{Surrogates, Text};
 use crate::out::Out;
@@ -120,6 +121,9 @@ impl Textual {
             && let Some(mode) = &mut self.mode
         {
             let (new, less) = mode.read(text);
+            if less {
+                desk.out.touch();
+            }
             if less && !mode.said {
                 mode.said = true;
                 let part = self.current_part();
@@ -150,6 +154,11 @@ impl Textual {
         }
         self.append(desk, channel, kind, &text, metadata)?;
         Ok(true)
+    }
+
+    /// Half a character waits for its other half.
+    pub fn owes(&self) -> bool {
+        self.joiners.iter().any(Surrogates::is_pending)
     }
 
     /// Another part goes on: the open one is whole.
@@ -404,6 +413,11 @@ impl Textual {
                 new.attributes.take_in(one);
             }
         }
+        desk.out.sign(Sign::Address {
+            index: None,
+            sub: None,
+            item_id: None,
+        });
         new.started(choice, metadata, |event| desk.out.emit(event));
         self.open = Some(self.parts.len());
         self.parts.reserve_exact(usize::from(self.parts.is_empty()));

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use super::finish;
 use super::losses::Losses;
 use super::mint::Mint;
+use super::passed::Passed;
 use super::usage::Counts;
 use super::writer::Writer;
 use crate::event::Event;
@@ -41,6 +42,7 @@ pub(crate) struct Job {
     pub(crate) writer: Writer,
     pub(crate) mint: Mint,
     pub(crate) losses: Losses,
+    pub(crate) passed: Passed,
     pub(crate) options: Options,
     /// The dialect that is read; known when the first event comes.
     pub(crate) source: &'static str,
@@ -61,6 +63,10 @@ impl Job {
             writer: Writer::default(),
             mint: Mint::new(std::mem::take(&mut options.prefix)),
             losses: Losses::default(),
+            passed: Passed {
+                sequence: Some(0),
+                ..Passed::default()
+            },
             options,
             source: "",
             answer: Answer::default(),

@@ -2,12 +2,16 @@
 //!
 //! Which kinds there are stands in `_spec/conversions.json`. Who reads them says them as the diagnostic `not_carried`.
 
+use crate::event::Event;
+
 /// The losses of one stream by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     known: Vec<&'static str>,
     /// How many of them were said.
     said: usize,
+    /// The source's own dialect is written: what it said once may have passed.
+    pub(crate) own: bool,
 }
 
 impl Losses {
@@ -25,6 +29,30 @@ impl Losses {
         if metadata.is_some_and(|text| text.contains('"')) {
             self.note("metadata");
         }
+    }
+
+    /// The same of an event that may say again what came before it.
+    #[inline]
+    pub(crate) fn metadata_of(&mut self, event: &Event<'_>) {
+        let again = || {
+            matches!(
+                event,
+                Event::TextDone { .. }
+                    | Event::ReasoningDone { .. }
+                    | Event::RefusalDone(_)
+                    | Event::ToolCall { .. }
+                    | Event::Finished { .. }
+                    | Event::ResponseStarted { .. }
+            )
+        };
+        if !(self.own && again()) {
+            self.metadata(event.metadata());
+        }
+    }
+
+    /// What was noted since the last one was said was not written after all, and so not lost.
+    pub(crate) fn forget(&mut self) {
+        self.known.truncate(self.said);
     }
 
     /// The next one that was not said yet.

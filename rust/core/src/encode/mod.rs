@@ -22,6 +22,7 @@ pub(crate) mod job;
 mod kept;
 mod losses;
 mod mint;
+pub(crate) mod passed;
 mod responses;
 mod responses_items;
 mod responses_resource;

@@ -41,10 +41,15 @@ pub(super) fn input_delta(wire: &mut Wire<'_, '_>, part: &mut TypedPart<'_, '_>)
 
 /// Says nothing by itself; a provider may hang something on it (Google: the signature of the thought).
 pub(super) fn input_end(wire: &mut Wire<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
-    let Some(metadata) = part.metadata() else {
-        return Ok(());
+    if let Some(metadata) = part.metadata() {
+        call_text(wire, part, Text::default(), Some(&metadata))?;
+    }
+    let identity = part.identity(&ID_OF_INPUT);
+    let address = Address {
+        call_id: identity.as_deref(),
+        ..Address::default()
     };
-    call_text(wire, part, Text::default(), Some(&metadata))
+    wire.assembler.call_paused(wire.out, 0, address)
 }
 
 fn call_text(

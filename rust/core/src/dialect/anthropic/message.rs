@@ -52,7 +52,11 @@ impl Anthropic {
             raw: block.raw.text.to_owned(),
             event: payload.event.map(str::to_owned),
         });
-        self.blocks.hold(held.collect());
+        let held: Vec<Held> = held.collect();
+        if !held.is_empty() {
+            wire.out.touch(); // readers would have them beside the ones that are streamed
+        }
+        self.blocks.hold(held);
         usage(wire, &members, at, notes)
     }
 

@@ -45,7 +45,10 @@ pub(crate) fn fragments<'a>(
         let item = at.item(place);
         let at = if listed { item } else { at };
         match entry {
-            Walk::Read(call, _) => out.push(fragment(call, max_index, notes, at)),
+            Walk::Read(call, _) => {
+                notes.touched |= !listed;
+                out.push(fragment(call, max_index, notes, at));
+            }
             Walk::Other(raw) => notes.unless_null(*raw, at),
         }
     }
@@ -181,9 +184,13 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
 fn id<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {
+        notes.touched = true;
         return Some(Cow::Borrowed(raw.text));
     }
-    word(raw, notes, at, usable_id)
+    let id = word(raw, notes, at, usable_id);
+    // Readers take a word that stands for none for the id.
+    notes.touched |= id.is_none() && string(raw).is_some_and(|id| not_blank(&id));
+    id
 }
 
 fn name<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::mem;
 
 use super::mark::mark;
+use crate::event::Sign;
 use crate::fault::Fault;
 use crate::json::members::Slot;
 use crate::json::{Kind, Number};
@@ -60,6 +61,9 @@ impl Sequence {
         number: Option<i128>,
         text: &[u8],
     ) -> Result<bool, Fault> {
+        if let Some(number) = number {
+            out.sign(Sign::Sequence(number));
+        }
         let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
         };
@@ -79,6 +83,7 @@ impl Sequence {
                 Ok(false)
             }
             Some(_) => {
+                out.sign(Sign::Emptied);
                 if !self.said {
                     self.said = true;
                     out.diagnose(Code::SEQUENCE_REPLAYED, None, &number.to_string())?;

@@ -1,0 +1,100 @@
+//! Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not.
+//!
+//! Knows line ends (LF, CR, CRLF) and nothing else of the format. What it gives does not depend on how the bytes came: the
+//! LF of a CRLF that ends a block belongs to that block, also where it comes later.
+
+use memchr::memchr2;
+
+/// Of a piece: where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Inside,
+    /// A block ends with it.
+    End,
+    /// The LF that belongs to the end of the block before.
+    Behind,
+}
+
+/// One stream.
+#[derive(Debug, Default)]
+pub(crate) struct Splitter {
+    /// The last line has bytes and no end.
+    in_line: bool,
+    after_cr: bool,
+    /// The last byte ended a block.
+    ended: bool,
+}
+
+impl Splitter {
+    /// The first piece of the bytes, which goes not beyond the end of a block; `None` of no bytes.
+    pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], Place)> {
+        let bytes = *data;
+        if bytes.is_empty() {
+            return None;
+        }
+        let after_cr = std::mem::take(&mut self.after_cr);
+        if after_cr && bytes.first() == Some(&b'\n') {
+            let place = if self.ended { Place::Behind } else { Place::Inside };
+            return Some((cut(data, 1), place));
+        }
+        let mut at = 0;
+        while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'\n', b'\r', rest)) {
+            let is_blank = found == 0 && !self.in_line;
+            at += found + 1;
+            self.in_line = false;
+            let is_cr = bytes.get(at - 1) == Some(&b'\r');
+            if is_cr && bytes.get(at) == Some(&b'\n') {
+                at += 1;
+            } else {
+                self.after_cr = is_cr && at == bytes.len();
+            }
+            if is_blank {
+                self.ended = true;
+                return Some((cut(data, at), Place::End));
+            }
+        }
+        self.in_line |= at < bytes.len();
+        self.ended = false;
+        Some((cut(data, bytes.len()), Place::Inside))
+    }
+}
+
+fn cut<'d>(data: &mut &'d [u8], at: usize) -> &'d [u8] {
+    let (piece, rest) = data.split_at_checked(at).unwrap_or((data, &[]));
+    *data = rest;
+    piece
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(pieces: &[&str]) -> Vec<String> {
+        let mut splitter = Splitter::default();
+        let mut all = vec![String::new()];
+        for piece in pieces {
+            let mut data = piece.as_bytes();
+            while let Some((text, place)) = splitter.next(&mut data) {
+                let text = std::str::from_utf8(text).unwrap();
+                let end = all.len() - 1 - usize::from(place == Place::Behind);
+                all[end].push_str(text);
+                if place == Place::End {
+                    all.push(String::new());
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn cut_anywhere() {
+        for ends in ["\n", "\r", "\r\n"] {
+            let body = format!("a{ends}b{ends}{ends}{ends}c{ends}{ends}d");
+            let whole = blocks(&[&body]);
+            assert_eq!(whole.len(), 4, "{whole:?}");
+            for at in 0..=body.len() {
+                assert_eq!(blocks(&[&body[..at], &body[at..]]), whole, "{at}");
+            }
+        }
+    }
+}

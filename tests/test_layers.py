@@ -32,7 +32,7 @@ PYTHON_LAYERS = (
     "_events",
     "events",
     "options",
-    "_pure.frame _pure.delta _pure.kinds _pure.members",
+    "_pure.block _pure.frame _pure.delta _pure.kinds _pure.members",
     "_pure.sse _pure.out _pure.complaint _pure.counts",
     "_pure.notes",
     "_pure.ai_sdk_part",
@@ -46,13 +46,14 @@ PYTHON_LAYERS = (
     "_pure.ending",
     "_pure.parser",
     "_pure.encode.writer _pure.encode.mint _pure.encode.losses _pure.encode.usage _pure.encode.finish",
-    "_pure.encode.told _pure.encode.same _pure.encode.citations",
+    "_pure.encode.told _pure.encode.same _pure.encode.citations _pure.encode.passed",
     "_pure.encode.job",
     "_pure.encode.blocks _pure.encode.custody",
+    "_pure.encode.direct",
     "_pure.encode.sequential",
     "_pure.encode.ai_sdk",
     "_pure.encode.* _pure.encode",
-    "_pure.convert",
+    "_pure.convert _pure.repair",
     "_backend",
     "sse response",
     "check.violation",
@@ -142,7 +143,7 @@ FAMILIES = (
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
 COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job"}
-COMMON |= {"blocks", "custody", "sequential", "ai_sdk"}  # what writers of blocks share, and both of the AI SDK
+COMMON |= {"passed", "blocks", "direct", "custody", "sequential", "ai_sdk"}  # ... of blocks, and both of the AI SDK
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),

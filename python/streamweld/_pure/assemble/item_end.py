@@ -26,6 +26,8 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
     state.book.close(item)
     if item.kind == "call":
         end_call(state, item)
+        if item.call is not None and item.call.verdict is None:
+            state.shared.out.closed.add(item.call.part)
     else:
         finish_item(state, item, encrypted_content, metadata)
 

@@ -46,6 +46,8 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             choice.textual.close_open()
             _place(choice, bound, fragment.position, fragment.array_len)
             choice.latest = bound
+            if identity is not None or name is not None:
+                choice.shared.out.touch()  # readers join what is told again
             announce.flush_unstarted(choice, bound)
             push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
             return
@@ -92,6 +94,8 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     else:
         if incoming.payload:
             call.settle_type(custom=incoming.custom)
+        if _means_another(call, incoming):
+            choice.shared.out.touch()
         _address(choice, call, incoming)
         if decision.note is not None:
             _say_guess(choice, call, decision.note)
@@ -104,7 +108,9 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         choice.shared.out.diagnose("args_replay_dropped", call.part)
     elif decision.deed is Deed.SHADOW:
         call.text.begin_shadow(incoming.payload)
+        choice.shared.out.touch()
     elif incoming.is_object:
+        choice.shared.out.touch()  # readers expect text
         push_object(choice, call, incoming)
     elif text:
         if call.suspect and call.empty and decision.rule not in ("R1a", "R1f"):
@@ -116,6 +122,13 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     call.late = call.late or choice.finish.raw is not None
     choice.track(call)
     return call
+
+
+def _means_another(call: Call, incoming: Incoming) -> bool:
+    """Readers go by the index alone, and join an id or a name that is told again; neither may be late."""
+    if incoming.index is None or incoming.index != call.index:
+        return True
+    return incoming.id is not None or incoming.name is not None
 
 
 def _place(choice: Choice, call: Call, position: int, array_len: int) -> None:
@@ -267,6 +280,9 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
             choice.remember(first, incoming.id)
     announce.flush_unstarted(choice)
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
+    taken = incoming.id is not None and choice.shared.is_used(incoming.id)
+    if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
+        choice.shared.out.touch()  # for readers it is another call, or none that can be answered
     call = choice.create(custom=incoming.custom)
     if before is not None and before.text.unfinished and not (before.empty or before.dropped):
         call.contested = "ambiguous_same_index"  # it takes the index from a call that is under way

@@ -210,6 +210,7 @@ class Textual:
             self._attributes = []
         out = self._shared.out
         if not out.silent:
+            out.address = (None, None)
             out.emit(part.started(metadata))
         return part
 

@@ -78,6 +78,9 @@ class Block:
     results: list[ToolResult] = field(default_factory=list[ToolResult])  # that came before their call was written
     mark: str = ""  # the writer's own: what the open block is called on the wire
     told: bool = False  # the writer's own: what hangs on the part was written
+    part: int = -1  # where several blocks are open at once: which one it is
+    sent: int | None = None  # its index on the wire, and its id, where that is the target's own
+    item: str | None = None
 
 
 class Writer(Protocol):

@@ -36,13 +36,15 @@ class _Begun:
 class Calls:
     """Those of one choice."""
 
-    __slots__ = ("_begun", "_ids", "_job", "_waiting", "contradicted", "written")
+    __slots__ = ("_begun", "_ids", "_indexes", "_job", "_next", "_waiting", "contradicted", "written")
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._begun: dict[int, _Begun] = {}  # by part, until the call is whole
         self._ids: set[str] = set()  # of all calls that were begun
         self._waiting: set[str] = set()  # ids that no result answered
+        self._indexes: set[int] = set()
+        self._next = 0  # above all of them
         self.written = 0
         self.contradicted = False
 
@@ -64,7 +66,7 @@ class Calls:
             return None
         if event.call_id in self._ids or event.call_id in job.known_call_ids:
             return None  # it will be told under an id of its own, when it is whole
-        begun = self._begun[event.part] = self._begin(event.call_id, event.name)
+        begun = self._begun[event.part] = self._begin(event.call_id, event.name, job.passed.index)
         return _head(begun, "")
 
     def reset(self, part: int) -> None:
@@ -117,8 +119,11 @@ class Calls:
             arguments = call.raw_arguments or call.arguments or _EMPTY
         return _head(self._begin(call.call_id, call.name), arguments)
 
-    def _begin(self, call_id: str, name: str) -> _Begun:
-        begun = _Begun(self.written, call_id, name)
+    def _begin(self, call_id: str, name: str, sent: int | None = None) -> _Begun:
+        index = self._next if sent is None or sent < 0 or sent in self._indexes else sent
+        self._indexes.add(index)
+        self._next = max(self._next, index + 1)
+        begun = _Begun(index, call_id, name)
         self.written += 1
         self._ids.add(call_id)
         self._waiting.add(call_id)

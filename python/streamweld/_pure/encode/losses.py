@@ -40,6 +40,11 @@ class Losses:
         if getattr(event, "provider_metadata", None):
             self.note("metadata")
 
+    def forget(self) -> None:
+        """What was noted since the last call of `take` was not written after all, and so not lost."""
+        self._said.difference_update(self._fresh)
+        self._fresh = []
+
     def take(self) -> list[str]:
         """Those that are new since the last call, in order."""
         fresh, self._fresh = self._fresh, []

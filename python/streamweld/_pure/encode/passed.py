@@ -1,0 +1,25 @@
+"""What of an answer went out as it was sent, so that an encoder of the same dialect can go on behind it.
+
+Empty where another dialect is written: nothing passes then. Facts only, each said by the core (`Out`) or by the bytes
+of a passed event; what is done with them is each encoder's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Passed"]
+
+
+@dataclass(slots=True)
+class Passed:
+    """One stream's."""
+
+    own: bool = False  # the source speaks the dialect that is written: its ids, indexes and metadata hold
+    # Of the part that the Started at hand opens: its index on the wire, and that inside of its item.
+    index: int | None = None
+    sub: int | None = None
+    choices: frozenset[int] = field(default_factory=frozenset[int])  # of which something has passed
+    closed: frozenset[int] = field(default_factory=frozenset[int])  # parts whose close has, though nothing is told yet
+    finished: frozenset[int] = field(default_factory=frozenset[int])  # choices whose reason has passed
+    counted: bool = False  # token counts have

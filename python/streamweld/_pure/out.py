@@ -29,12 +29,14 @@ class Out:
         "_actions",
         "_max_kept",
         "address",
+        "announced",
         "choices",
         "closed",
         "counted",
         "diagnostics",
         "diagnostics_dropped",
         "emptied",
+        "ended",
         "event_type",
         "events",
         "faulted",
@@ -43,6 +45,7 @@ class Out:
         "ordinal",
         "payload",
         "reasons",
+        "sequence",
         "silent",
         "sink",
         "touched",
@@ -67,7 +70,10 @@ class Out:
         self.touched = False  # readers of the dialect would not take a payload as it was taken here
         self.emptied = False  # such a payload brought nothing
         self.choices: set[int] = set()  # that were spoken of
-        self.closed: set[int] = set()  # parts of calls that the wire has closed, and that are not told yet
+        self.announced: set[int] = set()  # indexes of items that were opened without a part
+        self.closed: set[int] = set()  # parts that the wire has closed
+        self.ended: set[int] = set()  # parts whose item it has closed
+        self.sequence: int | None = None  # the last number of an event
         self.reasons: set[int] = set()  # choices that said why they end
         self.counted = False  # token counts were said
         self.events: list[Event] = []

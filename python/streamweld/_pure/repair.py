@@ -220,8 +220,11 @@ class Repairer:
         self._held = []
         self._job.frames.take()
         self._job.losses.forget()
-        passed.choices, passed.closed = frozenset(out.choices), frozenset(out.closed)
+        passed.choices, passed.announced = frozenset(out.choices), frozenset(out.announced)
+        passed.closed, passed.ended = frozenset(out.closed), frozenset(out.ended)
         passed.finished, passed.counted = frozenset(out.reasons), out.counted
+        if out.sequence is not None:
+            passed.sequence = out.sequence + 1
         self._go_out(block)
 
     def _go_out(self, block: bytes) -> None:
@@ -260,7 +263,10 @@ class Repairer:
             return
         self._brought = True
         self._plain = self._plain and isinstance(event, _TEXTUAL)
-        job.passed.index, job.passed.sub = out.address
+        passed = job.passed
+        passed.at, passed.sub = out.address
+        passed.index = None if self._rendering or out.touched else passed.at
+        passed.payload = out.payload
         if isinstance(event, ToolCallStarted):
             job.custom, job.provider_executed = out.opening
             self._calls.add(event.part)

@@ -180,6 +180,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     call.joiner.held = ""
     text = call.text
     item.valued = True
+    choice.shared.out.closed.add(call.part)
     if bytes(text.data) == payload and not text.overflow:
         return
     if text.complete and not call.custom and not text.overflow:

@@ -194,6 +194,7 @@ def close_part(
         return
     put_metadata(choice, one, metadata)
     one.closed = True
+    choice.shared.out.closed.add(one.part.part)
     if alone or one.part.channel != "reasoning" or item.item_id is None:
         end_part(choice, one)
 

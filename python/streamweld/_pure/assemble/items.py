@@ -79,6 +79,8 @@ class ItemSurface:
         item = known_item(state, kind, address, item)
         state.book.bind(item, address)
         item.announced = item.opened_bare = True
+        if item.index is not None:
+            state.shared.out.announced.add(item.index)
 
     def part_opened(
         self,

@@ -147,8 +147,9 @@ class Anthropic(Sequential):
         return bool(done.signature or done.encrypted_content) and self._is_genuine(done)
 
     def _start(self, block: Block, content: str) -> None:
-        index = self._index + 1 if block.sent is None else max(block.sent, self._index + 1)
-        self._index = self._at[block.part] = index
+        index = self._index + 1 if block.sent is None else block.sent
+        self._at[block.part] = index
+        self._index = max(index, self._index)
         self._frame("content_block_start", index=str(index), content_block=content)
 
     def _delta(self, part: int, delta: str) -> None:
@@ -167,7 +168,7 @@ class Anthropic(Sequential):
         self._note_call(call)
         if call.state in ("incomplete", "open"):
             return False  # whether it may be closed is known at the end
-        if call.part not in self.job.passed.closed:
+        if call.part not in self.job.passed.ended:
             self._stop(call.part if call.part in self._at else -1)
         return True
 

@@ -16,10 +16,16 @@ class Passed:
     """One stream's."""
 
     own: bool = False  # the source speaks the dialect that is written: its ids, indexes and metadata hold
-    # Of the part that the Started at hand opens: its index on the wire, and that inside of its item.
+    # Of the part that the Started at hand opens: its index on the wire, and that inside of its item. `index` is the
+    # same while nothing was left out or added, and may be kept.
+    at: int | None = None
     index: int | None = None
     sub: int | None = None
     choices: frozenset[int] = field(default_factory=frozenset[int])  # of which something has passed
-    closed: frozenset[int] = field(default_factory=frozenset[int])  # parts whose close has, though nothing is told yet
+    announced: frozenset[int] = field(default_factory=frozenset[int])  # indexes of items whose opening has
+    closed: frozenset[int] = field(default_factory=frozenset[int])  # parts whose close has
+    ended: frozenset[int] = field(default_factory=frozenset[int])  # parts of items whose close has
     finished: frozenset[int] = field(default_factory=frozenset[int])  # choices whose reason has passed
     counted: bool = False  # token counts have
+    sequence: int = 0  # the number of the next event, where events are numbered
+    payload: bytes = b""  # what is at hand

@@ -41,7 +41,7 @@ PYTHON_LAYERS = (
     "_pure.dialect",
     "_pure.dialect.think",
     "_pure.dialect.*",
-    "_pure.ladder _pure.decoding",
+    "_pure.ladder _pure.decoding _pure.behind_error",
     "_pure.stage _pure.array_body",
     "_pure.ending",
     "_pure.parser",

@@ -68,6 +68,9 @@ class Repairer(Converter, Protocol):
 
     repaired: bool
 
+    @property
+    def is_over(self) -> bool: ...
+
 
 def load(name: Backend) -> type[Parser]:
     """The parser class of one backend. Both may be loaded in one process.

@@ -201,6 +201,11 @@ class StreamConverter:
         return self._repairer is not None and self._repairer.repaired
 
     @property
+    def is_over(self) -> bool:
+        """Nothing that is fed has any effect: an ending was written. (Behind an upstream's own error more may pass.)"""
+        return self.error is not None if self._repairer is None else self._repairer.is_over
+
+    @property
     def response(self) -> Response:
         """Everything that was read so far, as a new immutable value."""
         events, completeness, dropped = self._converter.snapshot()
@@ -274,7 +279,7 @@ class _Writer(Step[bytes]):
     def _look(self) -> None:
         error = self.converter.error
         if error is not None:
-            self.over = True
+            self.over = self._raises or self.converter.is_over
             if self._raises:
                 self.fault = error
 

@@ -64,8 +64,8 @@ class Out:
         self.sink: Callable[[Event], None] | None = None  # takes the events, one by one, instead of the list
         # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
         self.opening: tuple[bool, bool] = (False, False)
-        # Of the part that a Started at hand opens: its index on the wire, and that inside of its item.
-        self.address: tuple[int | None, int | None] = (None, None)
+        # Of the part that a Started at hand opens: its index on the wire, that inside of its item, and its item's id.
+        self.address: tuple[int | None, int | None, str | None] = (None, None, None)
         # What a sink cannot see in events, and has to know if it passes on payloads as they were sent.
         self.touched = False  # readers of the dialect would not take a payload as it was taken here
         self.emptied = False  # such a payload brought nothing

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld._pure.behind_error import BehindError
 from streamweld._pure.block import Splitter
 from streamweld._pure.encode import load_encoder
 from streamweld._pure.encode.finish import CUT, Ending, fault_of, told
@@ -20,20 +21,7 @@ from streamweld._pure.encode.mint import Mint
 from streamweld._pure.frame import as_bytes
 from streamweld._pure.parser import Parser
 from streamweld.errors import StreamError, UpstreamError
-from streamweld.events import (
-    Diagnostic,
-    ReasoningDelta,
-    ReasoningStarted,
-    RefusalDelta,
-    RefusalStarted,
-    TextDelta,
-    TextStarted,
-    ToolCall,
-    ToolCallRetracted,
-    ToolCallStarted,
-    Unknown,
-    UpstreamErrorEvent,
-)
+from streamweld.events import Diagnostic, ToolCall, ToolCallRetracted, ToolCallStarted, UpstreamErrorEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,23 +33,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Repairer"]
 
-# Dialects that number nothing: a later event that was sent right passes behind a repair, too.
-_UNNUMBERED: Final = frozenset({"chat", "gemini"})
-_TEXTUAL: Final = (
-    TextStarted,
-    TextDelta,
-    ReasoningStarted,
-    ReasoningDelta,
-    RefusalStarted,
-    RefusalDelta,
-    Unknown,
+# Dialects that number nothing: a later event that was sent right passes behind a repair, too, if it is of these.
+_TEXT: Final = frozenset(
+    {
+        *("text_started", "text_delta", "reasoning_started", "reasoning_delta", "refusal_started", "refusal_delta"),
+        "unknown",
+    }
 )
+_UNNUMBERED: Final = {
+    "chat": _TEXT,
+    "gemini": _TEXT,
+    "ai-sdk-parts": _TEXT | {"text_done", "reasoning_done", "source", "file"},
+    "ai-sdk-ui": _TEXT | {"text_done", "reasoning_done", "source", "file"},
+}
+_UNMARKED: Final = frozenset({"gemini"})  # no event of theirs says that an answer is over
 
 
 class Repairer:
     """Bytes of one response in, bytes of the same response in the same dialect out."""
 
     __slots__ = (
+        "_behind_error",
         "_block",
         "_brought",
         "_calls",
@@ -98,6 +90,7 @@ class Repairer:
         self._last_out = True  # the last whole block went out as it was, or waits
         self._calls: set[int] = set()  # that are under way, where they are to be held
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
+        self._behind_error: BehindError | None = None  # the upstream's own error has passed
         self._rendering = False
         self._ended = False  # the answer's end went out or passed
         self._over = False  # nothing is read any more
@@ -110,6 +103,11 @@ class Repairer:
     def dialect(self) -> str | None:
         """What the stream speaks; None until that is known."""
         return self._parser.dialect
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing that is fed has any effect."""
+        return self._over
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -131,14 +129,14 @@ class Repairer:
 
     def close(self) -> bytes:
         """The input has ended: the last bytes."""
-        if not self._over:
+        if not (self._over or self._behind_error):
             try:
                 self._parser.close()
                 self._finish()
                 self._judge(b"".join(self._block))
             except StreamError as fault:
                 self._failed(fault)
-            self._over = True
+        self._over = True
         return self._taken()
 
     # Blocks
@@ -148,6 +146,12 @@ class Repairer:
             self._behind(piece)
             return
         self._block.append(piece)
+        if self._behind_error is not None:
+            if self._behind_error.passes(piece, ends=place == "end"):
+                self._go_out(b"".join(self._block))
+            if place == "end":
+                self._block = []
+            return
         try:
             self._parser.feed(piece)
             if place == "end":
@@ -162,7 +166,8 @@ class Repairer:
 
     def _behind(self, piece: bytes) -> None:
         """The rest of the line end of the last block."""
-        self._parser.feed(piece)
+        if self._behind_error is None:
+            self._parser.feed(piece)
         if self._held:
             block, scratch = self._held[-1]
             self._held[-1] = block + piece, scratch
@@ -192,25 +197,28 @@ class Repairer:
             self._render()
         elif out.emptied:
             self.repaired = True
-        elif self._rendering and not self._passes_behind_repair():
-            self._flush()
+        elif self._rendering:
+            if self._passes_behind_repair():
+                self._drop_scratch()
+                self._go_out(block)
+            else:
+                self._flush()
         elif self._parser.payloads == self._ordinal and not self._held:
             self._go_out(block)  # a comment, or blank lines: nothing waits for them
-        elif not self._rendering and (self._parser.owes or (self._calls and self._job.hold_arguments)):
+        elif self._parser.owes or (self._calls and self._job.hold_arguments):
             self._last_out = True
             self._held.append((block, self._job.frames.take()))
         else:
             self._pass(block)
 
     def _passes_behind_repair(self) -> bool:
+        """Whether the block, sent right behind one that was not, can go out as it is."""
+        out = self._parser.out
         if self._parser.payloads == self._ordinal:
             return True
-        return self._plain and self._is_text and not self._ended and not self._parser.owes
-
-    @property
-    def _is_text(self) -> bool:
-        out = self._parser.out
-        return self._job.source in _UNNUMBERED and self._said == (len(out.reasons), out.counted)
+        same = self._said == (len(out.reasons), out.counted)
+        numbered = self._parser.dialect not in _UNNUMBERED
+        return same and self._plain and not (numbered or self._ended or self._parser.owes)
 
     def _pass(self, block: bytes) -> None:
         """The block goes out as it was sent, and those that waited before it."""
@@ -218,14 +226,17 @@ class Repairer:
         for one, _ in self._held:
             self._sent.append(one)
         self._held = []
-        self._job.frames.take()
-        self._job.losses.forget()
+        self._drop_scratch()
         passed.choices, passed.announced = frozenset(out.choices), frozenset(out.announced)
         passed.closed, passed.ended = frozenset(out.closed), frozenset(out.ended)
         passed.finished, passed.counted = frozenset(out.reasons), out.counted
         if out.sequence is not None:
             passed.sequence = out.sequence + 1
         self._go_out(block)
+
+    def _drop_scratch(self) -> None:
+        self._job.frames.take()
+        self._job.losses.forget()
 
     def _go_out(self, block: bytes) -> None:
         self._sent.append(block)
@@ -262,9 +273,9 @@ class Repairer:
         if encoder is None:
             return
         self._brought = True
-        self._plain = self._plain and isinstance(event, _TEXTUAL)
+        self._plain = self._plain and event.type in _UNNUMBERED.get(self._parser.dialect or "", ())
         passed = job.passed
-        passed.at, passed.sub = out.address
+        passed.at, passed.sub, passed.item_id = out.address
         passed.index = None if self._rendering or out.touched else passed.at
         passed.payload = out.payload
         if isinstance(event, ToolCallStarted):
@@ -302,6 +313,10 @@ class Repairer:
             # Everything is closed, but nothing says that this is all: a reader of the dialect must not take it for it.
             self.error = out.fault("TruncatedStream", "truncated", "between_events", where="between_events")
             fault = fault_of(CUT)
+        if fault is None and completeness == "assumed" and self.dialect not in _UNMARKED:
+            out.touch()  # the end is missing
+        elif fault is not None and not self._reported:
+            out.touch()
         encoder.end(Ending(completeness, fault))
 
     def _failed(self, fault: StreamError) -> None:
@@ -310,12 +325,18 @@ class Repairer:
         self.error = fault
         encoder = self._encoder or self._load()
         out = self._parser.out
+        if isinstance(fault, UpstreamError) and encoder is None:
+            self._pass(b"".join(self._block))  # an error before anything else: no dialect to say it in but its own
+            return
         if encoder is None or self._ended:
             return
         self._ended = True
         out.faulted = True
         if isinstance(fault, UpstreamError) and not (out.touched or self._rendering):
             self._pass(b"".join(self._block))
+            self._over = False
+            self._behind_error = BehindError(self.dialect or "")
+            self._begin_block()
             return
         if not self._job.broken:
             reported = self._reported if isinstance(fault, UpstreamError) else None

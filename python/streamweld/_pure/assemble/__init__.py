@@ -254,7 +254,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if self._over:
             return
         state = self._choice(choice)
-        take_reason(state, raw_reason, self._finish_reasons, client_calls(state))
+        take_reason(state, raw_reason, self._finish_reasons)
         if self._shared.settings.close_at_finish or (state.message_seen and shown_calls(state)):
             self._close_choice(state, ended=True)
 

@@ -104,7 +104,10 @@ class Choice:
         latest = self.latest
         if latest is not None and latest.started and latest.sent < len(latest.text.data) and not latest.dropped:
             return True
-        return any(not (call.started or call.dropped) for call in self.unstarted)
+        if latest is not None and latest.joiner.held:
+            return True
+        waiting = any(not (call.started or call.dropped) for call in self.unstarted)
+        return waiting or self.textual.owes or any(one.joiner.held for item in self.book.opened() for one in item.parts)
 
     def create(self, *, custom: bool = False) -> Call:
         self.shared.count_call()

@@ -20,21 +20,12 @@ __all__ = ["CUT", "conclude", "take_reason"]
 CUT: frozenset[str] = frozenset({"length", "content_filter", "error"})
 
 
-def take_reason(
-    choice: Choice, raw: str, table: Mapping[str, FinishReason | Literal["natural"]], calls: Sequence[Call]
-) -> None:
+def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason | Literal["natural"]]) -> None:
     """One reason as sent: the first holds, unless a later one dominates it.
 
-    "natural" in the table is a word for every end that nobody forced: stop, or calls where there are some. `calls`:
-    those of the client so far. Readers should not go by a word that contradicts them.
+    "natural" in the table is a word for every end that nobody forced: stop, or calls where there are some.
     """
-    _take(choice, raw, table)
     choice.shared.out.reasons.add(choice.index)
-    if not choice.finish.natural and conclude(choice, calls) != choice.finish.reason:
-        choice.shared.out.touch()
-
-
-def _take(choice: Choice, raw: str, table: Mapping[str, FinishReason | Literal["natural"]]) -> None:
     finish = choice.finish
     out = choice.shared.out
     mapped = table.get(raw)

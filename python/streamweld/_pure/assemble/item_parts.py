@@ -85,7 +85,7 @@ def open_part(
     choice.textual.parts.append(part)
     put_metadata(choice, one, metadata)
     if not shared.out.silent:
-        shared.out.address = (item.index, sub)
+        shared.out.address = (item.index, sub, item.item_id)
         shared.out.emit(part.started(metadata))
     return one
 

@@ -64,6 +64,11 @@ class Textual:
         self._append(channel, kind, text, metadata)
         return None
 
+    @property
+    def owes(self) -> bool:
+        """Half a character waits for its other half."""
+        return any(joiner.held for joiner in self._joiners.values())
+
     def close_open(self) -> None:
         """Another part goes on: the open one is whole."""
         part = self.current
@@ -210,7 +215,7 @@ class Textual:
             self._attributes = []
         out = self._shared.out
         if not out.silent:
-            out.address = (None, None)
+            out.address = (None, None, None)
             out.emit(part.started(metadata))
         return part
 

@@ -324,7 +324,7 @@ class Blocks:
 
     def _close_call(self, block: Block, call: ToolCall) -> None:
         text, writer = arguments_of(call), self._writer
-        right = call.call_id == block.call_id and call.name == block.name
+        right = call.call_id == block.call_id and (call.name == block.name or self._renames)
         rest = None if block.frozen else block.out.rest(text)
         if rest:
             writer.piece(block, rest)
@@ -340,6 +340,11 @@ class Blocks:
             self._active = None
             self._written(block, call)
             self._go_on()
+
+    @property
+    def _renames(self) -> bool:
+        """The close says the name again, in a dialect whose readers saw the source say it so."""
+        return self._writer.corrects and self._job.passed.own
 
     def _written(self, block: Block, call: ToolCall) -> None:
         self._calls[call.call_id] = call

@@ -23,10 +23,11 @@ _EMPTY = "{}"
 class _Begun:
     """A call whose head went out."""
 
-    __slots__ = ("call_id", "corrected", "index", "name", "told")
+    __slots__ = ("call_id", "corrected", "custom", "index", "name", "told")
 
-    def __init__(self, index: int, call_id: str, name: str) -> None:
+    def __init__(self, index: int, call_id: str, name: str, *, custom: bool) -> None:
         self.index = index
+        self.custom = custom  # free-form text, as only this dialect's own readers know it
         self.call_id = call_id
         self.name = name
         self.told = Told()
@@ -62,11 +63,14 @@ class Calls:
     def started(self, event: ToolCallStarted) -> str | None:
         """The head, if it can be written before the call is whole."""
         job = self._job
-        if job.hold_arguments or job.custom or job.provider_executed or not (event.call_id and event.name):
+        custom = job.custom and job.passed.own
+        if job.hold_arguments or job.provider_executed or not (event.call_id and event.name):
+            return None
+        if job.custom and not custom:
             return None
         if event.call_id in self._ids or event.call_id in job.known_call_ids:
             return None  # it will be told under an id of its own, when it is whole
-        begun = self._begun[event.part] = self._begin(event.call_id, event.name, job.passed.index)
+        begun = self._begun[event.part] = self._begin(event.call_id, event.name, custom, job.passed.index)
         return _head(begun, "")
 
     def reset(self, part: int) -> None:
@@ -89,12 +93,13 @@ class Calls:
         if begun is None:
             return self._at_once(call)
         if refused or call.state in ("complete", "empty"):
-            rest = begun.told.rest(_EMPTY if not begun.told and not call.arguments else call.arguments)
-            if rest is None and same_value(begun.told.text(), call.arguments):
+            fills = not (begun.told or call.arguments or self._job.passed.own)
+            rest = begun.told.rest(_EMPTY if fills else call.arguments)
+            if rest is None and not call.custom and same_value(begun.told.text(), call.arguments):
                 self._job.losses.note("arguments_spelling")
                 rest = ""
             same = (begun.call_id, begun.name) == (call.call_id, call.name)
-            same = same and not (call.provider_executed or call.custom)
+            same = same and not call.provider_executed and call.custom == begun.custom
             self.contradicted = rest is None or not same
         else:
             # Cut, or no JSON: what was passed on is what there is.
@@ -112,18 +117,19 @@ class Calls:
         if call.state == "incomplete":
             losses.note("cut_call")
             return None
-        if call.custom:
+        own = self._job.passed.own
+        if call.custom and not own:
             losses.note("custom_call")
             arguments = f'{{"input":{quoted(call.arguments)}}}'
         else:
-            arguments = call.raw_arguments or call.arguments or _EMPTY
-        return _head(self._begin(call.call_id, call.name), arguments)
+            arguments = call.raw_arguments or call.arguments or ("" if own else _EMPTY)
+        return _head(self._begin(call.call_id, call.name, call.custom and own), arguments)
 
-    def _begin(self, call_id: str, name: str, sent: int | None = None) -> _Begun:
+    def _begin(self, call_id: str, name: str, custom: bool, sent: int | None = None) -> _Begun:
         index = self._next if sent is None or sent < 0 or sent in self._indexes else sent
         self._indexes.add(index)
         self._next = max(self._next, index + 1)
-        begun = _Begun(index, call_id, name)
+        begun = _Begun(index, call_id, name, custom=custom)
         self.written += 1
         self._ids.add(call_id)
         self._waiting.add(call_id)
@@ -131,9 +137,15 @@ class Calls:
 
 
 def _head(begun: _Begun, arguments: str) -> str:
-    function = f'{{"name":{quoted(begun.name)},"arguments":{quoted(arguments)}}}'
-    return f'{{"index":{begun.index},"id":{quoted(begun.call_id)},"type":"function","function":{function}}}'
+    kind, text = _names(begun)
+    inner = f'{{"name":{quoted(begun.name)},"{text}":{quoted(arguments)}}}'
+    return f'{{"index":{begun.index},"id":{quoted(begun.call_id)},"type":"{kind}","{kind}":{inner}}}'
 
 
 def _piece(begun: _Begun, arguments: str) -> str:
-    return f'{{"index":{begun.index},"function":{{"arguments":{quoted(arguments)}}}}}'
+    kind, text = _names(begun)
+    return f'{{"index":{begun.index},"{kind}":{{"{text}":{quoted(arguments)}}}}}'
+
+
+def _names(begun: _Begun) -> tuple[str, str]:
+    return ("custom", "input") if begun.custom else ("function", "arguments")

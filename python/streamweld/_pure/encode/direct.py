@@ -35,8 +35,7 @@ class Direct(Blocks):
             case TextStarted() | ReasoningStarted() | RefusalStarted():
                 block = self._parts[event.part]
                 block.part, block.sent = event.part, self._job.passed.index
-                if not isinstance(event, RefusalStarted):
-                    block.item = event.item_id
+                block.item = self._job.passed.item_id
                 if not isinstance(event, ReasoningStarted) or event.kind != "redacted":
                     self._open(block)  # what is redacted comes whole
             case _:
@@ -89,7 +88,7 @@ class Direct(Blocks):
     def _call_started(self, event: ToolCallStarted) -> None:
         super()._call_started(event)
         block = self._parts[event.part]
-        block.part, block.sent, block.item = event.part, self._job.passed.index, event.item_id
+        block.part, block.sent = event.part, self._job.passed.index
         # Also the calls that the provider runs have their place in their own dialect.
         block.held = self._is_held(event)
         if not block.held:

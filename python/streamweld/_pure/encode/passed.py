@@ -21,6 +21,7 @@ class Passed:
     at: int | None = None
     index: int | None = None
     sub: int | None = None
+    item_id: str | None = None  # of its item, as the wire has it
     choices: frozenset[int] = field(default_factory=frozenset[int])  # of which something has passed
     announced: frozenset[int] = field(default_factory=frozenset[int])  # indexes of items whose opening has
     closed: frozenset[int] = field(default_factory=frozenset[int])  # parts whose close has

@@ -1,7 +1,8 @@
-"""What may follow an error that the upstream itself sent: comments, the marker, and events that say no success.
+"""What passes by its type alone: behind an error that the upstream itself sent, and beside what is written anew.
 
-Some dialects tell a failure in two events (Responses: `error`, `response.failed`) or end after it in a word (AI SDK).
-Knows their types, from `_spec/conversions.json`, and nothing else of a dialect.
+Some dialects tell a failure in two events (Responses: `error`, `response.failed`) or end after it in a word (AI SDK);
+comments and the marker may follow too, but nothing that says success. And some have events that say nothing of a part.
+Knows these types, from `_spec/conversions.json`, and nothing else of a dialect.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from streamweld._spec import LIMITS, load_conversions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BehindError"]
+__all__ = ["BehindError", "is_beside"]
 
 _MARKER = b"[DONE]"
 
@@ -50,12 +51,22 @@ class BehindError:
         text = frame.data.strip()
         if not text or text == _MARKER:
             return True
-        try:
-            value: object = loads_raw(text.decode("utf-8", "replace"))
-        except ValueError:
-            return False
-        if not is_object(value) or value.get("type") not in self._may:
+        value = _object(text)
+        if value.get("type") not in self._may:
             return False
         reason: object = value.get("finishReason")
         word: object = reason.get("unified") if is_object(reason) else reason
         return word not in self._good
+
+
+def is_beside(dialect: str, payload: bytes) -> bool:
+    """Whether a payload of which no event came is one that says nothing of any part."""
+    return _object(payload).get("type") in load_conversions()["beside"].get(dialect, ())
+
+
+def _object(payload: bytes) -> Mapping[str, Any]:
+    try:
+        value: object = loads_raw(payload.decode("utf-8", "replace"))
+    except ValueError:
+        return {}
+    return value if is_object(value) else {}

@@ -90,6 +90,11 @@ class Parser:
         return self._stage.ordinal
 
     @property
+    def has_ended(self) -> bool:
+        """The dialect's own end was read, whatever the answer came to."""
+        return self._stage.done
+
+    @property
     def is_done(self) -> bool:
         """The answer came to its end, whatever follows it."""
         return self._assembler.completeness == "complete"

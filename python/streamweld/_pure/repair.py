@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld._pure.behind_error import BehindError
+from streamweld._pure.behind_error import BehindError, is_beside
 from streamweld._pure.block import Splitter
 from streamweld._pure.encode import load_encoder
 from streamweld._pure.encode.finish import CUT, Ending, fault_of, told
@@ -81,7 +81,7 @@ class Repairer:
         self._parser = Parser(source, config)
         own = dict(options)
         self._job = Job(Mint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
-        self._job.passed.own = True
+        self._job.passed.own = self._job.losses.own = True
         self._encoder: Encoder | None = None  # until the dialect is known
         self._splitter = Splitter()
         self._sent: list[bytes] = []  # the output that was not handed out yet
@@ -133,7 +133,13 @@ class Repairer:
             try:
                 self._parser.close()
                 self._finish()
-                self._judge(b"".join(self._block))
+                if self._rendering or self._parser.out.touched:
+                    self._render()
+                elif self._parser.out.emptied:
+                    self.repaired = True
+                    self._pass(b"")
+                else:
+                    self._pass(b"".join(self._block))
             except StreamError as fault:
                 self._failed(fault)
         self._over = True
@@ -216,9 +222,11 @@ class Repairer:
         out = self._parser.out
         if self._parser.payloads == self._ordinal:
             return True
-        same = self._said == (len(out.reasons), out.counted)
-        numbered = self._parser.dialect not in _UNNUMBERED
-        return same and self._plain and not (numbered or self._ended or self._parser.owes)
+        if self._ended or self._parser.owes or self._said != (len(out.reasons), out.counted):
+            return False
+        if not self._brought:
+            return is_beside(self.dialect or "", out.payload)
+        return self._plain and self.dialect in _UNNUMBERED
 
     def _pass(self, block: bytes) -> None:
         """The block goes out as it was sent, and those that waited before it."""
@@ -230,8 +238,8 @@ class Repairer:
         passed.choices, passed.announced = frozenset(out.choices), frozenset(out.announced)
         passed.closed, passed.ended = frozenset(out.closed), frozenset(out.ended)
         passed.finished, passed.counted = frozenset(out.reasons), out.counted
-        if out.sequence is not None:
-            passed.sequence = out.sequence + 1
+        if self._ordinal != self._parser.payloads:
+            passed.sequence = None if out.sequence is None else out.sequence + 1
         self._go_out(block)
 
     def _drop_scratch(self) -> None:
@@ -332,6 +340,9 @@ class Repairer:
             return
         self._ended = True
         out.faulted = True
+        if self._parser.has_ended and not (out.touched or self._rendering or isinstance(fault, UpstreamError)):
+            self._pass(b"".join(self._block))  # the wire itself has said that it breaks off (AI SDK: `abort`)
+            return
         if isinstance(fault, UpstreamError) and not (out.touched or self._rendering):
             self._pass(b"".join(self._block))
             self._over = False

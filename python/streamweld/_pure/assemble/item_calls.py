@@ -51,8 +51,10 @@ def begin_call(
     choice: Choice, item: Item, address: Address, *, custom: bool, provider_executed: bool, hidden: bool = False
 ) -> Call:
     """The call of an item. `hidden`: it may turn out to be none."""
-    if hidden or (address.call_id is not None and choice.shared.is_used(address.call_id)):
-        choice.shared.out.touch()
+    shared = choice.shared
+    nameless = address.call_id is None and not shared.ids_optional
+    if hidden or nameless or (address.call_id is not None and shared.is_used(address.call_id)):
+        shared.out.touch()
     call = choice.create(custom=custom)
     call.item_id = item.told_id
     call.id = call.last_id = address.call_id

@@ -292,6 +292,8 @@ class ItemSurface:
                 item = bound
         again = item is not None and item.announced
         call = None if item is None else item.call
+        if name is None and (call is None or not call.name):
+            state.shared.out.touch()
         if item is None or call is None or (again and is_another(call, address, name)):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and is_closed(item) and item.first is None:
@@ -332,6 +334,13 @@ class ItemSurface:
         item = addressed_call(state, address, arguments)
         if item is not None:
             tell_arguments(state, item, arguments)
+
+    def call_paused(self, choice: int, address: Address) -> None:
+        """No more pieces of a call's arguments are announced; its close is still to come."""
+        state = self._item_choice(choice)
+        item = None if state is None else state.book.find("call", state.book.usable(address), "delta")
+        if item is not None and item.call is not None:
+            self._out.closed.add(item.call.part)
 
     def call_closed(
         self,

@@ -134,7 +134,8 @@ class AiSdk(Sequential):
     # Calls
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        self.call_end(call.call_id)
+        if call.part not in self.job.passed.closed:
+            self.call_end(call.call_id)
         self._conclude(call, text)
         return True
 

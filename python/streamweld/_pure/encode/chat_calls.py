@@ -93,8 +93,7 @@ class Calls:
         if begun is None:
             return self._at_once(call)
         if refused or call.state in ("complete", "empty"):
-            fills = not (begun.told or call.arguments or self._job.passed.own)
-            rest = begun.told.rest(_EMPTY if fills else call.arguments)
+            rest = begun.told.rest(_EMPTY if not begun.told and not call.arguments else call.arguments)
             if rest is None and not call.custom and same_value(begun.told.text(), call.arguments):
                 self._job.losses.note("arguments_spelling")
                 rest = ""
@@ -122,7 +121,7 @@ class Calls:
             losses.note("custom_call")
             arguments = f'{{"input":{quoted(call.arguments)}}}'
         else:
-            arguments = call.raw_arguments or call.arguments or ("" if own else _EMPTY)
+            arguments = call.raw_arguments or call.arguments or _EMPTY
         return _head(self._begin(call.call_id, call.name, call.custom and own), arguments)
 
     def _begin(self, call_id: str, name: str, custom: bool, sent: int | None = None) -> _Begun:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.blocks import Block, Blocks
+from streamweld._pure.encode.blocks import Block, Blocks, arguments_of
 from streamweld.events import ReasoningStarted, RefusalStarted, TextStarted
 
 if TYPE_CHECKING:
@@ -127,7 +127,10 @@ class Direct(Blocks):
             self._late.append(block)
         else:
             self._open_blocks.discard(block)
-        self._close_call(block, event)
+        if event.part in self._job.passed.ended and block.out.rest(arguments_of(event)):
+            self._writer.contradicted()  # its block is over, and had less
+        else:
+            self._close_call(block, event)
 
     def _beside(self, event: Beside) -> None:
         self._write_beside(event)

@@ -28,5 +28,5 @@ class Passed:
     ended: frozenset[int] = field(default_factory=frozenset[int])  # parts of items whose close has
     finished: frozenset[int] = field(default_factory=frozenset[int])  # choices whose reason has passed
     counted: bool = False  # token counts have
-    sequence: int = 0  # the number of the next event, where events are numbered
+    sequence: int | None = 0  # the number of the next event; None where the source numbers none
     payload: bytes = b""  # what is at hand

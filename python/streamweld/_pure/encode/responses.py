@@ -202,7 +202,9 @@ class Responses:
         passed = self._job.passed
         item, closed, ended = self._items.pop(part), part in passed.closed, part in passed.ended
         if not isinstance(item, TextItem):
-            self._output[self._index.pop(part)] = item.close(status, closed=closed, ended=ended)
+            index = self._index.pop(part)
+            self._output[index] = item.close(status, closed=closed, ended=ended)
+            self._note_passed(index, ended=ended)
         elif passed.own:
             item.close_part(citations, closed=closed)
             item.holder.open.discard(part)
@@ -216,6 +218,11 @@ class Responses:
                 del self._holders[key]
                 ended = not holder.numbers.isdisjoint(self._job.passed.ended)
                 self._output[holder.index] = holder.close(status, ended=ended)
+                self._note_passed(holder.index, ended=ended)
+
+    def _note_passed(self, index: int, *, ended: bool) -> None:
+        if ended and self._resource is not None:
+            self._resource.passed.add(index)
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
         index = self._index[part] = self._next if sent is None else sent
@@ -227,17 +234,17 @@ class Responses:
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
         """An item is opened by what it holds; one of the source's own where the source did that."""
         if self._job.passed.own:
-            item_id = event.item_id if isinstance(event, TextStarted) else None
-            self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL, item_id)
+            self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
 
     def _reasoning_started(self, event: ReasoningStarted) -> None:
         shape = self._kinds[event.part] = self._reasoning_shape(event.kind)
         if self._job.passed.own:
-            self._own_part(event.part, shape, event.item_id)
+            self._own_part(event.part, shape)
 
-    def _own_part(self, part: int, shape: Shape, item_id: str | None) -> None:
+    def _own_part(self, part: int, shape: Shape) -> None:
         """A part opens inside of its item, under the ids and at the place that the source gave them."""
         passed = self._job.passed
+        item_id = passed.item_id
         key = passed.at if passed.at is not None else item_id or ""
         self._settle(but=key)
         holder = self._holders.get(key)
@@ -383,7 +390,7 @@ class Responses:
             self._job.losses.note("refused_call")
         whole = refused or call.state in ("complete", "empty")
         text = call.arguments if whole else call.raw_arguments or call.arguments
-        if call.state == "empty" and not (call.custom or item.told or self._job.passed.own):
+        if call.state == "empty" and not (call.custom or item.told or call.part in self._job.passed.closed):
             text = text or _EMPTY
         rest = item.told.rest(text)
         if rest:

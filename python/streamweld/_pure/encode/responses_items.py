@@ -34,8 +34,11 @@ class Wire:
     def event(self, kind: str, fields: str) -> None:
         """One event; `fields`: its members behind type and number."""
         passed = self._job.passed
-        self._job.frames.named(kind, f'{{"type":"{kind}","sequence_number":{passed.sequence},{fields}}}')
-        passed.sequence += 1
+        number = ""
+        if passed.sequence is not None:
+            number = f'"sequence_number":{passed.sequence},'
+            passed.sequence += 1
+        self._job.frames.named(kind, f'{{"type":"{kind}",{number}{fields}}}')
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ __all__ = ["Resource", "Status", "usage_json"]
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
 
 _NO_OUTPUT: Final[Mapping[int, str]] = {}
-_SAID: Final = ("type", "call_id", "name", "arguments", "input", "status")
+_SAID: Final = ("type", "id", "call_id", "name", "arguments", "input")
 _BEFORE_OUTPUT: Final = '"previous_response_id":null,"instructions":null,'
 _REQUEST: Final = (
     '"tools":[],"tool_choice":"auto","truncation":"disabled","parallel_tool_calls":true,'
@@ -38,11 +38,13 @@ _AFTER_USAGE: Final = (
 class Resource:
     """One response, as its events show it."""
 
-    __slots__ = ("_head", "_model", "_sent")
+    __slots__ = ("_head", "_id", "_model", "_sent", "passed")
 
     def __init__(self, identity: str, model: str, created: int) -> None:
+        self._id = quoted(identity)
         self._head = f'"id":{quoted(identity)},"object":"response","created_at":{created},"completed_at":null,'
         self._model = quoted(model)
+        self.passed: set[int] = set()  # indexes of items that went out as the source wrote them
         self._sent: Mapping[str, Any] = {}  # as the source wrote it, in this dialect
 
     def take(self, payload: bytes) -> None:
@@ -70,6 +72,7 @@ class Resource:
         failure = "null" if error is None else members(code=quoted(error[0]), message=quoted(error[1]))
         items = [output[index] for index in sorted(output)]
         if self._sent:
+            items = [self._item(index, output[index]) for index in sorted(output)]
             return self._as_sent(status, items, usage, details, failure)
         return (
             f'{{{self._head}"status":"{status}","incomplete_details":{details},"model":{self._model},{_BEFORE_OUTPUT}'
@@ -80,8 +83,9 @@ class Resource:
         """All members as the source wrote them, but for those that say what the answer came to."""
         sent = self._sent
         told = {
+            "id": self._id,
             "status": quoted(status),
-            "output": f"[{','.join(self._items(items))}]",
+            "output": f"[{','.join(items)}]",
             "error": failure,
             "incomplete_details": details,
         }
@@ -92,17 +96,16 @@ class Resource:
         written = {name: told.pop(name, None) or compact_json(value) for name, value in sent.items()}
         return members(**written, **told)
 
-    def _items(self, items: list[str]) -> list[str]:
-        """The items of the answer: an item that the source tells in the same way keeps the source's spelling."""
-        output = self._sent.get("output")
-        told = {item["id"]: item for item in output if is_object(item) and item.get("id")} if is_array(output) else {}
-        kept = []
-        for text in items:
-            item: Any = loads_raw(text)
-            sent = told.get(item["id"])
-            same = sent is not None and all(sent.get(name, item[name]) == item[name] for name in _SAID if name in item)
-            kept.append(compact_json(sent) if same else text)
-        return kept
+    def _item(self, index: int, text: str) -> str:
+        """An item of the answer; one that passed keeps the spelling in which the source tells it again."""
+        output: object = self._sent.get("output")
+        if index not in self.passed or not is_array(output):
+            return text
+        item: Any = loads_raw(text)
+        for sent in output:
+            if is_object(sent) and all(sent.get(name) == item[name] for name in _SAID if name in item):
+                return compact_json(sent)
+        return text
 
 
 def usage_json(counts: Counts) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cas
 
 from streamweld._backend import Converter, backend, load_converter, load_repairer
 from streamweld._source import Source
-from streamweld._step import Step, arun, patience_of, run
-from streamweld.errors import StreamError, TruncatedStream, UsageError
+from streamweld._step import arun, patience_of, run
+from streamweld._writer import Writer
+from streamweld.errors import UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from streamweld._words import Completeness
+    from streamweld.errors import StreamError
     from streamweld.events import Diagnostic
     from streamweld.options import Base, Dialect, Policy, Tools
 
@@ -242,48 +244,6 @@ class StreamConverter:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
 
 
-class _Writer(Step[bytes]):
-    """The step of a converter: its bytes. After an ending nothing more is taken from the source."""
-
-    __slots__ = ("_raises", "converter")
-
-    def __init__(self, converter: StreamConverter, *, raises: bool) -> None:
-        super().__init__()
-        self.converter = converter
-        self._raises = raises
-
-    def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
-        given = self.converter.feed(chunk)
-        self._look()
-        return given
-
-    def end(self) -> bytes:
-        given = self.converter.close()
-        self._look()
-        return given
-
-    def stalled(self) -> bytes:
-        given = self.end()
-        cut = self.fault
-        if isinstance(cut, TruncatedStream):
-            self.fault = TruncatedStream(
-                where="idle",
-                open_items=cut.open_items,
-                byte_offset=cut.byte_offset,
-                event_ordinal=cut.event_ordinal,
-                policy=cut.policy,
-                partial=cut.partial,
-            )
-        return given
-
-    def _look(self) -> None:
-        error = self.converter.error
-        if error is not None:
-            self.over = self._raises or self.converter.is_over
-            if self._raises:
-                self.fault = error
-
-
 class _Iteration:
     """What the sync and the async iterators have beside their bytes."""
 
@@ -422,7 +382,7 @@ def iter_convert(
     source = Source.sync(chunks, close=close_source, other="aconvert()")
     raises = options.pop("raise_on_error", False)
     converter = StreamConverter(target=target, **options)
-    return ConvertIterator(converter, source, run(_Writer(converter, raises=raises), source))
+    return ConvertIterator(converter, source, run(Writer(converter, raises=raises), source))
 
 
 def aconvert(
@@ -454,4 +414,4 @@ def aconvert(
     patience = patience_of(idle_timeout, event_timeout)
     raises = options.pop("raise_on_error", False)
     converter = StreamConverter(target=target, **options)
-    return AsyncConvertIterator(converter, source, arun(_Writer(converter, raises=raises), source, patience))
+    return AsyncConvertIterator(converter, source, arun(Writer(converter, raises=raises), source, patience))

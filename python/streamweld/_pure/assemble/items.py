@@ -32,6 +32,7 @@ from streamweld._pure.assemble.item_entry import (
     new_item,
     opened,
     restatement,
+    say_late,
 )
 from streamweld._pure.assemble.item_fork import fork_item, settle_fork
 from streamweld._pure.assemble.item_parts import (
@@ -123,10 +124,12 @@ class ItemSurface:
         item = state.book.find(kind, address, "delta")
         if item is None and not text:
             return
+        if item is None and address.index is not None and not state.shared.ids_optional:
+            state.shared.out.touch()  # its opening is missing; Gemini has none
         item = known_item(state, kind, address, item)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is None and not item.open:
-            _late(state, item)
+            say_late(state, item)
         if one is None and (not text or not item.open):
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
@@ -443,9 +446,3 @@ def _by_call_id(item: Item | None, address: Address) -> bool:
         address.item_id is None
         or (address.call_id is not None and address.item_id not in (item.item_id, address.call_id))
     )
-
-
-def _late(state: Choice, item: Item) -> None:
-    if not item.late_said:
-        item.late_said = True
-        state.shared.out.diagnose("late_delta")

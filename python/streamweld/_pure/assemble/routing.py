@@ -22,6 +22,7 @@ from streamweld.errors import LimitExceeded
 if TYPE_CHECKING:
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.names import Relation
     from streamweld._pure.delta import Fragment
 
 _PLACES = 4096  # of a list of entries that can be continued by place (R3c3)
@@ -94,7 +95,7 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     else:
         if incoming.payload:
             call.settle_type(custom=incoming.custom)
-        if _means_another(call, incoming):
+        if _means_another(choice, call, incoming):
             choice.shared.out.touch()
         _address(choice, call, incoming)
         if decision.note is not None:
@@ -124,11 +125,17 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     return call
 
 
-def _means_another(call: Call, incoming: Incoming) -> bool:
-    """Readers go by the index alone, and join an id or a name that is told again; neither may be late."""
-    if incoming.index is None or incoming.index != call.index:
+def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
+    """Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too."""
+    if incoming.index is None or incoming.index != call.index or incoming.id is not None:
         return True
-    return incoming.id is not None or incoming.name is not None
+    if incoming.name is None:
+        return False
+    return _relation(choice, call, incoming.name) != "fragment"
+
+
+def _relation(choice: Choice, call: Call, name: str) -> Relation:
+    return relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
 
 
 def _place(choice: Choice, call: Call, position: int, array_len: int) -> None:
@@ -305,6 +312,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
 def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
     """A further call of the same tool."""
     announce.flush_unstarted(choice)
+    choice.shared.out.touch()
     other = choice.create(custom=call.custom)
     other.name = call.name
     announce.named(choice, other)
@@ -369,7 +377,7 @@ def take_id(choice: Choice, call: Call, identity: str | None) -> None:
 
 
 def take_name(choice: Choice, call: Call, name: str) -> None:
-    relation = relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
+    relation = _relation(choice, call, name)
     if relation in ("late", "grows"):
         first = call.name == ""
         call.name = name
@@ -436,8 +444,7 @@ def _give_sibling(choice: Choice, call: Call, spill: bytes, index: int | None, *
         choice.remember(call, index)
     other = _sibling(choice, call, index)
     if keep_id and call.id is not None:
-        other.id = other.last_id = call.id
-        other.first = call
+        other.id, other.last_id, other.first = call.id, call.id, call
         choice.by_id[call.id] = other
     give(choice, other, spill, index, header=True, identified=True)
     choice.track(other)

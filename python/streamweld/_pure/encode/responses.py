@@ -88,6 +88,7 @@ class Responses:
         self._bare: dict[int, Holder] = {}  # reasoning parts of which nothing was said
         self._call_ids: set[str] = set()
         self._output: dict[int, str] = {}  # items by index
+        self._parts: dict[int, set[int]] = {}  # what was in them
         self._next = 0  # index of an item
         self._holders: dict[int | str, Holder] = {}  # of the source's own: its items, by their index or id, until done
         self._usage: Usage | None = None
@@ -190,6 +191,8 @@ class Responses:
         resource = self._open(None)
         if self._job.passed.own:
             resource.take(self._job.passed.payload)
+            ended = self._job.passed.ended
+            resource.passed = {index for index, parts in self._parts.items() if not parts.isdisjoint(ended)}
         response = resource.json(status, self._output, usage=usage, incomplete=incomplete, error=error)
         self._wire.event(f"response.{status}", f'"response":{response}')
         self._job.frames.done()
@@ -204,7 +207,7 @@ class Responses:
         if not isinstance(item, TextItem):
             index = self._index.pop(part)
             self._output[index] = item.close(status, closed=closed, ended=ended)
-            self._note_passed(index, ended=ended)
+            self._parts[index] = {part}
         elif passed.own:
             item.close_part(citations, closed=closed)
             item.holder.open.discard(part)
@@ -218,11 +221,7 @@ class Responses:
                 del self._holders[key]
                 ended = not holder.numbers.isdisjoint(self._job.passed.ended)
                 self._output[holder.index] = holder.close(status, ended=ended)
-                self._note_passed(holder.index, ended=ended)
-
-    def _note_passed(self, index: int, *, ended: bool) -> None:
-        if ended and self._resource is not None:
-            self._resource.passed.add(index)
+                self._parts[holder.index] = holder.numbers
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
         index = self._index[part] = self._next if sent is None else sent

@@ -352,8 +352,4 @@ class Repairer:
         if not self._job.broken:
             reported = self._reported if isinstance(fault, UpstreamError) else None
             encoder.end(Ending(self._parser.completeness, reported or told(fault)))
-        if not out.touched:
-            for one, _ in self._held:
-                self._sent.append(one)
-            self._held = []
         self._render()

@@ -45,7 +45,8 @@ class AiSdkParts(AiSdk):
         if self.job.passed.finished:
             return
         self.refuse_cut(finished.reason)
-        raw = None if finished.raw_reason is None else quoted(finished.raw_reason)
+        # Of an answer in this dialect the unified word is all that is told.
+        raw = None if finished.raw_reason is None or self.job.passed.own else quoted(finished.raw_reason)
         self._finish(word, raw, counts)
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:

@@ -322,7 +322,8 @@ class Blocks:
             return True
         return False
 
-    def _close_call(self, block: Block, call: ToolCall) -> None:
+    def _close_call(self, block: Block, call: ToolCall) -> bool:
+        """Its end; False if its block stays open."""
         text, writer = arguments_of(call), self._writer
         right = call.call_id == block.call_id and (call.name == block.name or self._renames)
         rest = None if block.frozen else block.out.rest(text)
@@ -340,6 +341,8 @@ class Blocks:
             self._active = None
             self._written(block, call)
             self._go_on()
+            return True
+        return False
 
     @property
     def _renames(self) -> bool:

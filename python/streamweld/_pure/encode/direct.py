@@ -123,14 +123,12 @@ class Direct(Blocks):
         del self._parts[event.part]
         self._forget(block)
         block.call = event
-        if event.state in ("incomplete", "open"):
-            self._late.append(block)
-        else:
-            self._open_blocks.discard(block)
         if event.part in self._job.passed.ended and block.out.rest(arguments_of(event)):
             self._writer.contradicted()  # its block is over, and had less
+        elif self._close_call(block, event):
+            self._open_blocks.discard(block)
         else:
-            self._close_call(block, event)
+            self._late.append(block)
 
     def _beside(self, event: Beside) -> None:
         self._write_beside(event)

@@ -1,4 +1,4 @@
-"""Repair in flight as a user holds it: what goes out when, options, iterators, endings. Its bytes are in the vectors."""
+"""Repair in flight as a user holds it: what goes out when, options, iterators, endings. The vectors have its bytes."""
 
 from __future__ import annotations
 
@@ -120,9 +120,11 @@ def test_no_dialect_no_ending() -> None:
     assert made.startswith(b'data: {"error"')
     made, converter = repair(b"", source="auto")
     assert (made, type(converter.error)) == (b"", TruncatedStream)
-    plain = b'{"error":{"message":"no","type":"x"}}'
-    made, converter = repair(plain, source="auto")
-    assert (made, type(converter.error)) == (plain, UpstreamError)
+    words = event("upstream connect error")
+    made, converter = repair(words, source="auto")
+    assert (made, type(converter.error)) == (words, UpstreamError)
+    made, converter = repair(b'{"error":{"message":"no","type":"x"}}', source="auto")
+    assert made == event({"error": {"message": "no", "type": "x", "code": "upstream_error"}})
 
 
 def test_behind_an_error_of_the_upstream_no_success_passes() -> None:

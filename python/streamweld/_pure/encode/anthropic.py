@@ -156,7 +156,9 @@ class Anthropic(Sequential):
         self._frame("content_block_delta", index=str(self._at[part]), delta=delta)
 
     def _stop(self, part: int) -> None:
-        self._frame("content_block_stop", index=str(self._at.pop(part)))
+        index = self._at.pop(part)
+        if part not in self.job.passed.ended:
+            self._frame("content_block_stop", index=str(index))
 
     # Calls
 
@@ -168,8 +170,7 @@ class Anthropic(Sequential):
         self._note_call(call)
         if call.state in ("incomplete", "open"):
             return False  # whether it may be closed is known at the end
-        if call.part not in self.job.passed.ended:
-            self._stop(call.part if call.part in self._at else -1)
+        self._stop(call.part if call.part in self._at else -1)
         return True
 
     def whole_call(self, call: ToolCall) -> None:

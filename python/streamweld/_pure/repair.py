@@ -120,11 +120,9 @@ class Repairer:
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Take the next bytes; those that may go out, repaired. After an ending of ours there are none."""
-        if not self._over:
-            for piece, place in self._splitter.split(as_bytes(data)):
+        for piece, place in self._splitter.split(as_bytes(data)):
+            if not self._over:
                 self._piece(piece, place)
-                if self._over:
-                    break
         return self._taken()
 
     def close(self) -> bytes:

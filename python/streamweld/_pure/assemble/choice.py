@@ -104,8 +104,10 @@ class Choice:
         latest = self.latest
         if latest is not None and latest.started and latest.sent < len(latest.text.data) and not latest.dropped:
             return True
-        if latest is not None and not latest.dropped and (
-            latest.joiner.held or latest.text.shadow or not latest.started
+        if (
+            latest is not None
+            and not latest.dropped
+            and (latest.joiner.held or latest.text.shadow or not latest.started)
         ):
             return True
         waiting = any(not (call.started or call.dropped) for call in self.unstarted)

@@ -341,9 +341,11 @@ class ItemSurface:
     def call_paused(self, choice: int, address: Address) -> None:
         """No more pieces of a call's arguments are announced; its close is still to come."""
         state = self._item_choice(choice)
-        item = None if state is None else state.book.find("call", state.book.usable(address), "delta")
+        if state is None:
+            return
+        item = state.book.find("call", state.book.usable(address), "delta")
         if item is not None and item.call is not None:
-            self._out.closed.add(item.call.part)
+            state.shared.out.closed.add(item.call.part)
 
     def call_closed(
         self,

@@ -38,11 +38,10 @@ def provider_metadata(job: Job, event: ReasoningDone | TextDone | ToolCall) -> s
     """The `providerMetadata` of a part; of what is not in it the loss is noted."""
     metadata: Mapping[str, Any] = event.provider_metadata or {}
     if job.source in _AI_SDK:
-        own = job.passed.own
         kept = {
             name: value
             for name, value in metadata.items()
-            if is_object(value) and (own or not _HANDED_BACK.isdisjoint(value))
+            if is_object(value) and (job.passed.own or not _HANDED_BACK.isdisjoint(value))
         }
         if len(kept) < len(metadata):
             job.losses.note("metadata")

@@ -93,7 +93,7 @@ class Resource:
             told["usage"] = usage
         if details != "null" and sent.get("status") == status:
             del told["incomplete_details"]
-        written = {name: told.pop(name, None) or compact_json(value) for name, value in sent.items()}
+        written = {name: told.pop(name) if name in told else compact_json(value) for name, value in sent.items()}
         return members(**written, **told)
 
     def _item(self, index: int, text: str) -> str:

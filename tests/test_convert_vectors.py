@@ -50,12 +50,12 @@ def expected(vector: dict[str, Any]) -> list[str]:
     return frames
 
 
-def convert(vector: dict[str, Any], pieces: list[bytes]) -> tuple[bytes, list[str], str | None]:
+def convert(vector: dict[str, Any], pieces: list[bytes]) -> tuple[bytes, list[tuple[str, int]], str | None]:
     options = {"seed": "vec", **policy_of(vector.get("options", {}))}
     converter = sw.StreamConverter(source=vector["source"], target=vector["target"], **options)
     made = b"".join([converter.feed(piece) for piece in pieces]) + converter.close()
     assert converter.close() == b""
-    losses = [d.detail for d in converter.diagnostics if d.code == "not_carried"]
+    losses = [(d.detail, d.event_ordinal) for d in converter.diagnostics if d.code == "not_carried"]
     return made, losses, None if converter.error is None else type(converter.error).__name__
 
 
@@ -64,7 +64,9 @@ def test_whole(backend: str, vector: dict[str, Any]) -> None:
     with using(backend):
         made, losses, error = convert(vector, [b"".join(chunks_of(vector))])
     assert made.decode().split("\n\n")[:-1] == expected(vector)
-    assert losses == vector["expect"]["losses"]
+    assert [loss for loss, _ in losses] == vector["expect"]["losses"]
+    ordinals = [ordinal for _, ordinal in losses]
+    assert ordinals == vector["expect"].get("ordinals", ordinals)
     assert error == vector["expect"]["error"]
 
 

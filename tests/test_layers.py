@@ -108,6 +108,15 @@ RUST_CORE_LAYERS = (
     "decoding detection",
     "gate ending",
     "parser",
+    "encode.writer encode.mint encode.losses encode.usage encode.finish encode.citations",
+    "encode.compact",
+    "encode.same encode.job encode.kept encode.ai_sdk_chunk",
+    "encode.block* encode.custody",
+    "encode.sequential",
+    "encode.ai_sdk",
+    "encode.*",
+    "encode",
+    "convert",
     "lib",
 )
 RUST_BINDINGS_LAYERS = (
@@ -115,35 +124,26 @@ RUST_BINDINGS_LAYERS = (
     "words",
     "config input delta",
     "sink",
-    "parser sse",
+    "parser sse convert",
     "lib",
 )
+DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Modules of one family are one thing cut in parts, and may import each other. One family for each dialect.
 FAMILIES = (
     "_pure.assemble*",
-    "_pure.dialect.chat*",
-    "_pure.dialect.responses*",
-    "_pure.dialect.anthropic*",
-    "_pure.dialect.gemini*",
-    "_pure.dialect.ai_sdk_parts*",
-    "_pure.dialect.ai_sdk_ui*",
-    *(f"_pure.encode.{name}*" for name in ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")),
     "cli.*",
     "history.check_*",
     "assemble.*",
-    "dialect.chat*",
-    "dialect.responses*",
-    "dialect.anthropic*",
-    "dialect.gemini*",
-    "dialect.ai_sdk_parts*",
-    "dialect.ai_sdk_ui*",
     "json.*",
     "sse.*",
+    "encode.block*",
+    *(f"{place}.{name}*" for place in ("_pure.dialect", "_pure.encode", "dialect", "encode") for name in DIALECTS),
 )
-DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
 COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job"}
-COMMON |= {"passed", "blocks", "direct", "custody", "sequential", "ai_sdk"}  # ... of blocks, and both of the AI SDK
+# What writers of blocks share, and both of the AI SDK.
+COMMON |= {"kept", "block", "blocks", "blocks_calls", "custody", "sequential", "ai_sdk", "ai_sdk_chunk"}
+COMMON |= {"passed", "direct"}
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),

@@ -32,7 +32,7 @@ EXPECT = {
     "calls", "content", "reasoning", "refusal", "finish", "raw_finish", "choices", "usage", "provider_metadata",
     "completeness", "error", "response_error", "diagnostics", "may", "times",
 }  # fmt: skip
-CONVERTED = {"frames", "losses", "error"}
+CONVERTED = {"frames", "losses", "ordinals", "error"}
 REPAIRED = {"same", "out", "repaired", "error", "diagnostics"}
 
 

@@ -91,18 +91,21 @@ class Converter:
         job, out = self._job, self._parser.out
         if job.source is None:
             job.source = self._parser.dialect
-        if job.source == self._target:
-            return  # nothing is written; `feed` refuses
+        if job.source == self._target or out.refusal is not None:
+            return  # nothing more is written; `feed` refuses
         if isinstance(event, ToolCallStarted):
             job.custom, job.provider_executed = out.opening
         elif isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         job.cut = self._parser.is_cut
         self._encoder.event(event)
-        for loss in job.losses.take():
-            out.diagnose("not_carried", detail=loss)
-        if job.broken:
-            raise out.fault("LifecycleError", "lifecycle")  # here the reading ends, whatever else the piece holds
+        try:
+            for loss in job.losses.take():
+                out.diagnose("not_carried", detail=loss)
+        except StreamError as fault:
+            out.refusal = fault
+        if job.broken and out.refusal is None:
+            out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _refuse_same(self) -> None:
         if self._parser.dialect == self._target:
@@ -121,7 +124,7 @@ class Converter:
         if self._job.source is None:
             self._job.source = self._parser.dialect
         out = self._parser.out
-        out.faulted = True
+        out.faulted = True  # here a loss is no fault any more: the answer is over
         if not self._job.broken:
             self._encoder.end(ending)
         for loss in self._job.losses.take():

@@ -45,6 +45,7 @@ class Out:
         "ordinal",
         "payload",
         "reasons",
+        "refusal",
         "sequence",
         "silent",
         "sink",
@@ -62,6 +63,8 @@ class Out:
         self.faulted = False  # an exception is certain already: repairs on the way to it are recorded, not raised
         self.silent = False  # no event objects are wanted; diagnostics are kept all the same
         self.sink: Callable[[Event], None] | None = None  # takes the events, one by one, instead of the list
+        # Why the sink wants no more, if it has a reason: raised behind the payload at hand.
+        self.refusal: errors.StreamError | None = None
         # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
         self.opening: tuple[bool, bool] = (False, False)
         # Of the part that a Started at hand opens: its index on the wire, that inside of its item, and its item's id.
@@ -85,6 +88,11 @@ class Out:
             self.sink(event)
         elif not self.silent:
             self.events.append(event)
+
+    def check_refusal(self) -> None:
+        """End the reading where the sink wants no more. What was read so far is whole."""
+        if self.refusal is not None:
+            raise self.refusal
 
     def take(self) -> list[Event]:
         """The events since the last call."""

@@ -263,5 +263,8 @@ class Parser:
             if not stage.seen and not begun and is_foreign(stage.head):
                 raise stage.no_stream(stage.head)
         stage.place(self._total, stage.ordinal)
-        stage.finish(rest)
-        self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest)
+        try:
+            stage.finish(rest)
+            self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest)
+        finally:
+            self._out.check_refusal()

@@ -276,8 +276,8 @@ class Repairer:
         """One event of the parser, while the payload that brought it is at hand."""
         job, out = self._job, self._parser.out
         encoder = self._encoder or self._load()
-        if encoder is None:
-            return
+        if encoder is None or out.refusal is not None:
+            return  # nothing more is written
         self._brought = True
         self._plain = self._plain and event.type in _UNNUMBERED.get(self._parser.dialect or "", ())
         passed = job.passed
@@ -295,7 +295,7 @@ class Repairer:
         encoder.event(event)
         if job.broken:
             out.touch()
-            raise out.fault("LifecycleError", "lifecycle")  # here the reading ends, whatever else the piece holds
+            out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _load(self) -> Encoder | None:
         """The encoder of the dialect, once that is known."""

@@ -171,6 +171,12 @@ class Stage:
             return None
 
     def _read(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
+        try:
+            self._take(data, event, offset, stray=stray)
+        finally:
+            self._out.check_refusal()
+
+    def _take(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
         out = self._out
         if self.is_keep_alive(event):
             return

@@ -186,11 +186,12 @@ impl Stage {
     }
 
     /// From here on the stream has that dialect.
-    pub(crate) fn speak(&mut self, out: &Out<'_>, dialect: Dialect) {
+    pub(crate) fn speak(&mut self, out: &mut Out<'_>, dialect: Dialect) {
         self.dialect = Some(dialect);
         self.other = dialect.decoder(out.config);
         self.keep_alive = dialect.keep_alive();
         self.assembler.speak(dialect.name());
+        out.speak(dialect.name());
     }
 
     /// How payloads are read.

@@ -100,10 +100,9 @@ impl Stage {
     /// `over`: the body is.
     fn end(&mut self, out: &mut Out<'_>, rest: Rest, over: bool, place: (u64, u64)) -> Step {
         out.at(place.0, place.1);
-        self.finish_input(out, rest)
-            .map_err(|fault| put(fault, place))?;
-        self.conclude(out, rest, over)
-            .map_err(|fault| put(fault, place))
+        let result = self.finish_input(out, rest);
+        let result = result.and_then(|()| self.conclude(out, rest, over));
+        out.taken(result).map_err(|fault| put(fault, place))
     }
 
     fn conclude(&mut self, out: &mut Out<'_>, rest: Rest, over: bool) -> Step {

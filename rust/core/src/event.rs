@@ -4,6 +4,8 @@
 //! what keeps it (a Python object, a test's record) copies what it needs. Knows no dialect and no JSON parser:
 //! `metadata`, `raw` and the like are texts that were checked before they came here.
 
+use crate::fault::Fault;
+
 /// One event. `metadata` is the text of a JSON object: what the wire said beside the modelled members.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event<'a> {
@@ -49,6 +51,10 @@ pub enum Event<'a> {
         call_id: Option<&'a str>,
         item_id: Option<&'a str>,
         name: &'a str,
+        /// As of now; the call says it for good. Not shown to readers of events, only to writers.
+        provider_executed: bool,
+        /// As of now, likewise.
+        custom: bool,
         choice: i32,
         metadata: Option<&'a str>,
     },
@@ -125,6 +131,61 @@ pub enum Event<'a> {
     },
 }
 
+impl<'a> Event<'a> {
+    /// The choice that it speaks of.
+    #[inline]
+    pub fn choice(&self) -> Option<i32> {
+        Some(match *self {
+            Event::TextStarted(Opened { choice, .. })
+            | Event::TextDelta(Delta { choice, .. })
+            | Event::TextDone { choice, .. }
+            | Event::ReasoningStarted { choice, .. }
+            | Event::ReasoningDelta(Delta { choice, .. })
+            | Event::ReasoningDone { choice, .. }
+            | Event::RefusalStarted(Mark { choice, .. })
+            | Event::RefusalDelta(Delta { choice, .. })
+            | Event::RefusalDone(Delta { choice, .. })
+            | Event::ToolCallStarted { choice, .. }
+            | Event::ToolCallDelta(Delta { choice, .. })
+            | Event::ToolCall { choice, .. }
+            | Event::ToolCallReset(Mark { choice, .. })
+            | Event::ToolCallRetracted(Mark { choice, .. })
+            | Event::ToolResult { choice, .. }
+            | Event::Source { choice, .. }
+            | Event::File { choice, .. }
+            | Event::Finished { choice, .. } => choice,
+            _ => return None,
+        })
+    }
+
+    /// What the wire said beside the modelled members.
+    #[inline]
+    pub fn metadata(&self) -> Option<&'a str> {
+        match *self {
+            Event::ResponseStarted { metadata, .. }
+            | Event::TextStarted(Opened { metadata, .. })
+            | Event::TextDelta(Delta { metadata, .. })
+            | Event::TextDone { metadata, .. }
+            | Event::ReasoningStarted { metadata, .. }
+            | Event::ReasoningDelta(Delta { metadata, .. })
+            | Event::ReasoningDone { metadata, .. }
+            | Event::RefusalStarted(Mark { metadata, .. })
+            | Event::RefusalDelta(Delta { metadata, .. })
+            | Event::RefusalDone(Delta { metadata, .. })
+            | Event::ToolCallStarted { metadata, .. }
+            | Event::ToolCallDelta(Delta { metadata, .. })
+            | Event::ToolCall { metadata, .. }
+            | Event::ToolCallReset(Mark { metadata, .. })
+            | Event::ToolCallRetracted(Mark { metadata, .. })
+            | Event::ToolResult { metadata, .. }
+            | Event::Source { metadata, .. }
+            | Event::File { metadata, .. }
+            | Event::Finished { metadata, .. } => metadata,
+            _ => None,
+        }
+    }
+}
+
 /// A part that carries nothing but its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark<'a> {
@@ -181,6 +242,24 @@ impl Usage<'_> {
 /// Where events go: one call an event, in order.
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
+
+    /// Why no more is to be read, where the sink has a reason. Asked behind every payload that is more than one text like
+    /// those before it.
+    fn refusal(&self) -> Option<Fault> {
+        None
+    }
+
+    /// What comes next is of the payload at that place. Not said of payloads that are alike but for one text.
+    fn at(&mut self, _offset: u64, _ordinal: u64) {}
+
+    /// What closes from here on closes only because nothing more comes.
+    fn cut(&mut self) {}
+
+    /// A fault is certain: what is found wrong from here on is recorded, not raised.
+    fn doomed(&mut self) {}
+
+    /// The dialect was found out. Not said of one that was given.
+    fn speaks(&mut self, _dialect: &'static str) {}
 
     /// Several `TextDelta`s of one part in a row, without metadata: `texts` has their texts one after the other, each up
     /// to one of `ends`.

@@ -96,12 +96,30 @@ impl<'a> Out<'a> {
     pub fn at(&mut self, offset: u64, ordinal: u64) {
         self.ledger.offset = offset;
         self.ledger.ordinal = ordinal;
+        self.sink.at(offset, ordinal);
+    }
+
+    /// What came of a payload, unless the sink wants no more.
+    #[inline]
+    pub fn taken(&self, result: Result<(), Fault>) -> Result<(), Fault> {
+        self.sink.refusal().map_or(result, Err)
+    }
+
+    /// The answer was cut: what closes now closes only because of that.
+    pub fn cut(&mut self) {
+        self.sink.cut();
+    }
+
+    /// The dialect was found out.
+    pub fn speak(&mut self, dialect: &'static str) {
+        self.sink.speaks(dialect);
     }
 
     /// The payload is that much further on than was said.
     #[inline]
     pub fn further(&mut self, bytes: usize) {
         self.ledger.offset += bytes as u64;
+        self.sink.at(self.ledger.offset, self.ledger.ordinal);
     }
 
     /// Where the payload at hand stands.
@@ -112,6 +130,9 @@ impl<'a> Out<'a> {
     /// Whether that code is raised; if so, nothing else is from here on.
     pub fn dooms(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
+        if self.ledger.faulted {
+            self.sink.doomed();
+        }
         self.ledger.faulted
     }
 

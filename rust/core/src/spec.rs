@@ -23,6 +23,7 @@ static LIMITS: LazyLock<Value> = file!("limits.json");
 static EVENTS: LazyLock<Value> = file!("events.json");
 static DIALECTS: LazyLock<Value> = file!("dialects.json");
 static DIAGNOSTICS: LazyLock<Value> = file!("diagnostics.json");
+static CONVERSIONS: LazyLock<Value> = file!("conversions.json");
 
 fn object(value: &'static Value, key: &str) -> &'static Map<String, Value> {
     value.get(key).and_then(Value::as_object).unwrap_or(&EMPTY)
@@ -57,6 +58,11 @@ pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
 /// What the file says of each diagnostic code, in the file's order.
 pub fn diagnostics() -> &'static Map<String, Value> {
     object(&DIAGNOSTICS, "codes")
+}
+
+/// What the file says of writing a dialect, under a key: finish words, usage conventions, faults, losses.
+pub(crate) fn conversion(key: &str) -> Option<&'static Value> {
+    CONVERSIONS.get(key)
 }
 
 /// How much a diagnostic matters.
@@ -284,6 +290,7 @@ mod tests {
         assert!(!events().is_empty());
         assert!(dialects().get("detect").is_some());
         assert!(!diagnostics().is_empty());
+        assert!(conversion("losses").is_some_and(Value::is_array));
     }
 
     #[test]

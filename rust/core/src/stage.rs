@@ -120,6 +120,11 @@ impl Stage {
     }
 
     pub(crate) fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
+        let result = self.take(out, arrival);
+        out.taken(result)
+    }
+
+    fn take(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
         let event = arrival.event_name();
         let event = event.as_deref();
         if event.is_some_and(|event| self.is_keep_alive(event)) {

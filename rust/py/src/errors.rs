@@ -62,7 +62,8 @@ pub(crate) fn raise(py: Python<'_>, fault: &Fault, events: Vec<Py<PyAny>>) -> Py
     exception(py, fault, events).map_or_else(|error| error, PyErr::from_value)
 }
 
-fn exception<'py>(
+/// The same, not raised yet.
+pub(crate) fn exception<'py>(
     py: Python<'py>,
     fault: &Fault,
     events: Vec<Py<PyAny>>,

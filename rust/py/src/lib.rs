@@ -3,6 +3,7 @@
 //! No rule of any stream lives here. Of the package it may import `errors`, `_arguments` and `_json`, at the first use.
 
 mod config;
+mod convert;
 #[allow(unsafe_code)]
 mod delta;
 mod errors;
@@ -20,6 +21,9 @@ mod _native {
     use pyo3::prelude::*;
 
     use crate::delta::Types;
+
+    #[pymodule_export]
+    use crate::convert::Converter;
 
     #[pymodule_export]
     use crate::events::{

@@ -275,6 +275,7 @@ fn build(py: Python<'_>, event: &Event<'_>) -> Built {
             name,
             choice,
             metadata,
+            ..
         } => object(
             py,
             events::ToolCallStarted {

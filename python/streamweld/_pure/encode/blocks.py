@@ -326,7 +326,7 @@ class Blocks:
         """Its end; False if its block stays open."""
         text, writer = arguments_of(call), self._writer
         right = call.call_id == block.call_id and (call.name == block.name or self._renames)
-        rest = None if block.frozen else block.out.rest(text)
+        rest = block.out.rest(text)
         if rest:
             writer.piece(block, rest)
         elif rest is None and same_value(block.out.text(), text):

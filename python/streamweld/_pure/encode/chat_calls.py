@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.encode.job import is_whole, text_behind
 from streamweld._pure.encode.same import same_value
 from streamweld._pure.encode.told import Told
 from streamweld._pure.encode.writer import quoted
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from streamweld.events import ToolCall, ToolCallDelta, ToolCallStarted
 
 __all__ = ["Calls"]
-
-_EMPTY = "{}"
 
 
 class _Begun:
@@ -37,12 +36,11 @@ class _Begun:
 class Calls:
     """Those of one choice."""
 
-    __slots__ = ("_begun", "_ids", "_indexes", "_job", "_next", "_waiting", "contradicted", "written")
+    __slots__ = ("_begun", "_indexes", "_job", "_next", "_waiting", "contradicted", "written")
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._begun: dict[int, _Begun] = {}  # by part, until the call is whole
-        self._ids: set[str] = set()  # of all calls that were begun
         self._waiting: set[str] = set()  # ids that no result answered
         self._indexes: set[int] = set()
         self._next = 0  # above all of them
@@ -63,14 +61,11 @@ class Calls:
     def started(self, event: ToolCallStarted) -> str | None:
         """The head, if it can be written before the call is whole."""
         job = self._job
-        custom = job.custom and job.passed.own
-        if job.hold_arguments or job.provider_executed or not (event.call_id and event.name):
+        if not job.opens(event) or job.provider_executed or event.call_id is None:
             return None
-        if job.custom and not custom:
+        if job.custom and not job.passed.own:
             return None
-        if event.call_id in self._ids or event.call_id in job.known_call_ids:
-            return None  # it will be told under an id of its own, when it is whole
-        begun = self._begun[event.part] = self._begin(event.call_id, event.name, custom, job.passed.index)
+        begun = self._begun[event.part] = self._begin(event.call_id, event.name, job.custom, job.passed.index)
         return _head(begun, "")
 
     def reset(self, part: int) -> None:
@@ -86,23 +81,25 @@ class Calls:
 
     def whole(self, call: ToolCall) -> str | None:
         """What of the call is still to be written; `contradicted` where something else was."""
-        refused = call.reason == "refused"  # whole: what made it wrong is not in it
-        if refused:
-            self._job.losses.note("refused_call")
+        self._job.takes(call.call_id)
         begun = self._begun.pop(call.part, None)
         if begun is None:
             return self._at_once(call)
-        if refused or call.state in ("complete", "empty"):
-            rest = begun.told.rest(_EMPTY if not begun.told and not call.arguments else call.arguments)
-            if rest is None and not call.custom and same_value(begun.told.text(), call.arguments):
-                self._job.losses.note("arguments_spelling")
-                rest = ""
-            same = (begun.call_id, begun.name) == (call.call_id, call.name)
-            same = same and not call.provider_executed and call.custom == begun.custom
-            self.contradicted = rest is None or not same
-        else:
-            # Cut, or no JSON: what was passed on is what there is.
-            rest = begun.told.rest(call.raw_arguments or call.arguments)
+        whole, losses = is_whole(call), self._job.losses
+        same = (begun.call_id, begun.name) == (call.call_id, call.name)
+        if whole and (not same or call.provider_executed or call.custom != begun.custom):
+            self.contradicted = True
+            return None
+        if call.reason == "refused":
+            losses.note("refused_call")
+        told = begun.told.text()
+        text = text_behind(told, call)
+        rest = begun.told.rest(text)
+        if rest is None and whole:
+            # What was cut, or is no JSON, is what there is.
+            self.contradicted = call.custom or not same_value(told, text)
+            if not self.contradicted:
+                losses.note("arguments_spelling")
         return _piece(begun, rest) if rest else None
 
     def _at_once(self, call: ToolCall) -> str | None:
@@ -119,9 +116,9 @@ class Calls:
         own = self._job.passed.own
         if call.custom and not own:
             losses.note("custom_call")
-            arguments = f'{{"input":{quoted(call.arguments)}}}'
-        else:
-            arguments = call.raw_arguments or call.arguments or _EMPTY
+        if call.reason == "refused":
+            losses.note("refused_call")
+        arguments = f'{{"input":{quoted(call.arguments)}}}' if call.custom and not own else text_behind("", call)
         return _head(self._begin(call.call_id, call.name, call.custom and own), arguments)
 
     def _begin(self, call_id: str, name: str, custom: bool, sent: int | None = None) -> _Begun:
@@ -130,7 +127,6 @@ class Calls:
         self._next = max(self._next, index + 1)
         begun = _Begun(index, call_id, name, custom=custom)
         self.written += 1
-        self._ids.add(call_id)
         self._waiting.add(call_id)
         return begun
 

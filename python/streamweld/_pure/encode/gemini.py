@@ -49,6 +49,8 @@ _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 _TARGET: Final = "gemini"
 _PROVIDER: Final = "google"
 _MALFORMED: Final = "MALFORMED_FUNCTION_CALL"
+# Reasons that say nothing of a call that is no object.
+_HIDING: Final = frozenset({"stop", "tool_calls", "other"})
 _ANY_TYPE: Final = "application/octet-stream"
 
 
@@ -254,9 +256,10 @@ class Gemini:
         self._raw[event.choice] = own_word(_TARGET, event)
 
     def _word(self, index: int) -> str | None:
-        if index in self._malformed:
+        reason = self._finished[index]
+        if index in self._malformed and reason in _HIDING:
             return _MALFORMED
-        word = finish_word(_TARGET, self._finished[index])
+        word = finish_word(_TARGET, reason)
         return (self._raw.get(index) or word) if self._job.passed.own else word
 
     def _counts(self) -> str | None:

@@ -1,4 +1,5 @@
-"""What every encoder is given: where to write, ids, losses, options, and what of the source it may know.
+"""What every encoder is given: where to write, ids, losses, options, and what of the source it may know; and what
+several of them ask about tool calls.
 
 Knows no dialect. `source` is the one fact about the reading side that an encoder may ask for (whose counts, whose
 signatures these are); it is known when the first event comes.
@@ -16,9 +17,12 @@ from streamweld._pure.encode.writer import Frames
 if TYPE_CHECKING:
     from streamweld._pure.encode.finish import Ending
     from streamweld._pure.encode.mint import Mint
-    from streamweld.events import Event
+    from streamweld.events import Event, ToolCall, ToolCallStarted
 
-__all__ = ["Encoder", "Job"]
+__all__ = ["Encoder", "Job", "is_whole", "text_behind"]
+
+_BLANK = " \t\n\r"
+_NO_ARGUMENTS = "{}"
 
 
 @dataclass(slots=True)
@@ -40,6 +44,36 @@ class Job:
     provider_executed: bool = False
     cut: bool = False  # the events at hand come from the end of a cut input: what they close was open
     broken: bool = False  # said by the encoder: what went out cannot be mended; its error ending is written
+    taken: set[str] = field(default_factory=set[str])  # ids of calls of this answer
+
+    def takes(self, call_id: str) -> bool:
+        """A call comes under that id. False where one had it before: it is told under another one when it is whole."""
+        is_new = call_id not in self.taken
+        self.taken.add(call_id)
+        return is_new and call_id not in self.known_call_ids
+
+    def opens(self, call: ToolCallStarted) -> bool:
+        """Whether the call can be written before it is whole, as its reader is told of it."""
+        if call.call_id is None:
+            return False
+        return self.takes(call.call_id) and bool(call.call_id and call.name) and not self.hold_arguments
+
+
+def is_whole(call: ToolCall) -> bool:
+    """Nothing more comes of it, and it is what was meant; a refused one too: what made it wrong is not in it."""
+    return call.state in ("complete", "empty") or call.reason == "refused"
+
+
+def text_behind(told: str, call: ToolCall) -> str:
+    """The arguments, where so much of them went out: as meant, or as sent where that is not known.
+
+    A whole call without any has an empty object.
+    """
+    if not is_whole(call):
+        return call.raw_arguments or call.arguments
+    if call.custom or call.arguments.strip(_BLANK) or told.strip(_BLANK):
+        return call.arguments
+    return told + _NO_ARGUMENTS
 
 
 class Encoder(Protocol):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.encode.citations import read_citation
 from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word
+from streamweld._pure.encode.job import is_whole, text_behind
 from streamweld._pure.encode.responses_items import (
     CALL,
     CUSTOM,
@@ -68,7 +69,6 @@ _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 _TARGET: Final = "responses"
 _OWN_ID: Final = "resp_"
 _UNKNOWN_MODEL: Final = "unknown"
-_EMPTY: Final = "{}"
 _DONE: Final = "completed"
 _CUT_REASON: Final = "stream_truncated"
 _INVALID_REASON: Final = "invalid_tool_call"
@@ -86,7 +86,6 @@ class Responses:
         self._items: dict[int, TextItem | CallItem] = {}  # open ones by part, in the order of their indexes
         self._index: dict[int, int] = {}
         self._bare: dict[int, Holder] = {}  # reasoning parts of which nothing was said
-        self._call_ids: set[str] = set()
         self._output: dict[int, str] = {}  # items by index
         self._parts: dict[int, set[int]] = {}  # what was in them
         self._next = 0  # index of an item
@@ -126,13 +125,13 @@ class Responses:
         elif isinstance(event, Unknown):
             losses.note("unknown")
         elif (handler := self._take.get(type(event))) is not None:
-            losses.metadata(event)
             choice: int = getattr(event, "choice", 0)
             if self._choice is None:
                 self._choice = choice
             if choice != self._choice:
                 losses.note("choices")
                 return
+            losses.metadata(event)
             self._open(None)
             handler(event)
 
@@ -329,9 +328,7 @@ class Responses:
 
     def _call_started(self, event: ToolCallStarted) -> None:
         job = self._job
-        # An id that was there before is told anew when the call is whole.
-        used = event.call_id in self._call_ids or event.call_id in job.known_call_ids
-        if not (job.hold_arguments or job.provider_executed or used) and event.call_id and event.name:
+        if job.opens(event) and not job.provider_executed and event.call_id is not None:
             self._settle()
             self._call_item(event, event.name, job.custom, job.passed.index)
 
@@ -339,7 +336,6 @@ class Responses:
         self, event: ToolCallStarted | ToolCall, name: str, custom: bool, sent: int | None = None
     ) -> CallItem:
         call_id, part = event.call_id or "", event.part
-        self._call_ids.add(call_id)
         names = {"call_id": call_id, "name": name}
         shape = CUSTOM if custom else CALL
         identity = event.item_id if self._job.passed.own else None
@@ -362,6 +358,7 @@ class Responses:
             self._break()
 
     def _call(self, call: ToolCall) -> None:
+        self._job.takes(call.call_id)
         item = self._items.get(call.part)
         if not isinstance(item, CallItem):
             if call.provider_executed:
@@ -383,20 +380,18 @@ class Responses:
         self._fill(item, call)
 
     def _fill(self, item: CallItem, call: ToolCall) -> None:
-        # A refused one is whole: what made it wrong is not in it.
-        refused = call.reason == "refused"
-        if refused:
+        if call.reason == "refused":
             self._job.losses.note("refused_call")
-        whole = refused or call.state in ("complete", "empty")
-        text = call.arguments if whole else call.raw_arguments or call.arguments
-        if call.state == "empty" and not (call.custom or item.told or call.part in self._job.passed.closed):
-            text = text or _EMPTY
+        told, whole = item.told.text(), is_whole(call)
+        text = text_behind(told, call)
+        if call.part in self._job.passed.closed and not told:
+            text = call.arguments  # it was told to be empty
         rest = item.told.rest(text)
-        if rest:
-            item.delta(rest)
-        if rest is None and whole and not call.custom and same_value(item.told.text(), text):
+        if rest is None and whole and not call.custom and same_value(told, text):
             self._job.losses.note("arguments_spelling")
         else:
+            item.corrected = False
+            item.delta(rest or "")
             item.whole = text
         if whole:
             self._close(call.part, "completed")

@@ -204,7 +204,7 @@ class CallItem:
         wire.event("response.output_item.added", f'{self._at},"item":{self._item("in_progress", quoted(""))}')
 
     def delta(self, text: str) -> None:
-        if not self.corrected:
+        if text and not self.corrected:
             self.told.add(text)
             self._wire.event(f"response.{self._shape.text}.delta", f'{self._place},"delta":{quoted(text)}')
 

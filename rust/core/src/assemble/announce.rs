@@ -162,6 +162,8 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
         call_id: call.id.as_deref(),
         item_id: call.item_id.as_deref(),
         name: &call.name,
+        provider_executed: call.provider_executed,
+        custom: call.custom,
         choice,
         metadata: None,
     });

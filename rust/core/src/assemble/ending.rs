@@ -49,6 +49,7 @@ impl Assembler {
             return out.diagnose(Code::NO_TERMINAL_MARKER, None, "");
         }
         self.completeness = Completeness::Truncated;
+        out.cut();
         let place = match rest {
             Rest::Nothing => self.cut_where(),
             Rest::Empty => Where::Empty,
@@ -78,6 +79,7 @@ impl Assembler {
         }
         self.over = true;
         self.completeness = Completeness::Truncated;
+        out.cut();
         let record = ErrorRecord::new(code, kind, message, raw);
         let raises = out.dooms(Code::UPSTREAM_ERROR);
         let closed = self.close(out, false, false);

@@ -6,7 +6,17 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 /// Every test of every file in that folder.
+#[allow(dead_code)] // Each suite takes what it needs.
 pub(crate) fn tests_in(folder: &str) -> Vec<Value> {
+    let mut tests = Vec::new();
+    for document in files_in(folder) {
+        tests.extend(document["tests"].as_array().unwrap().iter().cloned());
+    }
+    tests
+}
+
+/// Every file in that folder.
+pub(crate) fn files_in(folder: &str) -> Vec<Value> {
     let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../tests/vectors", folder]
         .iter()
         .collect();
@@ -16,13 +26,12 @@ pub(crate) fn tests_in(folder: &str) -> Vec<Value> {
         .filter(|path| path.extension().is_some_and(|end| end == "json"))
         .collect();
     files.sort();
-    let mut tests = Vec::new();
-    for file in files {
+    let read = |file: PathBuf| {
         let document: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(document["format"], 1, "{}", file.display());
-        tests.extend(document["tests"].as_array().unwrap().iter().cloned());
-    }
-    tests
+        document
+    };
+    files.into_iter().map(read).collect()
 }
 
 /// The bytes of one entry of `chunks`.

@@ -1,0 +1,279 @@
+//! A stream in one dialect as a stream in another: a parser, and an encoder as the sink of its events.
+//!
+//! Whatever goes wrong upstream becomes the target's own ending, at once, and is kept as `error`. Knows no dialect's wire.
+
+use std::mem;
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::delta::Completeness;
+use crate::dialect::Dialect;
+use crate::encode::finish::Trouble;
+use crate::encode::job::{Job, Options};
+use crate::encode::{Encode, encoder};
+use crate::event::{Event, Sink};
+use crate::fault::{Class, Fault};
+use crate::limits::as_len;
+use crate::out::Diagnostic;
+use crate::parser::Parser;
+use crate::spec::Code;
+
+/// Why a conversion is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The source speaks the target's dialect already.
+    SameDialect,
+    /// The target cannot be written.
+    NoEncoder,
+}
+
+/// Converts one stream.
+#[derive(Debug)]
+pub struct Converter {
+    parser: Parser,
+    flow: Flow,
+    over: bool,
+    error: Option<Fault>,
+    max_diagnostics: usize,
+}
+
+/// The encoder as a sink.
+#[derive(Debug)]
+struct Flow {
+    target: Dialect,
+    encoder: Box<dyn Encode>,
+    job: Job,
+    /// Where the payload at hand stands.
+    place: (u64, u64),
+    /// How many diagnostics the parser said so far.
+    said: u64,
+    losses: Vec<Loss>,
+    /// A loss is a fault, as the policy has it.
+    raises: bool,
+    /// Why nothing more is taken: such a loss, or what went out cannot be mended.
+    stopped: Option<Fault>,
+    /// The upstream's error, where a policy let it pass.
+    complaint: Option<Trouble>,
+}
+
+/// What was not carried, behind so many diagnostics of the parser.
+#[derive(Debug)]
+struct Loss {
+    id: &'static str,
+    behind: u64,
+    place: (u64, u64),
+}
+
+impl Sink for Flow {
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Diagnostic { .. } => self.said += 1,
+            _ if self.stopped.is_some() || self.is_same() => {}
+            Event::UpstreamError {
+                code,
+                kind,
+                message,
+                ..
+            } => self.complaint = Some(Trouble::upstream(*code, *kind, message)),
+            event => {
+                self.encoder.event(&mut self.job, event);
+                self.tell();
+                if self.job.broken && self.stopped.is_none() {
+                    self.stopped = Some(Fault::new(Class::Lifecycle, "lifecycle"));
+                }
+            }
+        }
+    }
+
+    fn refusal(&self) -> Option<Fault> {
+        self.stopped.clone()
+    }
+
+    fn at(&mut self, offset: u64, ordinal: u64) {
+        self.place = (offset, ordinal);
+    }
+
+    fn doomed(&mut self) {
+        self.raises = false;
+    }
+
+    fn cut(&mut self) {
+        self.job.cut = true;
+    }
+
+    fn speaks(&mut self, dialect: &'static str) {
+        self.job.source = dialect;
+    }
+}
+
+impl Flow {
+    fn is_same(&self) -> bool {
+        self.job.source == self.target.name()
+    }
+
+    /// Says the losses that were noted. Where they are faults, the first is all that is said.
+    #[inline]
+    fn tell(&mut self) {
+        while let Some(id) = self.job.losses.next() {
+            if !self.raises {
+                self.losses.push(Loss {
+                    id,
+                    behind: self.said,
+                    place: self.place,
+                });
+            } else if self.stopped.is_none() {
+                self.stopped = Some(Fault::of_code(Code::NOT_CARRIED, id));
+            }
+        }
+    }
+}
+
+impl Converter {
+    /// `source`: `None` finds it out.
+    pub fn new(
+        source: Option<Dialect>,
+        target: Dialect,
+        config: impl Into<Arc<Config>>,
+        options: Options,
+    ) -> Result<Converter, Refusal> {
+        if source == Some(target) {
+            return Err(Refusal::SameDialect);
+        }
+        let config = config.into();
+        let mut job = Job::new(options, &config.known_call_ids);
+        job.source = source.map_or("", Dialect::name);
+        let flow = Flow {
+            target,
+            encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
+            job,
+            place: (0, 0),
+            said: 0,
+            losses: Vec::new(),
+            raises: config.policy.raises(Code::NOT_CARRIED),
+            stopped: None,
+            complaint: None,
+        };
+        Ok(Converter {
+            max_diagnostics: as_len(config.limits.max_diagnostics),
+            parser: Parser::new(source, config),
+            flow,
+            over: false,
+            error: None,
+        })
+    }
+
+    /// Takes the next bytes; appends those of the target. Nothing once the ending was written.
+    pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+        if self.over {
+            return Ok(());
+        }
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        let result = self.parser.feed(input, &mut self.flow);
+        let taken = if result.is_err() || self.flow.is_same() {
+            self.end(result)
+        } else {
+            Ok(())
+        };
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        taken
+    }
+
+    /// The input has ended: appends the last bytes, an honest ending where it was cut.
+    pub fn close(&mut self, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        if self.over {
+            return Ok(());
+        }
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        let result = self.parser.close(&mut self.flow);
+        let taken = self.end(result);
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        taken
+    }
+
+    /// Writes the ending, unless the encoder did.
+    fn end(&mut self, result: Result<(), Fault>) -> Result<(), Refusal> {
+        self.over = true;
+        self.error = result.err();
+        let flow = &mut self.flow;
+        if flow.is_same() {
+            return Err(Refusal::SameDialect);
+        }
+        if flow.job.broken {
+            return Ok(());
+        }
+        if let Some(fault) = &self.error {
+            flow.place = (fault.byte_offset, fault.event_ordinal);
+        }
+        let cut = || {
+            let cut = self.parser.completeness() == Completeness::Truncated;
+            cut.then(|| Trouble::named(Class::Truncated.name()))
+        };
+        let trouble = self.error.as_ref().map(Trouble::of);
+        let trouble = trouble.or_else(|| flow.complaint.take()).or_else(cut);
+        flow.encoder.end(&mut flow.job, trouble);
+        flow.raises = false;
+        flow.tell();
+        Ok(())
+    }
+
+    /// What went wrong upstream, if anything did; its ending is written.
+    pub fn error(&self) -> Option<&Fault> {
+        self.error.as_ref()
+    }
+
+    /// The dialect of the source, as soon as it is known.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.parser.dialect()
+    }
+
+    /// How far the answer can be trusted to be all of it.
+    pub fn completeness(&self) -> Completeness {
+        self.parser.completeness()
+    }
+
+    /// The close events that rebuild the answer, with what is open as far as it came.
+    pub fn snapshot(&self, sink: &mut dyn Sink) {
+        self.parser.snapshot(sink);
+    }
+
+    /// The diagnostics that are kept: the parser's, and the losses where they happened.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let mut all = Vec::new();
+        let mut losses = self.flow.losses.iter().peekable();
+        let parsed = self.parser.diagnostics().iter();
+        for (place, diagnostic) in (0..self.flow.said).zip(parsed) {
+            while let Some(loss) = losses.next_if(|loss| loss.behind <= place) {
+                all.push(loss.diagnostic());
+            }
+            all.push(diagnostic.clone());
+        }
+        all.extend(losses.map(Loss::diagnostic));
+        all.truncate(self.max_diagnostics);
+        all
+    }
+
+    /// How many diagnostics were not kept.
+    pub fn diagnostics_dropped(&self) -> u64 {
+        let all = self.flow.said + self.flow.losses.len() as u64;
+        all - self.diagnostics().len() as u64
+    }
+
+    /// A call broke half way: nothing is taken any more.
+    pub fn give_up(&mut self) {
+        self.over = true;
+        self.parser.give_up();
+    }
+}
+
+impl Loss {
+    fn diagnostic(&self) -> Diagnostic {
+        Diagnostic {
+            code: Code::NOT_CARRIED,
+            byte_offset: self.place.0,
+            event_ordinal: self.place.1,
+            part: None,
+            detail: self.id.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Writes Messages streams: `message_start`, blocks with dense indexes one behind the other, `message_delta`,
+//! `message_stop`; or an `error` event, behind which nothing comes.
+//!
+//! What upstream said at its end (the usage, why it ended) stands in `message_delta`, which Anthropic's own readers merge
+//! into the message. Knows these events; knows no other dialect.
+
+use std::borrow::Cow;
+
+use super::block::{Block, Form};
+use super::blocks::Blocks;
+use super::custody::is_genuine;
+use super::finish::Trouble;
+use super::job::Job;
+use super::kept::{Beside, Call, Done, Kind, Ran};
+use super::sequential::{Answer, Finish, Opening, Sequential};
+use super::writer::Writer;
+use crate::json::members::first_item;
+use crate::json::{Kind as JsonKind, Raw};
+
+/// One message.
+pub(crate) type Anthropic = Sequential<Message>;
+
+/// What of it depends on what came before.
+#[derive(Debug, Default)]
+pub(crate) struct Message {
+    /// How many blocks were begun.
+    begun: i64,
+}
+
+/// What a block is called that another part broke in two.
+const BROKEN: &str = "broken";
+const NAME: &str = "anthropic";
+
+impl Answer for Message {
+    const TARGET: &'static str = NAME;
+
+    fn start(&mut self, job: &mut Job, opening: Opening<'_>) {
+        let id = opening.id.filter(|id| id.starts_with("msg_"));
+        let id = id.map_or_else(|| Cow::Owned(job.mint.make("msg")), Cow::Borrowed);
+        let model = opening.model.filter(|model| !model.is_empty());
+        let to = frame(job, "message_start").raw(",\"message\":{\"id\":");
+        to.string(&id)
+            .raw(",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
+        to.string(model.unwrap_or("unknown")).raw(concat!(
+            ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null",
+            ",\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}}"
+        ));
+        to.end();
+    }
+
+    fn finish(&mut self, job: &mut Job, word: &str, _: &Finish) {
+        let to = frame(job, "message_delta").raw(",\"delta\":{\"stop_reason\":");
+        to.string(word).raw(",\"stop_sequence\":null},\"usage\":{");
+        usage(job);
+        job.writer.raw("}}").end();
+        frame(job, "message_stop").raw("}").end();
+    }
+
+    /// What is open stays open: a reader that runs a call at its `content_block_stop` must not be told of one.
+    fn fail(&mut self, job: &mut Job, _: &mut Blocks, _: bool, trouble: &Trouble) {
+        let to = frame(job, "error").raw(",\"error\":{\"type\":\"api_error\",\"message\":");
+        to.string(&trouble.message).raw("}}").end();
+    }
+}
+
+impl Form for Message {
+    const CORRECTS: bool = false; // content_block_stop says nothing
+    const RUNS_CALLS: bool = false; // the blocks of its server tools are its own
+
+    fn open(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
+        match block.kind {
+            Kind::Call => return self.start_call(job, &block.call_id, &block.name),
+            Kind::Refusal => job.losses.note("refusal"),
+            Kind::Text | Kind::Reasoning => {}
+        }
+        let to = self.block(job);
+        if block.kind != Kind::Reasoning {
+            to.raw("\"text\",\"text\":\"\"}}").end();
+        } else if let Some(data) = done.and_then(redacted) {
+            block.told = true;
+            to.raw("\"redacted_thinking\",\"data\":").string(data);
+            to.raw("}}").end();
+        } else {
+            to.raw("\"thinking\",\"thinking\":\"\",\"signature\":\"\"}}")
+                .end();
+        }
+    }
+
+    fn piece(&mut self, job: &mut Job, block: &Block, text: &str) {
+        let kind = match block.kind {
+            Kind::Call => "\"input_json_delta\",\"partial_json\":",
+            Kind::Reasoning => "\"thinking_delta\",\"thinking\":",
+            Kind::Text | Kind::Refusal => "\"text_delta\",\"text\":",
+        };
+        self.delta(job, kind, text);
+    }
+
+    fn close(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
+        match done {
+            None => BROKEN.clone_into(&mut block.mark),
+            Some(done) => {
+                if let Some(signature) = self.signature(job, block, done) {
+                    block.told = true;
+                    self.delta(job, "\"signature_delta\",\"signature\":", signature);
+                }
+            }
+        }
+        self.stop(job);
+    }
+
+    fn over(&mut self, job: &mut Job, block: &mut Block, done: &Done<'_>) {
+        if !block.told && told(done.signature.as_deref()).is_some() {
+            job.losses.note("reasoning_signature");
+        }
+        if !block.told && told(done.encrypted_content.as_deref()).is_some() {
+            job.losses.note("encrypted_reasoning");
+        }
+        let metadata = done.metadata.as_deref();
+        if done.kind != Kind::Reasoning || !is_genuine(job, NAME, metadata) {
+            job.losses.metadata(metadata);
+        }
+        let list = done.annotations.as_deref().map(|text| Raw {
+            text,
+            kind: JsonKind::Array,
+        });
+        if list.and_then(first_item).is_some() {
+            job.losses.note("sources");
+        }
+    }
+
+    fn is_worth(&mut self, job: &mut Job, block: &Block, done: &Done<'_>) -> bool {
+        let sealed = told(done.signature.as_deref()).or(told(done.encrypted_content.as_deref()));
+        block.out.is_empty() && sealed.is_some() && is_genuine(job, NAME, done.metadata.as_deref())
+    }
+
+    fn close_call(&mut self, job: &mut Job, call: &Call<'_>, _: &str) -> bool {
+        note(job, call);
+        if call.is_cut() {
+            return false; // whether it may be closed is known at the end
+        }
+        self.stop(job);
+        true
+    }
+
+    fn whole_call(&mut self, job: &mut Job, call: &Call<'_>) {
+        note(job, call);
+        self.start_call(job, &call.call_id, &call.name);
+        let text = call.object_text();
+        if !text.is_empty() {
+            self.delta(job, "\"input_json_delta\",\"partial_json\":", &text);
+        }
+        self.stop(job);
+    }
+
+    fn beside(&mut self, job: &mut Job, what: &Beside<'_>, _: Option<Ran<'_>>) {
+        job.losses.note(match what {
+            Beside::Source { .. } => "sources",
+            Beside::File { .. } => "files",
+            Beside::Result(_) => "server_tool",
+        });
+    }
+
+    /// Said by the error alone.
+    fn broken_off(&mut self, _: &mut Job, _: &mut Block) {}
+}
+
+impl Message {
+    /// The beginning of the next block.
+    fn block<'j>(&mut self, job: &'j mut Job) -> &'j mut Writer {
+        self.begun += 1;
+        self.of(job, "content_block_start")
+            .raw(",\"content_block\":{\"type\":")
+    }
+
+    /// The beginning of an event of the latest block.
+    fn of<'j>(&self, job: &'j mut Job, kind: &str) -> &'j mut Writer {
+        frame(job, kind).raw(",\"index\":").number(self.begun - 1)
+    }
+
+    fn start_call(&mut self, job: &mut Job, call_id: &str, name: &str) {
+        let to = self.block(job).raw("\"tool_use\",\"id\":").string(call_id);
+        to.raw(",\"name\":").string(name).raw(",\"input\":{}}}");
+        to.end();
+    }
+
+    fn delta(&self, job: &mut Job, kind: &str, text: &str) {
+        let to = self.of(job, "content_block_delta");
+        let to = to.raw(",\"delta\":{\"type\":").raw(kind).string(text);
+        to.raw("}}").end();
+    }
+
+    fn stop(&self, job: &mut Job) {
+        self.of(job, "content_block_stop").raw("}").end();
+    }
+
+    /// The signature of a block: one that was broken in two is no longer what was signed.
+    fn signature<'d>(&self, job: &Job, block: &Block, done: &'d Done<'_>) -> Option<&'d str> {
+        let signature = told(done.signature.as_deref())?;
+        let signed = !block.told && block.mark != BROKEN;
+        let genuine = signed && is_genuine(job, NAME, done.metadata.as_deref());
+        genuine.then_some(signature)
+    }
+}
+
+fn frame<'j>(job: &'j mut Job, kind: &str) -> &'j mut Writer {
+    let to = job.writer.raw("event: ").raw(kind);
+    to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
+}
+
+fn told(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.is_empty())
+}
+
+/// A reasoning without a text: what only its provider can read.
+fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
+    told(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
+}
+
+fn note(job: &mut Job, call: &Call<'_>) {
+    job.losses.metadata(call.metadata.as_deref());
+    if call.custom {
+        job.losses.note("custom_call");
+    }
+    if call.state == "invalid" {
+        job.losses.note("invalid_call");
+    }
+}
+
+fn usage(job: &mut Job) {
+    let counts = job.answer.usage.unwrap_or_default();
+    let cached = counts.cached.unwrap_or(0);
+    let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));
+    let fresh = counts.input.map(|input| input.saturating_sub(cached));
+    if fresh.is_some_and(|count| count < 0) || counts.reasoning.is_some_and(|count| count != 0) {
+        job.losses.note("usage_detail");
+    }
+    let mut mark = "\"";
+    for (name, count) in [
+        ("input_tokens", fresh.map(|count| count.max(0))),
+        ("cache_creation_input_tokens", counts.cache_write),
+        ("cache_read_input_tokens", counts.cached),
+        ("output_tokens", Some(counts.output.unwrap_or(0))),
+    ] {
+        if let Some(count) = count {
+            job.writer.raw(mark).raw(name).raw("\":").number(count);
+            mark = ",\"";
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Writes Chat Completions chunks.
+//!
+//! Every choice in its own order, calls under dense indexes; deltas cannot be taken back, so that what contradicts them ends
+//! the stream with an error. Knows no other dialect. The frames are those of `chat.completion.chunk`.
+
+use super::Encode;
+use super::chat_calls::Begun;
+use super::citations::{Citation, citations};
+use super::finish::{self, Trouble};
+use super::job::Job;
+use super::usage::Counts;
+use super::writer::Writer;
+use crate::event::{Delta, Event};
+use crate::few::{Map, Set};
+
+const NAME: &str = "chat";
+pub(super) const LAST: &str = ",\"finish_reason\":null}]}";
+
+/// One stream of chunks.
+#[derive(Debug, Default)]
+pub(crate) struct Chat {
+    /// The beginning of every chunk, up to its choices.
+    head: String,
+    /// In order of first sight.
+    choices: Vec<Choice>,
+    /// What was written of parts that are open.
+    pub(super) parts: Map<u32, Part>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Choice {
+    index: i32,
+    reason: Option<&'static str>,
+    /// Ids of the calls that were written, and that nothing in the stream answered: its reader is to run them.
+    pub(super) waiting: Set<String>,
+    /// How many calls were begun: the index of the next; -1 before the choice itself is.
+    pub(super) next: i64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) told: String,
+    pub(super) call: Option<Begun>,
+}
+
+impl Encode for Chat {
+    fn event(&mut self, job: &mut Job, event: &Event<'_>) {
+        job.note(event);
+        job.losses.metadata(event.metadata());
+        let Some(choice) = event.choice() else {
+            return;
+        };
+        // A file or a source that is not written opens nothing.
+        let bare = matches!(event, Event::File { .. } | Event::Source { .. });
+        if !bare && !is_empty(event) {
+            self.open(job, choice);
+        }
+        match *event {
+            Event::TextDelta(delta) => self.told(job, "content", delta),
+            Event::ReasoningDelta(delta) => self.told(job, "reasoning_content", delta),
+            Event::RefusalDelta(delta) => self.told(job, "refusal", delta),
+            Event::ToolCallDelta(delta) => self.arguments(job, delta),
+            Event::TextDone {
+                part,
+                text,
+                annotations,
+                ..
+            } => {
+                self.rest(job, "content", (part, choice), text);
+                if let Some(annotations) = annotations {
+                    let (cited, others) = citations(annotations);
+                    self.cite(job, choice, &cited);
+                    if others {
+                        job.losses.note("sources");
+                    }
+                }
+            }
+            Event::ReasoningDone {
+                part,
+                text,
+                kind,
+                signature,
+                encrypted_content,
+                ..
+            } => {
+                self.rest(job, "reasoning_content", (part, choice), text);
+                job.sealed(kind, text, signature, encrypted_content);
+            }
+            Event::RefusalDone(Delta { part, text, .. }) => {
+                self.rest(job, "refusal", (part, choice), text);
+            }
+            Event::ToolCallStarted { .. } => self.start(job, event),
+            Event::ToolCall { .. } => self.call(job, event),
+            Event::ToolCallReset(mark) => {
+                if let Some(begun) = self.begun(mark.part) {
+                    begun.reset = true;
+                }
+            }
+            Event::ToolCallRetracted(mark) if self.begun(mark.part).is_some() => self.give_up(job),
+            Event::ToolResult { call_id, .. } => {
+                self.choice(choice).waiting.remove(call_id);
+                job.losses.note("server_tool");
+            }
+            Event::Source { url, title, .. } => match url.filter(|url| !url.is_empty()) {
+                Some(url) => {
+                    let cited = Citation {
+                        url: url.into(),
+                        title: title.map(Into::into),
+                        start: None,
+                        end: None,
+                    };
+                    self.cite(job, choice, &[cited]);
+                }
+                None => job.losses.note("sources"),
+            },
+            Event::File { .. } => job.losses.note("files"),
+            Event::Finished { reason, .. } => {
+                self.choice(choice).reason = Some(reason);
+                job.finished(NAME, reason);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
+        match trouble.map_or_else(|| self.words(), Err) {
+            Ok(words) => self.finish(job, &words),
+            Err(trouble) => fail(job, &trouble),
+        }
+    }
+}
+
+impl Chat {
+    pub(super) fn choice(&mut self, index: i32) -> &mut Choice {
+        let place = self.choices.iter().position(|choice| choice.index == index);
+        let place = place.unwrap_or_else(|| {
+            self.choices.push(Choice {
+                index,
+                next: -1,
+                ..Choice::default()
+            });
+            self.choices.len() - 1
+        });
+        // Unreachable panic: the place was just found or filled.
+        #[allow(clippy::indexing_slicing)]
+        &mut self.choices[place]
+    }
+
+    /// The first chunk of a choice says who speaks.
+    #[inline]
+    fn open(&mut self, job: &mut Job, index: i32) {
+        let mut choices = self.choices.iter();
+        if choices.any(|choice| choice.index == index && choice.next >= 0) {
+            return;
+        }
+        self.choice(index).next = 0;
+        let to = self.begin_chunk(job, index);
+        to.raw("{\"role\":\"assistant\",\"content\":\"\"}");
+        to.raw(LAST).end();
+    }
+
+    /// A chunk up to its delta.
+    #[inline]
+    pub(super) fn begin_chunk<'j>(&mut self, job: &'j mut Job, index: i32) -> &'j mut Writer {
+        if self.head.is_empty() {
+            self.head = head(job);
+        }
+        let to = job.writer.data().raw(&self.head);
+        to.raw("[{\"index\":")
+            .number(i64::from(index))
+            .raw(",\"delta\":")
+    }
+
+    /// A piece of a text.
+    fn told(&mut self, job: &mut Job, member: &str, delta: Delta<'_>) {
+        if delta.text.is_empty() {
+            return;
+        }
+        self.parts.slot(delta.part).told.push_str(delta.text);
+        let to = self.begin_chunk(job, delta.choice);
+        to.raw("{\"").raw(member).raw("\":").string(delta.text);
+        to.raw("}").raw(LAST).end();
+    }
+
+    /// What the close of a text has beyond what was streamed. A close that says something else cannot be written.
+    fn rest(&mut self, job: &mut Job, member: &str, (part, choice): (u32, i32), text: &str) {
+        let told = &self.parts.slot(part).told;
+        match text.strip_prefix(told.as_str()) {
+            Some("") => {}
+            Some(rest) => self.told(
+                job,
+                member,
+                Delta {
+                    part,
+                    text: rest,
+                    choice,
+                    metadata: None,
+                },
+            ),
+            None => job.losses.note("text_corrected"),
+        }
+        self.parts.remove(&part);
+    }
+
+    fn cite(&mut self, job: &mut Job, choice: i32, cited: &[Citation<'_>]) {
+        if cited.is_empty() {
+            return;
+        }
+        self.open(job, choice);
+        let to = self.begin_chunk(job, choice).raw("{\"annotations\":[");
+        let mut mark = "";
+        for citation in cited {
+            to.raw(mark);
+            mark = ",";
+            to.raw("{\"type\":\"url_citation\",\"url_citation\":{\"url\":");
+            to.string(&citation.url);
+            if let Some(title) = &citation.title {
+                to.raw(",\"title\":").string(title);
+            }
+            if let Some(start) = citation.start {
+                to.raw(",\"start_index\":").number(start);
+            }
+            if let Some(end) = citation.end {
+                to.raw(",\"end_index\":").number(end);
+            }
+            to.raw("}}");
+        }
+        to.raw("]}").raw(LAST).end();
+    }
+
+    /// What was passed on does not hold.
+    pub(super) fn give_up(&mut self, job: &mut Job) {
+        job.broken = true;
+        fail(job, &Trouble::named("contradicted"));
+    }
+
+    /// The finish word of every choice, in order; or why there is none.
+    fn words(&mut self) -> Result<Vec<(i32, &'static str)>, Trouble> {
+        self.choices.sort_by_key(|choice| choice.index);
+        let mut words = Vec::with_capacity(self.choices.len());
+        let mut lacks_word = false;
+        for choice in &self.choices {
+            let reason = choice
+                .reason
+                .ok_or_else(|| Trouble::named("TruncatedStream"))?;
+            let reason = match reason {
+                "tool_calls" if choice.next == 0 => "stop",
+                "stop" | "other" if !choice.waiting.is_empty() => "tool_calls",
+                reason => reason,
+            };
+            match finish::word(NAME, reason) {
+                Some(word) => words.push((choice.index, word)),
+                None => lacks_word = true,
+            }
+        }
+        if lacks_word {
+            return Err(Trouble::named("finish"));
+        }
+        if words.is_empty() {
+            return Err(Trouble::named("TruncatedStream"));
+        }
+        Ok(words)
+    }
+
+    fn finish(&mut self, job: &mut Job, words: &[(i32, &'static str)]) {
+        for (index, word) in words {
+            self.open(job, *index);
+            let to = self.begin_chunk(job, *index);
+            to.raw("{},\"finish_reason\":")
+                .string(word)
+                .raw("}]}")
+                .end();
+        }
+        let counts = job.answer.usage.filter(Counts::is_told);
+        let counts = counts.filter(|_| job.options.include_usage);
+        if let Some(counts) = counts {
+            let to = job.writer.data().raw(&self.head);
+            to.raw("[],\"usage\":{\"prompt_tokens\":");
+            to.number(counts.input.unwrap_or(0));
+            to.raw(",\"completion_tokens\":");
+            to.number(counts.output.unwrap_or(0));
+            to.raw(",\"total_tokens\":").number(counts.sum());
+            let prompt = [
+                ("cached_tokens", counts.cached),
+                ("cache_write_tokens", counts.cache_write),
+            ];
+            details(to, "prompt_tokens_details", &prompt);
+            let completion = [("reasoning_tokens", counts.reasoning)];
+            details(to, "completion_tokens_details", &completion);
+            to.raw("}}").end();
+        }
+        job.writer.done();
+    }
+}
+
+/// A piece without any text.
+#[inline]
+fn is_empty(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::TextDelta(delta)
+            | Event::ReasoningDelta(delta)
+            | Event::RefusalDelta(delta)
+            | Event::ToolCallDelta(delta) if delta.text.is_empty()
+    )
+}
+
+/// The beginning of every chunk: what is known of the answer.
+fn head(job: &mut Job) -> String {
+    let id = job.answer.id.take();
+    let id = id.unwrap_or_else(|| job.mint.make("chatcmpl"));
+    let mut head = Writer::default();
+    head.raw("{\"id\":").string(&id);
+    head.raw(",\"object\":\"chat.completion.chunk\",\"created\":");
+    head.number(job.answer.created.unwrap_or(0));
+    head.raw(",\"model\":")
+        .string(job.model())
+        .raw(",\"choices\":");
+    head.into_text()
+}
+
+fn details(to: &mut Writer, name: &str, counts: &[(&str, Option<i64>)]) {
+    let mut mark = "{";
+    for (member, count) in counts {
+        let Some(count) = count else { continue };
+        if mark == "{" {
+            to.raw(",\"").raw(name).raw("\":");
+        }
+        to.raw(mark).raw("\"").raw(member).raw("\":").number(*count);
+        mark = ",";
+    }
+    if mark == "," {
+        to.raw("}");
+    }
+}
+
+fn fail(job: &mut Job, trouble: &Trouble) {
+    let to = job.writer.data();
+    to.raw("{\"error\":{\"message\":").string(&trouble.message);
+    to.raw(",\"type\":").string(&trouble.kind);
+    to.raw(",\"code\":").string(&trouble.code).raw("}}");
+    to.end();
+}

@@ -1,0 +1,100 @@
+//! How an answer ends: the target's word for the reason, or what went wrong, in words that hold nothing of the payload.
+//!
+//! Words and sentences stand in `_spec/conversions.json`; where they are written is the encoder's business.
+
+use serde_json::Value;
+
+use crate::fault::{Class, Extra, Fault};
+use crate::spec;
+
+/// The target's word for a neutral reason; `None` where it has none but its unfinished ending.
+pub(crate) fn word(target: &str, reason: &str) -> Option<&'static str> {
+    spec::conversion("finish")?
+        .get(target)?
+        .get(reason)?
+        .as_str()
+}
+
+/// The word says less than the reason.
+pub(crate) fn is_lost(target: &str, reason: &str) -> bool {
+    let lost = spec::conversion("finish_lost").and_then(|table| table.get(target));
+    spec::words(lost).contains(&reason)
+}
+
+/// What the target's reader is told of a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) message: String,
+    pub(crate) kind: String,
+    pub(crate) code: String,
+    /// The input ended too early, and nothing else is wrong.
+    pub(crate) cut: bool,
+}
+
+impl Trouble {
+    /// By the name of an exception class, or of one of our own endings.
+    pub(crate) fn named(name: &str) -> Trouble {
+        let row = spec::conversion("faults").and_then(|table| table.get(name));
+        let row = row.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let text = |place: usize| row.get(place).and_then(Value::as_str).unwrap_or_default();
+        let kind = spec::conversion("error_type").and_then(Value::as_str);
+        Trouble {
+            message: text(1).to_owned(),
+            kind: kind.unwrap_or_default().to_owned(),
+            code: text(0).to_owned(),
+            cut: name == Class::Truncated.name(),
+        }
+    }
+
+    /// The upstream's own words, where it sent any.
+    pub(crate) fn upstream(code: Option<&str>, kind: Option<&str>, message: &str) -> Trouble {
+        let mut trouble = Trouble::named(Class::Upstream.name());
+        let told = |text: Option<&str>, own: &mut String| {
+            if let Some(text) = text.filter(|text| !text.is_empty()) {
+                text.clone_into(own);
+            }
+        };
+        told(Some(message), &mut trouble.message);
+        told(kind, &mut trouble.kind);
+        told(code, &mut trouble.code);
+        trouble
+    }
+
+    pub(crate) fn of(fault: &Fault) -> Trouble {
+        match &fault.extra {
+            Extra::Upstream {
+                code,
+                kind,
+                message,
+                ..
+            } => Trouble::upstream(code.as_deref(), kind.as_deref(), message),
+            _ => Trouble::named(fault.class.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        assert_eq!(word("chat", "other"), Some("stop"));
+        assert_eq!(word("gemini", "error"), None);
+        assert!(is_lost("chat", "other") && !is_lost("gemini", "other"));
+    }
+
+    #[test]
+    fn sentences_are_those_of_the_file() {
+        let cut = Trouble::of(&Fault::new(Class::Truncated, "truncated"));
+        assert_eq!(cut.code, "stream_truncated");
+        assert!(cut.cut && cut.kind == "server_error");
+        let told = Trouble::upstream(None, Some("overloaded"), "busy");
+        assert_eq!(
+            (told.kind.as_str(), told.message.as_str()),
+            ("overloaded", "busy")
+        );
+        assert_eq!(told.code, "upstream_error");
+        assert!(!told.cut);
+    }
+}

@@ -1,0 +1,57 @@
+//! What the target has no place for, noted where it is left out, each kind once a stream.
+//!
+//! Which kinds there are stands in `_spec/conversions.json`. Who reads them says them as the diagnostic `not_carried`.
+
+/// The losses of one stream by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    known: Vec<&'static str>,
+    /// How many of them were said.
+    said: usize,
+}
+
+impl Losses {
+    #[cold]
+    pub(crate) fn note(&mut self, id: &'static str) {
+        if !self.known.contains(&id) {
+            self.known.push(id);
+        }
+    }
+
+    /// Members of the provider's own that are not carried.
+    #[inline]
+    pub(crate) fn metadata(&mut self, metadata: Option<&str>) {
+        // An object without members has no quotes.
+        if metadata.is_some_and(|text| text.contains('"')) {
+            self.note("metadata");
+        }
+    }
+
+    /// The next one that was not said yet.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<&'static str> {
+        let id = self.known.get(self.said).copied();
+        self.said += usize::from(id.is_some());
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_each() {
+        let mut losses = Losses::default();
+        losses.note("files");
+        losses.metadata(Some("{\"a\":1}"));
+        losses.metadata(Some("{ }"));
+        losses.metadata(None);
+        losses.note("files");
+        assert_eq!(losses.next(), Some("files"));
+        assert_eq!(losses.next(), Some("metadata"));
+        assert_eq!(losses.next(), None);
+        losses.note("metadata");
+        assert_eq!(losses.next(), None);
+    }
+}

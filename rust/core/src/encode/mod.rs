@@ -1,0 +1,59 @@
+//! Writers of dialects: sinks of the core's events that write bytes.
+//!
+//! An encoder knows its own dialect's wire and the events, no decoder and no other encoder; what it needs of the stream it is
+//! lent as a `Job`. Here alone they are named together.
+
+mod ai_sdk;
+mod ai_sdk_chunk;
+mod ai_sdk_parts;
+mod ai_sdk_ui;
+mod anthropic;
+mod block;
+mod blocks;
+mod blocks_calls;
+mod chat;
+mod chat_calls;
+mod citations;
+mod compact;
+mod custody;
+pub(crate) mod finish;
+mod gemini;
+pub(crate) mod job;
+mod kept;
+mod losses;
+mod mint;
+mod responses;
+mod responses_items;
+mod responses_resource;
+mod same;
+mod sequential;
+mod usage;
+mod writer;
+
+use std::fmt::Debug;
+
+use crate::event::Event;
+use finish::Trouble;
+use job::Job;
+
+/// The encoder of one stream.
+pub(crate) trait Encode: Debug + Send {
+    /// Takes the next event. Diagnostics and the upstream's error are not the encoder's business.
+    fn event(&mut self, job: &mut Job, event: &Event<'_>);
+
+    /// The source has ended, whole or with what went wrong: writes the target's ending.
+    fn end(&mut self, job: &mut Job, trouble: Option<Trouble>);
+}
+
+/// The encoder of a target; `None` where there is none.
+pub(crate) fn encoder(target: &str) -> Option<Box<dyn Encode>> {
+    Some(match target {
+        "chat" => Box::new(chat::Chat::default()),
+        "anthropic" => Box::new(anthropic::Anthropic::default()),
+        "responses" => Box::new(responses::Responses::default()),
+        "gemini" => Box::new(gemini::Gemini::default()),
+        "ai-sdk-parts" => Box::new(ai_sdk_parts::AiSdkParts::default()),
+        "ai-sdk-ui" => Box::new(ai_sdk_ui::AiSdkUi::default()),
+        _ => return None,
+    })
+}

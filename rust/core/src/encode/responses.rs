@@ -1,0 +1,347 @@
+//! Writes a Responses event stream: every part is an output item of its own, opened by its first text.
+//!
+//! Item ids, places and sequence numbers are this stream's own; the close of an item says its whole text, so that what the
+//! source corrected is corrected there. Knows no other dialect.
+
+use super::Encode;
+use super::citations::citations;
+use super::finish::{self, Trouble};
+use super::job::{Call, Job};
+use super::responses_items::{Body, Item, Items};
+use super::responses_resource::{Outcome, resource};
+use super::same::is_same;
+use crate::event::{Delta, Event};
+use crate::few::Map;
+
+const NAME: &str = "responses";
+
+/// One stream of events.
+#[derive(Debug, Default)]
+pub(crate) struct Responses {
+    /// The response's own id, once the stream was opened.
+    id: Option<String>,
+    items: Items,
+    /// Items of the parts that have one.
+    places: Map<u32, usize>,
+    /// Reasonings whose text is a summary.
+    summaries: Map<u32, ()>,
+    /// The one choice that is written.
+    choice: Option<i32>,
+    reason: Option<&'static str>,
+    /// Why a call that stays open is not whole.
+    left: Option<&'static str>,
+}
+
+impl Encode for Responses {
+    fn event(&mut self, job: &mut Job, event: &Event<'_>) {
+        job.note(event);
+        if matches!(
+            event,
+            Event::Diagnostic { .. }
+                | Event::Usage(_)
+                | Event::Unknown { .. }
+                | Event::UpstreamError { .. }
+        ) {
+            return;
+        }
+        self.open(job);
+        if let Some(choice) = event.choice()
+            && *self.choice.get_or_insert(choice) != choice
+        {
+            return job.losses.note("choices");
+        }
+        job.losses.metadata(event.metadata());
+        match *event {
+            Event::TextDelta(delta) => self.told(job, delta, Body::text),
+            Event::RefusalDelta(delta) => self.told(job, delta, || Body::Refusal),
+            Event::ReasoningStarted { part, kind, .. } => self.kind(part, kind),
+            Event::ReasoningDelta(delta) => {
+                let body = self.reasoning(delta.part);
+                self.told(job, delta, || body);
+            }
+            Event::TextDone {
+                part,
+                text,
+                annotations,
+                ..
+            } => {
+                let place = self.rest(job, part, text, Body::text);
+                self.cite(job, place.filter(|_| !text.is_empty()), annotations);
+                self.done(job, place);
+            }
+            Event::RefusalDone(Delta { part, text, .. }) => {
+                let place = self.rest(job, part, text, || Body::Refusal);
+                self.done(job, place);
+            }
+            Event::ReasoningDone {
+                part,
+                text,
+                kind,
+                signature,
+                encrypted_content,
+                ..
+            } => {
+                self.kind(part, kind);
+                let body = self.reasoning(part);
+                let place = self.rest(job, part, text, || body);
+                job.sealed(kind, text, signature, encrypted_content);
+                self.done(job, place);
+            }
+            Event::ToolCallStarted { .. } => self.start(job, event),
+            Event::ToolCallDelta(delta) => {
+                if let Some(place) = self.places.get(&delta.part) {
+                    self.items.delta(job, *place, delta.text);
+                }
+            }
+            Event::ToolCallReset(mark) => {
+                let item = self.places.get(&mark.part);
+                if let Some(item) = item.and_then(|place| self.items.get_mut(*place)) {
+                    item.reset = true;
+                }
+            }
+            Event::ToolCallRetracted(mark) if self.places.contains_key(&mark.part) => {
+                self.give_up(job);
+            }
+            Event::ToolCall { .. } => {
+                if let Some(call) = Call::of(event) {
+                    self.call(job, &call);
+                }
+            }
+            Event::ToolResult { .. } => job.losses.note("server_tool"),
+            Event::Source { .. } => job.losses.note("sources"),
+            Event::File { .. } => job.losses.note("files"),
+            Event::Finished { reason, .. } => {
+                self.reason = Some(reason);
+                job.finished(NAME, reason);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
+        self.open(job);
+        let word = || {
+            let reason = self
+                .reason
+                .ok_or_else(|| Trouble::named("TruncatedStream"))?;
+            finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))
+        };
+        let word = trouble.map_or_else(word, Err);
+        self.items.close_all(job);
+        match word {
+            Ok(word) => {
+                let detail = match word {
+                    "completed" => self.left,
+                    word => Some(word),
+                };
+                match detail {
+                    None => self.last(job, &Outcome::Completed),
+                    Some(detail) => self.last(job, &Outcome::Incomplete(detail)),
+                }
+            }
+            Err(trouble) if trouble.cut => {
+                self.last(job, &Outcome::Incomplete("stream_truncated"));
+            }
+            Err(trouble) => {
+                // Nested as OpenResponses has it, and flat as OpenAI's own clients read it.
+                let to = self.items.frame(job, "error");
+                to.raw(",\"error\":{\"type\":").string(&trouble.kind);
+                for end in ["}", "}"] {
+                    to.raw(",\"code\":").string(&trouble.code);
+                    to.raw(",\"message\":").string(&trouble.message);
+                    to.raw(",\"param\":null").raw(end);
+                }
+                to.end();
+                self.last(job, &Outcome::Failed(&trouble));
+            }
+        }
+        job.writer.done();
+    }
+}
+
+impl Responses {
+    /// The first two events: the response as it begins.
+    fn open(&mut self, job: &mut Job) {
+        if self.id.is_some() {
+            return;
+        }
+        let own = job.answer.id.take().filter(|id| id.starts_with("resp_"));
+        self.id = Some(own.unwrap_or_else(|| job.mint.make("resp")));
+        self.whole(job, "response.created", &Outcome::InProgress);
+        self.whole(job, "response.in_progress", &Outcome::InProgress);
+    }
+
+    fn last(&mut self, job: &mut Job, outcome: &Outcome<'_>) {
+        self.whole(job, outcome.event(), outcome);
+    }
+
+    /// An event that holds the whole response.
+    fn whole(&mut self, job: &mut Job, kind: &str, outcome: &Outcome<'_>) {
+        self.items.frame(job, kind).raw(",\"response\":");
+        let id = self.id.as_deref().unwrap_or_default();
+        resource(job, id, outcome, &self.items);
+        job.writer.raw("}").end();
+    }
+
+    fn kind(&mut self, part: u32, kind: &str) {
+        if kind == "summary" {
+            self.summaries.insert(part, ());
+        }
+    }
+
+    fn reasoning(&self, part: u32) -> Body {
+        if self.summaries.contains_key(&part) {
+            Body::Summary
+        } else {
+            Body::Reasoning
+        }
+    }
+
+    fn begin(&mut self, job: &mut Job, part: u32, body: Body) -> usize {
+        let place = self.items.open(job, body);
+        self.places.insert(part, place);
+        place
+    }
+
+    /// A piece of a text; the first one opens its item.
+    #[inline]
+    fn told(&mut self, job: &mut Job, delta: Delta<'_>, body: impl FnOnce() -> Body) {
+        if delta.text.is_empty() {
+            return;
+        }
+        let place = match self.places.get(&delta.part) {
+            Some(place) => *place,
+            None => self.begin(job, delta.part, body()),
+        };
+        self.items.delta(job, place, delta.text);
+    }
+
+    /// What the close of a text has beyond what was streamed; where it says something else, the item's close says that.
+    fn rest(
+        &mut self,
+        job: &mut Job,
+        part: u32,
+        text: &str,
+        body: impl FnOnce() -> Body,
+    ) -> Option<usize> {
+        let place = match self.places.get(&part) {
+            Some(place) => *place,
+            None if text.is_empty() => return None,
+            None => self.begin(job, part, body()),
+        };
+        self.items.settle(job, place, text);
+        Some(place)
+    }
+
+    fn cite(&mut self, job: &mut Job, place: Option<usize>, annotations: Option<&str>) {
+        let Some(annotations) = annotations else {
+            return;
+        };
+        let (cited, others) = citations(annotations);
+        let mut lost = others;
+        for citation in &cited {
+            let place = place.filter(|_| citation.start.is_some() && citation.end.is_some());
+            match place {
+                Some(place) if !job.cut => self.items.cite(job, place, citation),
+                Some(_) => {}
+                None => lost = true,
+            }
+        }
+        if lost {
+            job.losses.note("sources");
+        }
+    }
+
+    /// The part is over; not where it only ends because the input was cut.
+    fn done(&mut self, job: &mut Job, place: Option<usize>) {
+        if let Some(place) = place.filter(|_| !job.cut) {
+            self.items.close(job, place, true);
+        }
+    }
+
+    /// A call that opens is begun if all of its head is known and its reader is to run it.
+    fn start(&mut self, job: &mut Job, event: &Event<'_>) {
+        let Event::ToolCallStarted {
+            part,
+            call_id: Some(call_id),
+            name,
+            provider_executed,
+            custom,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        if job.opens(call_id, name) && !provider_executed {
+            self.begin(job, part, Body::call(custom, call_id, name));
+        }
+    }
+
+    fn call(&mut self, job: &mut Job, call: &Call<'_>) {
+        job.takes(call.call_id);
+        let Some(place) = self.places.get(&call.part).copied() else {
+            return self.call_at_once(job, call);
+        };
+        let Some(item) = self.items.get_mut(place) else {
+            return;
+        };
+        let kept = item.is_call(call.custom, call.call_id, call.name) && !call.provider_executed;
+        if !kept {
+            return self.give_up(job);
+        }
+        if call.refused {
+            job.losses.note("refused_call");
+        }
+        let text = call.text_behind(&item.text);
+        let restated = call.is_whole() && !call.custom && !text.starts_with(&item.text);
+        if restated && is_same(&item.text, &text) {
+            job.losses.note("arguments_spelling");
+        } else {
+            item.reset = false;
+            self.items.settle(job, place, &text);
+        }
+        self.leave(job, place, call);
+    }
+
+    /// A call of which nothing went out.
+    fn call_at_once(&mut self, job: &mut Job, call: &Call<'_>) {
+        if call.provider_executed {
+            return job.losses.note("server_tool");
+        }
+        if call.is_nameless() {
+            return job.losses.note("nameless_call");
+        }
+        let body = Body::call(call.custom, call.call_id, call.name);
+        if call.refused {
+            job.losses.note("refused_call");
+        }
+        let place = self.begin(job, call.part, body);
+        self.items.settle(job, place, &call.text_behind(""));
+        self.leave(job, place, call);
+    }
+
+    /// A whole call closes; any other stays open until the end, which says it is incomplete.
+    fn leave(&mut self, job: &mut Job, place: usize, call: &Call<'_>) {
+        if call.is_whole() {
+            return self.items.close(job, place, true);
+        }
+        self.left = Some(if call.is_cut() {
+            "stream_truncated"
+        } else {
+            "invalid_tool_call"
+        });
+    }
+
+    /// What was passed on does not hold.
+    fn give_up(&mut self, job: &mut Job) {
+        job.broken = true;
+        self.end(job, Some(Trouble::named("contradicted")));
+    }
+}
+
+impl Item {
+    /// The call went out under this name and this id.
+    fn is_call(&self, custom: bool, call_id: &str, name: &str) -> bool {
+        self.body == Body::call(custom, call_id, name)
+    }
+}

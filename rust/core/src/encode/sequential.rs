@@ -1,0 +1,164 @@
+//! One answer for a target that writes block after block: its opening, its parts, its ending, each at its time.
+//!
+//! Knows which events open an answer and what makes an ending whole. Knows no dialect and no frame: an `Answer` says how an
+//! opening, an ending and a fault are written, and `Blocks` in which order the parts come.
+
+use super::Encode;
+use super::block::{Form, Pen};
+use super::blocks::Blocks;
+use super::finish::{self, Trouble};
+use super::job::Job;
+use crate::event::Event;
+
+/// What the source said of the answer when it opened it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opening<'a> {
+    pub(crate) id: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) created: Option<i64>,
+}
+
+/// Why the answer ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Finish {
+    pub(crate) reason: &'static str,
+    pub(crate) raw: Option<String>,
+}
+
+/// How a target writes an answer.
+pub(crate) trait Answer: Form {
+    const TARGET: &'static str;
+
+    /// The opening of the answer.
+    fn start(&mut self, job: &mut Job, opening: Opening<'_>);
+
+    /// The ending of a whole answer.
+    fn finish(&mut self, job: &mut Job, word: &str, finish: &Finish);
+
+    /// The honest ending of one that is not whole; `opened`: something of it went out.
+    fn fail(&mut self, job: &mut Job, blocks: &mut Blocks, opened: bool, trouble: &Trouble);
+}
+
+/// An answer that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Sequential<A> {
+    answer: A,
+    blocks: Blocks,
+    opened: bool,
+    over: bool,
+    /// The one that is written.
+    choice: Option<i32>,
+    finished: Option<Finish>,
+}
+
+impl<A: Answer> Encode for Sequential<A> {
+    fn event(&mut self, job: &mut Job, event: &Event<'_>) {
+        if self.over {
+            return;
+        }
+        match *event {
+            Event::Usage(_) | Event::Unknown { .. } => return job.note(event),
+            Event::UpstreamError { .. } => return, // the ending tells it
+            Event::ResponseStarted {
+                id,
+                model,
+                created,
+                metadata,
+            } => {
+                if !self.opened {
+                    job.losses.metadata(metadata);
+                    self.open(job, Opening { id, model, created });
+                }
+                return;
+            }
+            _ => {}
+        }
+        let choice = event.choice().unwrap_or(0);
+        if *self.choice.get_or_insert(choice) != choice {
+            return job.losses.note("choices");
+        }
+        if !self.opened {
+            self.open(job, Opening::default());
+        }
+        if let Event::Finished {
+            reason, raw_reason, ..
+        } = *event
+        {
+            let raw = raw_reason.map(str::to_owned);
+            self.finished = Some(Finish { reason, raw });
+            return job.losses.metadata(event.metadata());
+        }
+        if is_passing(event) && !job.source.starts_with("ai-sdk-") {
+            job.losses.metadata(event.metadata());
+        }
+        let form = &mut self.answer;
+        self.blocks.event(&mut Pen { form, job }, event);
+        if self.blocks.contradicted {
+            job.broken = true;
+            self.fail(job, &Trouble::named("contradicted"));
+        }
+    }
+
+    fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
+        if self.over {
+            return;
+        }
+        let finished = self.finished.take();
+        let finish = match (trouble, finished) {
+            (None, Some(finish)) => finish,
+            (trouble, _) => {
+                let cut = || Trouble::named("TruncatedStream");
+                return self.fail(job, &trouble.unwrap_or_else(cut));
+            }
+        };
+        let mut reason = finish.reason;
+        let mut word = finish::word(A::TARGET, reason);
+        if word.is_some() {
+            let form = &mut self.answer;
+            self.blocks.finish(&mut Pen { form, job });
+            if reason == "tool_calls" && self.blocks.client_calls == 0 {
+                // Nothing is left to be run: every call is answered already, or has no name.
+                reason = if self.blocks.answered {
+                    "other"
+                } else {
+                    "error"
+                };
+                word = finish::word(A::TARGET, reason);
+            }
+        }
+        let Some(word) = word else {
+            return self.fail(job, &Trouble::named("finish"));
+        };
+        job.finished(A::TARGET, reason);
+        self.over = true;
+        self.answer.finish(job, word, &finish);
+    }
+}
+
+impl<A: Answer> Sequential<A> {
+    fn open(&mut self, job: &mut Job, opening: Opening<'_>) {
+        self.opened = true;
+        self.answer.start(job, opening);
+    }
+
+    fn fail(&mut self, job: &mut Job, trouble: &Trouble) {
+        self.over = true;
+        self.answer
+            .fail(job, &mut self.blocks, self.opened, trouble);
+    }
+}
+
+/// What hangs on a start or a delta (log probabilities) passes with it. The AI SDK's comes again with the close of its part.
+fn is_passing(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::TextStarted(_)
+            | Event::ReasoningStarted { .. }
+            | Event::RefusalStarted(_)
+            | Event::ToolCallStarted { .. }
+            | Event::TextDelta(_)
+            | Event::ReasoningDelta(_)
+            | Event::RefusalDelta(_)
+            | Event::ToolCallDelta(_)
+    )
+}

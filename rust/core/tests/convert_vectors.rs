@@ -1,0 +1,208 @@
+//! The converter against `tests/vectors/convert`: as given, in one read, byte by byte, and cut in two at every place.
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
+
+mod vectors;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use streamweld_core::policy::{Base, Policy};
+use streamweld_core::{Config, Converter, Dialect, WriteOptions};
+use vectors::{bytes_of, files_in};
+
+/// Targets that can be written.
+const TARGETS: [&str; 6] = [
+    "anthropic",
+    "chat",
+    "responses",
+    "gemini",
+    "ai-sdk-parts",
+    "ai-sdk-ui",
+];
+
+struct Setting {
+    source: Option<Dialect>,
+    target: Dialect,
+    config: Arc<Config>,
+    options: WriteOptions,
+}
+
+impl Setting {
+    fn of(test: &Json) -> Setting {
+        let dialect = |key: &str| Dialect::from_name(test[key].as_str().unwrap());
+        let none = Map::new();
+        let options = test["options"].as_object().unwrap_or(&none);
+        let mut config = Config {
+            seed: Some("vec".to_owned()),
+            ..Config::default()
+        };
+        let mut written = WriteOptions {
+            prefix: "vec".to_owned(),
+            include_usage: true,
+            ..WriteOptions::default()
+        };
+        for (name, value) in options {
+            match name.as_str() {
+                "include_usage" => written.include_usage = value.as_bool().unwrap(),
+                "hold_arguments" => written.hold_arguments = value.as_bool().unwrap(),
+                "reasoning_events" => written.openresponses = value == "openresponses",
+                "limits" => {
+                    for (name, limit) in value.as_object().unwrap() {
+                        assert!(config.limits.set(name, limit.as_u64()), "{name}");
+                    }
+                }
+                "policy" => {
+                    let bases = [Base::Strict, Base::Standard, Base::Salvage];
+                    let mut bases = bases.into_iter();
+                    let base = bases.find(|base| value == base.name()).unwrap();
+                    config.policy = Policy::new(base);
+                }
+                "known_call_ids" => {
+                    let ids = value.as_array().unwrap().iter();
+                    config.known_call_ids = ids.map(|id| id.as_str().unwrap().to_owned()).collect();
+                }
+                other => panic!("option {other}"),
+            }
+        }
+        Setting {
+            source: (test["source"] != "auto").then(|| dialect("source").unwrap()),
+            target: dialect("target").unwrap(),
+            config: Arc::new(config),
+            options: written,
+        }
+    }
+
+    fn run<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Run {
+        let config = Arc::clone(&self.config);
+        let mut converter =
+            Converter::new(self.source, self.target, config, self.options.clone()).unwrap();
+        let mut out = Vec::new();
+        for piece in pieces {
+            converter.feed(piece, &mut out).unwrap();
+        }
+        converter.close(&mut out).unwrap();
+        converter.close(&mut out).unwrap();
+        let diagnostics = converter.diagnostics();
+        assert_eq!(converter.diagnostics_dropped(), 0);
+        let places = diagnostics.iter().map(|said| {
+            let place = (said.byte_offset, said.event_ordinal);
+            (said.code.name(), said.detail.clone(), place)
+        });
+        Run {
+            out: String::from_utf8(out).unwrap(),
+            said: places.collect(),
+            error: converter.error().map(|fault| fault.class.name()),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Run {
+    out: String,
+    said: Vec<(&'static str, String, (u64, u64))>,
+    error: Option<&'static str>,
+}
+
+/// A body with the file's resource put in.
+fn filled(body: &Json, resource: &Json) -> Json {
+    match body {
+        Json::Object(members) => {
+            if let Some(Json::Object(changed)) = members.get("$resource") {
+                let mut whole = resource.as_object().unwrap().clone();
+                for (name, value) in changed {
+                    whole.insert(name.clone(), filled(value, resource));
+                }
+                return Json::Object(whole);
+            }
+            let members = members.iter();
+            Json::Object(
+                members
+                    .map(|(name, value)| (name.clone(), filled(value, resource)))
+                    .collect(),
+            )
+        }
+        Json::Array(items) => items.iter().map(|item| filled(item, resource)).collect(),
+        other => other.clone(),
+    }
+}
+
+fn expected(test: &Json, resource: &Json) -> String {
+    let mut out = String::new();
+    for frame in test["expect"]["frames"].as_array().unwrap() {
+        if frame == "[DONE]" {
+            out.push_str("data: [DONE]\n\n");
+            continue;
+        }
+        if let Some(event) = frame[0].as_str() {
+            out.push_str(&format!("event: {event}\n"));
+        }
+        let body = match &frame[1] {
+            Json::String(text) => text.clone(),
+            body => {
+                let text = filled(body, resource).to_string();
+                let text = text.replace('\u{2028}', "\\u2028");
+                text.replace('\u{2029}', "\\u2029")
+            }
+        };
+        out.push_str(&format!("data: {body}\n\n"));
+    }
+    out
+}
+
+/// What of a vector does not come out as it says.
+fn failures(test: &Json, resource: &Json) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut check = |holds: bool, what: String| {
+        if !holds {
+            failures.push(format!("{} {}: {what}", test["target"], test["name"]));
+        }
+    };
+    let setting = Setting::of(test);
+    let chunks = test["chunks"].as_array().unwrap();
+    let chunks: Vec<Vec<u8>> = chunks.iter().map(bytes_of).collect();
+    let body = chunks.concat();
+    let given = setting.run(chunks.iter().map(Vec::as_slice));
+    let wanted = expected(test, resource);
+    let mut pairs = given.out.split("\n\n").zip(wanted.split("\n\n"));
+    let differs = pairs.find(|(frame, wanted)| frame != wanted);
+    check(given.out == wanted, format!("frames {differs:#?}"));
+    let losses = given.said.iter();
+    let losses = losses.filter(|(code, ..)| *code == "not_carried");
+    let ordinals: Json = losses.clone().map(|(.., (_, ordinal))| *ordinal).collect();
+    let wanted = test["expect"].get("ordinals").unwrap_or(&ordinals);
+    check(*wanted == ordinals, format!("ordinals {ordinals}"));
+    let losses: Json = losses.map(|(_, detail, _)| detail.as_str()).collect();
+    check(
+        losses == test["expect"]["losses"],
+        format!("losses {losses}"),
+    );
+    let error = Json::from(given.error);
+    check(error == test["expect"]["error"], format!("error {error}"));
+    check(setting.run([body.as_slice()]) == given, "whole".to_owned());
+    check(
+        setting.run(body.chunks(1)) == given,
+        "byte by byte".to_owned(),
+    );
+    for cut in 1..body.len() {
+        let (head, tail) = body.split_at(cut);
+        check(setting.run([head, tail]) == given, format!("cut at {cut}"));
+    }
+    failures
+}
+
+#[test]
+fn every_vector() {
+    let mut ran = 0;
+    let mut failed = Vec::new();
+    for file in files_in("convert") {
+        for test in file["tests"].as_array().unwrap() {
+            if TARGETS.contains(&test["target"].as_str().unwrap()) {
+                failed.extend(failures(test, &file["resource"]));
+                ran += 1;
+            }
+        }
+    }
+    println!("{ran} vectors");
+    assert!(ran >= 150);
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}

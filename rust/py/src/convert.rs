@@ -1,0 +1,181 @@
+//! `_native.Converter`: one stream, from the bytes of one dialect to those of another.
+//!
+//! As with the parser: frozen, its state behind a lock that is only ever tried, and no panic crosses into Python.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use streamweld_core::convert::Refusal;
+use streamweld_core::event::Sink;
+use streamweld_core::{Converter as Core, Dialect, WriteOptions};
+
+use crate::errors::guarded;
+use crate::sink::Collector;
+use crate::{config, errors, input};
+
+/// Converts one stream. `config` is what `options.to_config` returns; `options` are those of the writer.
+#[pyclass(frozen, module = "streamweld._native")]
+#[derive(Debug)]
+pub(crate) struct Converter(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    core: Core,
+    target: &'static str,
+    /// The exception of the core's fault, built when it is first asked for: one object for all who ask.
+    error: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Converter {
+    #[new]
+    fn new(
+        source: &str,
+        target: &str,
+        config: &Bound<'_, PyDict>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let py = config.py();
+        let dialect = |what: &str, name: &str| {
+            Dialect::from_name(name).ok_or_else(|| {
+                errors::usage(
+                    py,
+                    &format!("{what}={name:?}: this backend does not know it"),
+                )
+            })
+        };
+        let known = match source {
+            "auto" => None,
+            name => Some(dialect("source", name)?),
+        };
+        let target = dialect("target", target)?;
+        let core = Core::new(known, target, config::read(config)?, written(options)?);
+        Ok(Converter(Mutex::new(State {
+            core: core.map_err(|refusal| refused(py, refusal, target.name()))?,
+            target: target.name(),
+            error: None,
+        })))
+    }
+
+    /// Takes the next bytes; those of the target that they complete.
+    #[pyo3(signature = (data, /))]
+    fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let py = data.py();
+        let data = input::bytes(data)?;
+        self.write(py, |core, out| core.feed(data.as_bytes(), out))
+    }
+
+    /// The body has ended: the last bytes; none the second time.
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.write(py, Core::close)
+    }
+
+    /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
+    fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
+        let state = self.lock(py)?;
+        let mut sink = Collector::new(py, 0)?;
+        let result = guarded(|| state.core.snapshot(&mut sink));
+        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
+        Ok((
+            PyList::new(py, sink.finish()?)?,
+            state.core.completeness().name(),
+            state.core.diagnostics_dropped(),
+        ))
+    }
+
+    /// What went wrong upstream, if anything did.
+    #[getter]
+    fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let state = self.lock(py)?;
+        if let Some(error) = &state.error {
+            return Ok(Some(error.clone_ref(py)));
+        }
+        let Some(fault) = state.core.error().cloned() else {
+            return Ok(None);
+        };
+        // Building it runs Python.
+        drop(state);
+        let error = errors::exception(py, &fault, Vec::new())?.unbind();
+        let mut state = self.lock(py)?;
+        Ok(Some(state.error.get_or_insert(error).clone_ref(py)))
+    }
+
+    #[getter]
+    fn dialect(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(self.lock(py)?.core.dialect().map(Dialect::name))
+    }
+
+    /// The diagnostics that were kept, losses among them.
+    #[getter]
+    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let state = self.lock(py)?;
+        let mut sink = Collector::new(py, 0)?;
+        for diagnostic in state.core.diagnostics() {
+            sink.event(&diagnostic.event());
+        }
+        PyList::new(py, sink.finish()?)
+    }
+}
+
+impl Converter {
+    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
+        match self.0.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
+            // A panic inside of a call is caught before it could poison the lock.
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+        }
+    }
+
+    /// A call that writes. What breaks half way ends the stream.
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        call: impl FnOnce(&mut Core, &mut Vec<u8>) -> Result<(), Refusal>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut state = self.lock(py)?;
+        let mut out = Vec::new();
+        let result = guarded(|| call(&mut state.core, &mut out));
+        if result.is_err() {
+            state.core.give_up();
+        }
+        let target = state.target;
+        drop(state);
+        match result {
+            Ok(Ok(())) => Ok(PyBytes::new(py, &out)),
+            Ok(Err(refusal)) => Err(refused(py, refusal, target)),
+            Err(panic) => Err(errors::internal(py, &panic, Vec::new())),
+        }
+    }
+}
+
+fn refused(py: Python<'_>, refusal: Refusal, target: &str) -> PyErr {
+    let sentence = match refusal {
+        Refusal::SameDialect => format!(
+            "source and target are both {target}: a stream of its own dialect cannot be converted"
+        ),
+        Refusal::NoEncoder => format!("target={target:?}: this backend cannot write it"),
+    };
+    errors::usage(py, &sentence)
+}
+
+/// The options of the writer; what is not named is off.
+fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
+    let py = options.py();
+    let flag = |name: &Bound<'_, PyString>| -> PyResult<bool> {
+        let value = options.get_item(name)?;
+        value.map_or(Ok(false), |value| value.is_truthy())
+    };
+    let word = |name: &Bound<'_, PyString>| -> PyResult<String> {
+        let value = options.get_item(name)?;
+        value.map_or(Ok(String::new()), |value| value.extract())
+    };
+    Ok(WriteOptions {
+        prefix: word(intern!(py, "prefix"))?,
+        hold_arguments: flag(intern!(py, "hold_arguments"))?,
+        include_usage: flag(intern!(py, "include_usage"))?,
+        openresponses: word(intern!(py, "reasoning_events"))? == "openresponses",
+    })
+}

@@ -118,6 +118,8 @@ class Chat:
             self._fail(fault)
             return
         for index, reason in sorted(self._finished.items()):
+            if index in self._job.passed.finished:
+                continue
             self._chunk(index, "{}", quoted(self._word(index, reason)))
         self._write_usage()
         self._job.frames.done()
@@ -147,7 +149,8 @@ class Chat:
         choice = self._choices.get(index)
         if choice is None:
             choice = self._choices[index] = Calls(self._job)
-            self._chunk(index, '{"role":"assistant","content":""}')
+            if index not in self._job.passed.choices:
+                self._chunk(index, '{"role":"assistant","content":""}')
         return choice
 
     def _fail(self, fault: Fault) -> None:
@@ -263,7 +266,7 @@ class Chat:
         return finish_word(_TARGET, reason) or "stop"
 
     def _write_usage(self) -> None:
-        if self._usage is None or not self._job.include_usage:
+        if self._usage is None or not self._job.include_usage or self._job.passed.counted:
             return
         counts = neutral(self._usage, self._job.source)
         if counts.is_blank:

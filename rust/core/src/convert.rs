@@ -14,6 +14,7 @@ use crate::encode::{Encode, encoder};
 use crate::event::{Event, Sink};
 use crate::fault::{Class, Fault};
 use crate::limits::as_len;
+use crate::lost::Lost;
 use crate::out::Diagnostic;
 use crate::parser::Parser;
 use crate::spec::Code;
@@ -45,9 +46,7 @@ struct Flow {
     job: Job,
     /// Where the payload at hand stands.
     place: (u64, u64),
-    /// How many diagnostics the parser said so far.
-    said: u64,
-    losses: Vec<Loss>,
+    lost: Lost,
     /// A loss is a fault, as the policy has it.
     raises: bool,
     /// Why nothing more is taken: such a loss, or what went out cannot be mended.
@@ -56,19 +55,11 @@ struct Flow {
     complaint: Option<Trouble>,
 }
 
-/// What was not carried, behind so many diagnostics of the parser.
-#[derive(Debug)]
-struct Loss {
-    id: &'static str,
-    behind: u64,
-    place: (u64, u64),
-}
-
 impl Sink for Flow {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Diagnostic { .. } => self.said += 1,
+            Event::Diagnostic { .. } => self.lost.said += 1,
             _ if self.stopped.is_some() || self.is_same() => {}
             Event::UpstreamError {
                 code,
@@ -117,11 +108,7 @@ impl Flow {
     fn tell(&mut self) {
         while let Some(id) = self.job.losses.next() {
             if !self.raises {
-                self.losses.push(Loss {
-                    id,
-                    behind: self.said,
-                    place: self.place,
-                });
+                self.lost.add(id, self.place);
             } else if self.stopped.is_none() {
                 self.stopped = Some(Fault::of_code(Code::NOT_CARRIED, id));
             }
@@ -148,8 +135,7 @@ impl Converter {
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
             job,
             place: (0, 0),
-            said: 0,
-            losses: Vec::new(),
+            lost: Lost::default(),
             raises: config.policy.raises(Code::NOT_CARRIED),
             stopped: None,
             complaint: None,
@@ -239,41 +225,18 @@ impl Converter {
 
     /// The diagnostics that are kept: the parser's, and the losses where they happened.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
-        let mut all = Vec::new();
-        let mut losses = self.flow.losses.iter().peekable();
-        let parsed = self.parser.diagnostics().iter();
-        for (place, diagnostic) in (0..self.flow.said).zip(parsed) {
-            while let Some(loss) = losses.next_if(|loss| loss.behind <= place) {
-                all.push(loss.diagnostic());
-            }
-            all.push(diagnostic.clone());
-        }
-        all.extend(losses.map(Loss::diagnostic));
-        all.truncate(self.max_diagnostics);
-        all
+        let parsed = self.parser.diagnostics();
+        self.flow.lost.among(parsed, self.max_diagnostics)
     }
 
     /// How many diagnostics were not kept.
     pub fn diagnostics_dropped(&self) -> u64 {
-        let all = self.flow.said + self.flow.losses.len() as u64;
-        all - self.diagnostics().len() as u64
+        self.flow.lost.count() - self.diagnostics().len() as u64
     }
 
     /// A call broke half way: nothing is taken any more.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();
-    }
-}
-
-impl Loss {
-    fn diagnostic(&self) -> Diagnostic {
-        Diagnostic {
-            code: Code::NOT_CARRIED,
-            byte_offset: self.place.0,
-            event_ordinal: self.place.1,
-            part: None,
-            detail: self.id.to_owned(),
-        }
     }
 }

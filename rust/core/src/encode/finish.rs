@@ -18,10 +18,8 @@ pub(crate) fn word(target: &str, reason: &str) -> Option<&'static str> {
 /// The reason as the same dialect said it, if it still holds beside what the answer came to.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
-    let means = spec::fact(dialect, "finish")?.get(raw)?.as_str();
-    means
-        .is_some_and(|word| word == reason || word == "natural")
-        .then_some(raw)
+    let means = spec::fact(dialect, "finish")?.get(raw)?.as_str()?;
+    (means == reason || means == "natural").then_some(raw)
 }
 
 /// The word says less than the reason.

@@ -1,0 +1,246 @@
+//! The sink of a stream that is repaired: the encoder that writes along, and what the wire says beside the events.
+//!
+//! Collects facts of the block at hand; what they mean for it is the repairer's business.
+
+use crate::config::Config;
+use crate::encode::finish::Trouble;
+use crate::encode::job::{Job, Options};
+use crate::encode::{Encode, encoder};
+use crate::event::{Event, Sign, Sink};
+use crate::fault::{Class, Fault};
+use crate::few::Set;
+use crate::lost::Lost;
+use crate::spec::Code;
+
+/// A dialect's encoder, and the facts of the block at hand.
+#[derive(Debug)]
+pub(super) struct Hand {
+    pub(super) job: Job,
+    /// `None` until the dialect is known.
+    pub(super) encoder: Option<Box<dyn Encode>>,
+    /// Readers of the dialect would not take the block as it was taken.
+    pub(super) touched: bool,
+    /// It has what they do not expect, and that brought nothing.
+    pub(super) emptied: bool,
+    /// An event.
+    pub(super) brought: bool,
+    /// None but texts, in a dialect that numbers nothing.
+    pub(super) plain: bool,
+    /// Why the answer ends, or what it cost.
+    pub(super) counts: bool,
+    /// What the encoder writes goes out.
+    pub(super) rendering: bool,
+    /// An error that the upstream sent, where a policy reads on behind it.
+    pub(super) reported: Option<Trouble>,
+    pub(super) place: (u64, u64),
+    pub(super) lost: Lost,
+    /// A loss is a fault, as the policy has it.
+    pub(super) raises: bool,
+    /// What went out cannot be mended.
+    stopped: Option<Fault>,
+    /// Calls that are under way.
+    calls: Set<u32>,
+    /// What was said by blocks that did not pass yet.
+    news: Vec<News>,
+    reasons: Set<i32>,
+    counted: bool,
+    /// The last number of an event.
+    sequence: Option<i128>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum News {
+    Choice(i32),
+    Announced(i64),
+    Closed(u32),
+    Ended(u32),
+    Reason(i32),
+}
+
+impl Sink for Hand {
+    fn event(&mut self, event: &Event<'_>) {
+        if matches!(event, Event::Diagnostic { .. }) {
+            self.lost.said += 1;
+            return;
+        }
+        let Some(encoder) = self.encoder.as_mut().filter(|_| self.stopped.is_none()) else {
+            return;
+        };
+        self.brought = true;
+        self.plain = self.plain && passes_behind(self.job.source, event);
+        let passed = &mut self.job.passed;
+        passed.index = passed.at.filter(|_| !(self.rendering || self.touched));
+        match event {
+            Event::ToolCallStarted { part, .. } => _ = self.calls.insert(*part),
+            Event::ToolCall { part, .. } => _ = self.calls.remove(part),
+            Event::ToolCallRetracted(mark) => _ = self.calls.remove(&mark.part),
+            Event::UpstreamError {
+                code,
+                kind,
+                message,
+                ..
+            } => {
+                self.reported = Some(Trouble::upstream(*code, *kind, message));
+                return;
+            }
+            _ => {}
+        }
+        encoder.event(&mut self.job, event);
+        if self.job.broken {
+            self.touched = true;
+            self.stopped = Some(Fault::new(Class::Lifecycle, "lifecycle"));
+        }
+    }
+
+    fn refusal(&self) -> Option<Fault> {
+        self.stopped.clone()
+    }
+
+    fn at(&mut self, offset: u64, ordinal: u64) {
+        self.place = (offset, ordinal);
+    }
+
+    fn doomed(&mut self) {
+        self.raises = false;
+    }
+
+    fn cut(&mut self) {
+        self.job.cut = true;
+    }
+
+    fn sign(&mut self, sign: Sign<'_>) {
+        let passed = &mut self.job.passed;
+        match sign {
+            Sign::Payload(payload) => {
+                passed.payload.clear();
+                passed.payload.extend_from_slice(payload);
+            }
+            Sign::Touched => self.touched = true,
+            Sign::Emptied => self.emptied = true,
+            Sign::Address {
+                index,
+                sub,
+                item_id,
+            } => {
+                passed.at = index;
+                passed.sub = sub;
+                passed.item_id = item_id.map(str::to_owned);
+            }
+            Sign::Choice(index) => self.news.push(News::Choice(index)),
+            Sign::Announced(index) => self.news.push(News::Announced(index)),
+            Sign::Closed(part) => self.news.push(News::Closed(part)),
+            Sign::Ended(part) => self.news.push(News::Ended(part)),
+            Sign::Sequence(number) => self.sequence = Some(number),
+            Sign::Reason(choice) => {
+                if self.reasons.insert(choice) {
+                    self.counts = true;
+                    self.news.push(News::Reason(choice));
+                }
+            }
+            Sign::Counted => {
+                self.counts |= !self.counted;
+                self.counted = true;
+            }
+        }
+    }
+
+    fn speaks(&mut self, dialect: &'static str) {
+        self.job.source = dialect;
+        self.encoder = encoder(dialect);
+    }
+}
+
+impl Hand {
+    pub(super) fn new(options: Options, config: &Config) -> Hand {
+        let mut job = Job::new(options, &config.known_call_ids);
+        job.passed.own = true;
+        job.losses.own = true;
+        Hand {
+            job,
+            encoder: None,
+            touched: false,
+            emptied: false,
+            brought: false,
+            plain: true,
+            counts: false,
+            rendering: false,
+            reported: None,
+            place: (0, 0),
+            lost: Lost::default(),
+            raises: config.policy.raises(Code::NOT_CARRIED),
+            stopped: None,
+            calls: Set::default(),
+            news: Vec::new(),
+            reasons: Set::default(),
+            counted: false,
+            sequence: None,
+        }
+    }
+
+    pub(super) fn begin_block(&mut self) {
+        self.touched = false;
+        self.emptied = false;
+        self.brought = false;
+        self.plain = true;
+        self.counts = false;
+    }
+
+    /// A choice said why it ends.
+    pub(super) fn has_reason(&self) -> bool {
+        !self.reasons.is_empty()
+    }
+
+    /// Calls are shown whole, and one is under way.
+    pub(super) fn holds(&self) -> bool {
+        self.job.options.hold_arguments && !self.calls.is_empty()
+    }
+
+    /// Nothing of the block is written anew.
+    pub(super) fn forget(&mut self) {
+        self.job.writer.bytes.clear();
+        self.job.losses.forget();
+    }
+
+    /// What was said so far has passed. `numbered`: payloads among it.
+    pub(super) fn pass(&mut self, numbered: bool) {
+        self.forget();
+        let passed = &mut self.job.passed;
+        for one in self.news.drain(..) {
+            _ = match one {
+                News::Choice(index) => passed.choices.insert(index),
+                News::Announced(index) => passed.announced.insert(index),
+                News::Closed(part) => passed.closed.insert(part),
+                News::Ended(part) => passed.ended.insert(part),
+                News::Reason(choice) => passed.finished.insert(choice),
+            };
+        }
+        passed.counted = self.counted;
+        if numbered {
+            passed.sequence = self.sequence.map(|number| number + 1);
+        }
+    }
+
+    pub(super) fn end(&mut self, trouble: Option<Trouble>) {
+        if let Some(encoder) = &mut self.encoder {
+            encoder.end(&mut self.job, trouble);
+        }
+    }
+}
+
+/// Dialects that number nothing: an event that was sent right passes behind a repair, too, if it is of these.
+fn passes_behind(dialect: &str, event: &Event<'_>) -> bool {
+    match event {
+        Event::TextStarted(_)
+        | Event::TextDelta(_)
+        | Event::ReasoningStarted { .. }
+        | Event::ReasoningDelta(_)
+        | Event::RefusalStarted(_)
+        | Event::RefusalDelta(_)
+        | Event::Unknown { .. } => !matches!(dialect, "anthropic" | "responses"),
+        Event::TextDone { .. }
+        | Event::ReasoningDone { .. }
+        | Event::Source { .. }
+        | Event::File { .. } => matches!(dialect, "ai-sdk-parts" | "ai-sdk-ui"),
+        _ => false,
+    }
+}

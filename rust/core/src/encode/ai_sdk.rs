@@ -10,11 +10,11 @@ use std::mem;
 
 use super::ai_sdk_chunk::{end, frame, hung, member};
 use super::block::{Block, Form, Pen};
-use super::blocks::Blocks;
 use super::custody::provider_metadata;
 use super::finish::Trouble;
 use super::job::Job;
 use super::kept::{Beside, Call, Done, Given, Kind, Ran};
+use super::order::Order;
 use super::sequential::{Answer, Finish, Opening};
 use super::writer::Writer;
 use crate::json::members::{Object, items};
@@ -32,6 +32,9 @@ pub(crate) trait Protocol: Debug + Default + Send {
 
     /// The ending of a whole answer.
     fn finish(job: &mut Job, word: &str, finish: &Finish);
+
+    /// What stands behind the end of the answer.
+    fn mark_end(to: &mut Writer);
 
     /// What stands before the fault of an answer of which nothing went out.
     fn unopened(to: &mut Writer);
@@ -86,6 +89,9 @@ impl<P: Protocol> Answer for AiSdk<P> {
     }
 
     fn finish(&mut self, job: &mut Job, word: &str, finish: &Finish) {
+        if !job.passed.finished.is_empty() {
+            return P::mark_end(&mut job.writer);
+        }
         // The answer is whole, but these calls are not: for the reader they are invalid, unless a limit cut them.
         for call in mem::take(&mut self.cut) {
             if !matches!(finish.reason, "length" | "content_filter") {
@@ -95,7 +101,7 @@ impl<P: Protocol> Answer for AiSdk<P> {
         P::finish(job, word, finish);
     }
 
-    fn fail(&mut self, job: &mut Job, blocks: &mut Blocks, opened: bool, trouble: &Trouble) {
+    fn fail(&mut self, job: &mut Job, blocks: &mut Order, opened: bool, trouble: &Trouble) {
         if !opened {
             P::unopened(&mut job.writer);
         }
@@ -124,7 +130,7 @@ impl<P: Protocol> Form for AiSdk<P> {
         if block.kind == Kind::Refusal {
             job.losses.note("refusal");
         }
-        block.mark = job.mint.make(kind);
+        block.mark = block.item.clone().unwrap_or_else(|| job.mint.make(kind));
         // Nothing of it came before its end: what hangs on it need not wait for the end of the block.
         let metadata = hangs(job, block, done.filter(|done| done.is_empty));
         let to = member(frame(&mut job.writer, start), "\"id\"", &block.mark);
@@ -164,8 +170,10 @@ impl<P: Protocol> Form for AiSdk<P> {
             && provider_metadata(job, done.metadata.as_deref(), Some(done)).is_some()
     }
 
-    fn close_call(&mut self, job: &mut Job, call: &Call<'_>, text: &str) -> bool {
-        P::call_end(&mut job.writer, &call.call_id);
+    fn close_call(&mut self, job: &mut Job, block: &Block, call: &Call<'_>, text: &str) -> bool {
+        if !job.passed.closed.contains(&block.part) {
+            P::call_end(&mut job.writer, &call.call_id);
+        }
         self.conclude(job, call, text);
         true
     }
@@ -235,11 +243,11 @@ impl<P: Protocol> AiSdk<P> {
                 P::call_whole(&mut job.writer, call, text, metadata.as_deref());
             }
             "invalid" => {
-                job.losses.metadata(call.metadata.as_deref());
+                job.losses.repeated(call.metadata.as_deref());
                 P::call_refused(&mut job.writer, call, call.reason.unwrap_or(call.state));
             }
             _ => {
-                job.losses.metadata(call.metadata.as_deref());
+                job.losses.repeated(call.metadata.as_deref());
                 self.cut.push(call.clone().keep());
             }
         }
@@ -252,7 +260,7 @@ fn hangs(job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) -> Option<St
     block.told = true;
     let metadata = done.metadata.as_deref();
     if done.kind == Kind::Refusal {
-        job.losses.metadata(metadata);
+        job.losses.repeated(metadata);
         return None;
     }
     provider_metadata(job, metadata, Some(done))

@@ -42,8 +42,12 @@ impl Protocol for Parts {
     }
 
     fn finish(job: &mut Job, word: &str, finish: &Finish) {
-        finished(job, word, finish.raw.as_deref());
+        // Of an answer in this dialect the unified word is all that is told.
+        let raw = finish.raw.as_deref().filter(|_| !job.passed.own);
+        finished(job, word, raw);
     }
+
+    fn mark_end(_: &mut Writer) {}
 
     fn unopened(to: &mut Writer) {
         end(frame(to, "stream-start").raw(",\"warnings\":[]"));

@@ -34,11 +34,11 @@ impl Protocol for Ui {
         let minted = id.is_none().then(|| job.mint.make("msg"));
         let to = frame(&mut job.writer, "start");
         end(maybe(to, "\"messageId\"", id.or(minted.as_deref())));
-        end(frame(&mut job.writer, "start-step"));
+        step(job, "start-step");
     }
 
     fn finish(job: &mut Job, word: &str, _: &Finish) {
-        end(frame(&mut job.writer, "finish-step"));
+        step(job, "finish-step");
         let counts = job.answer.usage.filter(Counts::is_told);
         if counts.is_some() && !job.options.include_usage {
             job.losses.note("usage_detail");
@@ -50,7 +50,11 @@ impl Protocol for Ui {
             to.raw("}");
         }
         end(to);
-        job.writer.done();
+        Self::mark_end(&mut job.writer);
+    }
+
+    fn mark_end(to: &mut Writer) {
+        to.done();
     }
 
     fn unopened(_: &mut Writer) {}
@@ -138,6 +142,13 @@ impl Protocol for Ui {
             }
         }
         end(member(to, "\"mediaType\"", media_type));
+    }
+}
+
+/// The steps of the source's own are told by its own chunks.
+fn step(job: &mut Job, kind: &str) {
+    if !job.passed.own {
+        end(frame(&mut job.writer, kind));
     }
 }
 

@@ -7,13 +7,14 @@
 use std::borrow::Cow;
 
 use super::block::{Block, Form};
-use super::blocks::Blocks;
 use super::custody::is_genuine;
 use super::finish::Trouble;
 use super::job::Job;
 use super::kept::{Beside, Call, Done, Kind, Ran};
+use super::order::Order;
 use super::sequential::{Answer, Finish, Opening, Sequential};
 use super::writer::Writer;
+use crate::few::Map;
 use crate::json::members::first_item;
 use crate::json::{Kind as JsonKind, Raw};
 
@@ -23,19 +24,24 @@ pub(crate) type Anthropic = Sequential<Message>;
 /// What of it depends on what came before.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
-    /// How many blocks were begun.
-    begun: i64,
+    /// The next index, behind all blocks.
+    next: i64,
+    /// Of those that are open, by part.
+    at: Map<u32, i64>,
 }
 
 /// What a block is called that another part broke in two.
 const BROKEN: &str = "broken";
+/// In the place of a part: a call that is written at once.
+const WHOLE: u32 = u32::MAX;
 const NAME: &str = "anthropic";
 
 impl Answer for Message {
     const TARGET: &'static str = NAME;
 
     fn start(&mut self, job: &mut Job, opening: Opening<'_>) {
-        let id = opening.id.filter(|id| id.starts_with("msg_"));
+        let kept = |id: &&str| job.passed.own || id.starts_with("msg_");
+        let id = opening.id.filter(|id| !id.is_empty()).filter(kept);
         let id = id.map_or_else(|| Cow::Owned(job.mint.make("msg")), Cow::Borrowed);
         let model = opening.model.filter(|model| !model.is_empty());
         let to = frame(job, "message_start").raw(",\"message\":{\"id\":");
@@ -49,15 +55,17 @@ impl Answer for Message {
     }
 
     fn finish(&mut self, job: &mut Job, word: &str, _: &Finish) {
-        let to = frame(job, "message_delta").raw(",\"delta\":{\"stop_reason\":");
-        to.string(word).raw(",\"stop_sequence\":null},\"usage\":{");
-        usage(job);
-        job.writer.raw("}}").end();
+        if job.passed.finished.is_empty() {
+            let to = frame(job, "message_delta").raw(",\"delta\":{\"stop_reason\":");
+            to.string(word).raw(",\"stop_sequence\":null},\"usage\":{");
+            usage(job);
+            job.writer.raw("}}").end();
+        }
         frame(job, "message_stop").raw("}").end();
     }
 
     /// What is open stays open: a reader that runs a call at its `content_block_stop` must not be told of one.
-    fn fail(&mut self, job: &mut Job, _: &mut Blocks, _: bool, trouble: &Trouble) {
+    fn fail(&mut self, job: &mut Job, _: &mut Order, _: bool, trouble: &Trouble) {
         let to = frame(job, "error").raw(",\"error\":{\"type\":\"api_error\",\"message\":");
         to.string(&trouble.message).raw("}}").end();
     }
@@ -69,11 +77,18 @@ impl Form for Message {
 
     fn open(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {
-            Kind::Call => return self.start_call(job, &block.call_id, &block.name),
+            Kind::Call => {
+                let call = Ran {
+                    call_id: &block.call_id,
+                    name: &block.name,
+                    provider_executed: block.provider_executed,
+                };
+                return self.start_call(job, (block.part, block.sent), call);
+            }
             Kind::Refusal => job.losses.note("refusal"),
             Kind::Text | Kind::Reasoning => {}
         }
-        let to = self.block(job);
+        let to = self.block(job, block.part, block.sent);
         if block.kind != Kind::Reasoning {
             to.raw("\"text\",\"text\":\"\"}}").end();
         } else if let Some(data) = done.and_then(redacted) {
@@ -92,7 +107,7 @@ impl Form for Message {
             Kind::Reasoning => "\"thinking_delta\",\"thinking\":",
             Kind::Text | Kind::Refusal => "\"text_delta\",\"text\":",
         };
-        self.delta(job, kind, text);
+        self.delta(job, block.part, kind, text);
     }
 
     fn close(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
@@ -101,11 +116,12 @@ impl Form for Message {
             Some(done) => {
                 if let Some(signature) = self.signature(job, block, done) {
                     block.told = true;
-                    self.delta(job, "\"signature_delta\",\"signature\":", signature);
+                    let kind = "\"signature_delta\",\"signature\":";
+                    self.delta(job, block.part, kind, signature);
                 }
             }
         }
-        self.stop(job);
+        self.stop(job, block.part);
     }
 
     fn over(&mut self, job: &mut Job, block: &mut Block, done: &Done<'_>) {
@@ -116,8 +132,8 @@ impl Form for Message {
             job.losses.note("encrypted_reasoning");
         }
         let metadata = done.metadata.as_deref();
-        if done.kind != Kind::Reasoning || !is_genuine(job, NAME, metadata) {
-            job.losses.metadata(metadata);
+        if done.kind != Kind::Reasoning || !is_own(job, metadata) {
+            job.losses.repeated(metadata);
         }
         let list = done.annotations.as_deref().map(|text| Raw {
             text,
@@ -130,26 +146,27 @@ impl Form for Message {
 
     fn is_worth(&mut self, job: &mut Job, block: &Block, done: &Done<'_>) -> bool {
         let sealed = told(done.signature.as_deref()).or(told(done.encrypted_content.as_deref()));
-        block.out.is_empty() && sealed.is_some() && is_genuine(job, NAME, done.metadata.as_deref())
+        block.out.is_empty() && sealed.is_some() && is_own(job, done.metadata.as_deref())
     }
 
-    fn close_call(&mut self, job: &mut Job, call: &Call<'_>, _: &str) -> bool {
+    fn close_call(&mut self, job: &mut Job, block: &Block, call: &Call<'_>, _: &str) -> bool {
         note(job, call);
         if call.is_cut() {
             return false; // whether it may be closed is known at the end
         }
-        self.stop(job);
+        self.stop(job, block.part);
         true
     }
 
     fn whole_call(&mut self, job: &mut Job, call: &Call<'_>) {
         note(job, call);
-        self.start_call(job, &call.call_id, &call.name);
+        self.start_call(job, (WHOLE, None), call.ran());
         let text = call.object_text();
         if !text.is_empty() {
-            self.delta(job, "\"input_json_delta\",\"partial_json\":", &text);
+            let kind = "\"input_json_delta\",\"partial_json\":";
+            self.delta(job, WHOLE, kind, &text);
         }
-        self.stop(job);
+        self.stop(job, WHOLE);
     }
 
     fn beside(&mut self, job: &mut Job, what: &Beside<'_>, _: Option<Ran<'_>>) {
@@ -166,38 +183,50 @@ impl Form for Message {
 
 impl Message {
     /// The beginning of the next block.
-    fn block<'j>(&mut self, job: &'j mut Job) -> &'j mut Writer {
-        self.begun += 1;
-        self.of(job, "content_block_start")
+    fn block<'j>(&mut self, job: &'j mut Job, part: u32, sent: Option<i64>) -> &'j mut Writer {
+        let index = sent.unwrap_or(self.next);
+        self.at.insert(part, index);
+        self.next = self.next.max(index.saturating_add(1));
+        self.of(job, "content_block_start", part)
             .raw(",\"content_block\":{\"type\":")
     }
 
-    /// The beginning of an event of the latest block.
-    fn of<'j>(&self, job: &'j mut Job, kind: &str) -> &'j mut Writer {
-        frame(job, kind).raw(",\"index\":").number(self.begun - 1)
+    /// The beginning of an event of an open block.
+    fn of<'j>(&self, job: &'j mut Job, kind: &str, part: u32) -> &'j mut Writer {
+        let index = self.at.get(&part).copied().unwrap_or_default();
+        frame(job, kind).raw(",\"index\":").number(index)
     }
 
-    fn start_call(&mut self, job: &mut Job, call_id: &str, name: &str) {
-        let to = self.block(job).raw("\"tool_use\",\"id\":").string(call_id);
-        to.raw(",\"name\":").string(name).raw(",\"input\":{}}}");
+    fn start_call(&mut self, job: &mut Job, (part, sent): (u32, Option<i64>), call: Ran<'_>) {
+        let kind = if call.provider_executed {
+            "\"server_tool_use\",\"id\":"
+        } else {
+            "\"tool_use\",\"id\":"
+        };
+        let to = self.block(job, part, sent).raw(kind).string(call.call_id);
+        to.raw(",\"name\":").string(call.name).raw(",\"input\":{}}}");
         to.end();
     }
 
-    fn delta(&self, job: &mut Job, kind: &str, text: &str) {
-        let to = self.of(job, "content_block_delta");
+    fn delta(&self, job: &mut Job, part: u32, kind: &str, text: &str) {
+        let to = self.of(job, "content_block_delta", part);
         let to = to.raw(",\"delta\":{\"type\":").raw(kind).string(text);
         to.raw("}}").end();
     }
 
-    fn stop(&self, job: &mut Job) {
-        self.of(job, "content_block_stop").raw("}").end();
+    /// The end of a block, unless it passed.
+    fn stop(&mut self, job: &mut Job, part: u32) {
+        if !job.passed.ended.contains(&part) {
+            self.of(job, "content_block_stop", part).raw("}").end();
+        }
+        self.at.remove(&part);
     }
 
     /// The signature of a block: one that was broken in two is no longer what was signed.
     fn signature<'d>(&self, job: &Job, block: &Block, done: &'d Done<'_>) -> Option<&'d str> {
         let signature = told(done.signature.as_deref())?;
         let signed = !block.told && block.mark != BROKEN;
-        let genuine = signed && is_genuine(job, NAME, done.metadata.as_deref());
+        let genuine = signed && is_own(job, done.metadata.as_deref());
         genuine.then_some(signature)
     }
 }
@@ -205,6 +234,11 @@ impl Message {
 fn frame<'j>(job: &'j mut Job, kind: &str) -> &'j mut Writer {
     let to = job.writer.raw("event: ").raw(kind);
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
+}
+
+/// What hangs on a reasoning is Anthropic's.
+fn is_own(job: &Job, metadata: Option<&str>) -> bool {
+    job.passed.own || is_genuine(job, NAME, metadata)
 }
 
 fn told(text: Option<&str>) -> Option<&str> {
@@ -217,7 +251,7 @@ fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
 }
 
 fn note(job: &mut Job, call: &Call<'_>) {
-    job.losses.metadata(call.metadata.as_deref());
+    job.losses.repeated(call.metadata.as_deref());
     if call.custom {
         job.losses.note("custom_call");
     }

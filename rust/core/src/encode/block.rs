@@ -11,6 +11,10 @@ use super::kept::{Beside, Call, Done, Given, Kind, Ran};
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) kind: Kind,
+    pub(crate) part: u32,
+    /// Of the source's own: its index on the wire, and the id of its item.
+    pub(crate) sent: Option<i64>,
+    pub(crate) item: Option<String>,
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) provider_executed: bool,
@@ -33,6 +37,19 @@ pub(crate) struct Block {
     pub(super) call: Option<Box<Call<'static>>>,
     /// They came before their call was written.
     pub(super) results: Vec<Given<'static>>,
+}
+
+impl Block {
+    /// Of a part that opens on the wire of the same dialect.
+    pub(super) fn new(job: &Job, part: u32, kind: Kind) -> Block {
+        Block {
+            kind,
+            part,
+            sent: job.passed.index,
+            item: job.passed.item_id.clone(),
+            ..Block::default()
+        }
+    }
 }
 
 /// A form, and what it writes with.
@@ -64,7 +81,7 @@ pub(crate) trait Form: Debug + Send {
     fn is_worth(&mut self, job: &mut Job, block: &Block, done: &Done<'_>) -> bool;
 
     /// A call that was opened is whole or cut, `text` is its arguments; false if its block stays open to the end.
-    fn close_call(&mut self, job: &mut Job, call: &Call<'_>, text: &str) -> bool;
+    fn close_call(&mut self, job: &mut Job, block: &Block, call: &Call<'_>, text: &str) -> bool;
 
     /// A call of which nothing was written yet.
     fn whole_call(&mut self, job: &mut Job, call: &Call<'_>);

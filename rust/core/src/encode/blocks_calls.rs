@@ -106,27 +106,14 @@ impl Blocks {
     /// A call of which something went out.
     fn close_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
         let block = self.blocks.slot(part);
-        let mut right = call.call_id == block.call_id && call.name == block.name;
-        let mut text: &str = &call.arguments;
-        let rest = text.strip_prefix(block.out.as_str());
-        match rest {
-            Some("") => {}
-            Some(rest) => to.form.piece(to.job, block, rest),
-            None if is_same(&block.out, text) => {
-                // UI messages give a parsed input back, spelled anew.
-                to.job.losses.note("arguments_spelling");
-                text = &block.out;
+        match settle(to, block, &call) {
+            None => self.contradicted = true,
+            Some(true) => {
+                self.active = None;
+                self.write_down(to, part, &call);
+                self.go_on(to);
             }
-            None => right &= F::CORRECTS,
-        }
-        if !right {
-            self.contradicted = true;
-        } else if to.form.close_call(to.job, &call, text) {
-            self.active = None;
-            self.write_down(to, part, &call);
-            self.go_on(to);
-        } else {
-            block.call = Some(Box::new(call.keep()));
+            Some(false) => block.call = Some(Box::new(call.keep())),
         }
     }
 
@@ -160,13 +147,37 @@ impl Blocks {
     }
 }
 
+/// The end of a call of which something went out: whether its block is over, `None` where that cannot be mended.
+pub(super) fn settle<F: Form>(
+    to: &mut Pen<'_, F>,
+    block: &Block,
+    call: &Call<'_>,
+) -> Option<bool> {
+    // Its close says the name again, and readers of the source's own dialect saw it say so.
+    let renames = F::CORRECTS && to.job.passed.own;
+    let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
+    let mut text: &str = &call.arguments;
+    let rest = text.strip_prefix(block.out.as_str());
+    match rest {
+        Some("") => {}
+        Some(rest) => to.form.piece(to.job, block, rest),
+        None if is_same(&block.out, text) => {
+            // UI messages give a parsed input back, spelled anew.
+            to.job.losses.note("arguments_spelling");
+            text = &block.out;
+        }
+        None => right &= F::CORRECTS,
+    }
+    right.then(|| to.form.close_call(to.job, block, call, text))
+}
+
 /// UI messages go on behind their calls: which of them the application ran is known when the answer ends.
 fn may_be_answered(job: &Job) -> bool {
     job.source == "ai-sdk-ui"
 }
 
 /// Why a call of which nothing went out is not written at all.
-fn lost<F: Form>(call: &Call<'_>) -> Option<&'static str> {
+pub(super) fn lost<F: Form>(call: &Call<'_>) -> Option<&'static str> {
     if call.name.trim().is_empty() {
         Some("nameless_call")
     } else if call.provider_executed && !F::RUNS_CALLS {

@@ -33,8 +33,11 @@ pub(super) struct Choice {
     reason: Option<&'static str>,
     /// Ids of the calls that were written, and that nothing in the stream answered: its reader is to run them.
     pub(super) waiting: Set<String>,
-    /// How many calls were begun: the index of the next; -1 before the choice itself is.
+    /// The index of the next call, above all that were begun; -1 before the choice itself is.
     pub(super) next: i64,
+    /// How many calls were begun, and their indexes where they are the source's own.
+    pub(super) written: usize,
+    pub(super) indexes: Set<i64>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +49,7 @@ pub(super) struct Part {
 impl Encode for Chat {
     fn event(&mut self, job: &mut Job, event: &Event<'_>) {
         job.note(event);
-        job.losses.metadata(event.metadata());
+        job.losses.metadata_of(event);
         let Some(choice) = event.choice() else {
             return;
         };
@@ -154,6 +157,9 @@ impl Chat {
             return;
         }
         self.choice(index).next = 0;
+        if job.passed.choices.contains(&index) {
+            return;
+        }
         let to = self.begin_chunk(job, index);
         to.raw("{\"role\":\"assistant\",\"content\":\"\"}");
         to.raw(LAST).end();
@@ -244,7 +250,7 @@ impl Chat {
                 .reason
                 .ok_or_else(|| Trouble::named("TruncatedStream"))?;
             let reason = match reason {
-                "tool_calls" if choice.next == 0 => "stop",
+                "tool_calls" if choice.written == 0 => "stop",
                 "stop" | "other" if !choice.waiting.is_empty() => "tool_calls",
                 reason => reason,
             };
@@ -264,6 +270,9 @@ impl Chat {
 
     fn finish(&mut self, job: &mut Job, words: &[(i32, &'static str)]) {
         for (index, word) in words {
+            if job.passed.finished.contains(index) {
+                continue;
+            }
             self.open(job, *index);
             let to = self.begin_chunk(job, *index);
             to.raw("{},\"finish_reason\":")
@@ -272,7 +281,10 @@ impl Chat {
                 .end();
         }
         let counts = job.answer.usage.filter(Counts::is_told);
-        let counts = counts.filter(|_| job.options.include_usage);
+        let counts = counts.filter(|_| job.options.include_usage && !job.passed.counted);
+        if self.head.is_empty() && counts.is_some() {
+            self.head = head(job);
+        }
         if let Some(counts) = counts {
             let to = job.writer.data().raw(&self.head);
             to.raw("[],\"usage\":{\"prompt_tokens\":");

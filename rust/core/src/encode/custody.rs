@@ -82,7 +82,8 @@ fn handed_on(job: &mut Job, found: &Found<'_>) -> Option<String> {
     let mut mark = "{";
     for name in &found.names {
         let space = find(&found.members, name).and_then(Object::of);
-        match space.filter(|space| HANDED_BACK.iter().any(|member| space.has(member))) {
+        let own = job.passed.own;
+        match space.filter(|space| own || HANDED_BACK.iter().any(|member| space.has(member))) {
             Some(space) => {
                 canonical(to.raw(mark).string(name).raw(":"), space.raw.text);
                 mark = ",";

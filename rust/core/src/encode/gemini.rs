@@ -8,6 +8,7 @@ use super::Encode;
 use super::compact::spliced;
 use super::finish::{self, Trouble};
 use super::job::{Call, Job};
+use super::passed::Passed;
 use super::usage::Counts;
 use super::writer::Writer;
 use crate::event::{Delta, Event, Mark, Opened};
@@ -42,6 +43,8 @@ pub(crate) struct Gemini {
 struct Candidate {
     index: i32,
     reason: Option<&'static str>,
+    /// In the source's own words, which are this dialect's.
+    raw: Option<String>,
     /// A call of it holds no object.
     malformed: bool,
 }
@@ -51,7 +54,7 @@ impl Encode for Gemini {
         job.note(event);
         // What hangs on those two may be Google's own.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
-            job.losses.metadata(event.metadata());
+            job.losses.metadata_of(event);
         }
         match *event {
             Event::TextStarted(Opened { choice, .. })
@@ -69,6 +72,12 @@ impl Encode for Gemini {
                 ..
             } => {
                 self.rest(job, (part, choice), text, Sort::Answer);
+                if let Some(own) = own_signature(job, event.metadata()) {
+                    let to = self.begin(job);
+                    to.raw("{\"text\":\"\",\"thoughtSignature\":").string(&own);
+                    to.raw("}");
+                    self.end_chunk(job, choice);
+                }
                 let told = annotations.map(|text| {
                     items(Raw {
                         text,
@@ -92,7 +101,11 @@ impl Encode for Gemini {
                 ..
             } => {
                 self.rest(job, (part, choice), text, Sort::Thought);
-                let own = signature(job, event.metadata());
+                let own = if job.passed.own {
+                    sent.filter(|text| !text.is_empty()).map(str::to_owned)
+                } else {
+                    signature(job, event.metadata())
+                };
                 if let Some(own) = &own {
                     let to = self.begin(job);
                     to.raw("{\"text\":\"\",\"thought\":true,\"thoughtSignature\":");
@@ -119,8 +132,16 @@ impl Encode for Gemini {
             Event::Usage(usage) if usage.cache_write_tokens.is_some_and(|count| count != 0) => {
                 job.losses.note("usage_detail");
             }
-            Event::Finished { reason, choice, .. } => {
-                self.candidate(choice).reason = Some(reason);
+            Event::Finished {
+                reason,
+                raw_reason,
+                choice,
+                ..
+            } => {
+                let raw = raw_reason.filter(|_| job.passed.own);
+                let candidate = self.candidate(choice);
+                candidate.reason = Some(reason);
+                candidate.raw = finish::own_word(NAME, reason, raw).map(str::to_owned);
             }
             _ => {}
         }
@@ -148,6 +169,7 @@ impl Gemini {
             self.candidates.push(Candidate {
                 index,
                 reason: None,
+                raw: None,
                 malformed: false,
             });
             self.candidates.len() - 1
@@ -224,7 +246,12 @@ impl Gemini {
             to.raw(",\"name\":").string(call.name).raw(",\"args\":");
             spliced(to, &call.object_text());
             to.raw("}");
-            if let Some(signature) = signature(job, event.metadata()) {
+            let own = if job.passed.own {
+                own_signature(job, event.metadata()).filter(|text| !text.is_empty())
+            } else {
+                signature(job, event.metadata())
+            };
+            if let Some(signature) = own {
                 let to = job.writer.raw(",\"thoughtSignature\":");
                 to.string(&signature);
             }
@@ -235,7 +262,7 @@ impl Gemini {
             job.losses.note("invalid_call");
             candidate.malformed = true;
         }
-        job.losses.metadata(event.metadata());
+        job.losses.metadata_of(event);
     }
 
     fn file(
@@ -265,18 +292,23 @@ impl Gemini {
     }
 
     /// The finish word of every candidate, in order; or why there is none.
-    fn words(&mut self) -> Result<Vec<(i32, &'static str)>, Trouble> {
+    fn words(&mut self) -> Result<Vec<(i32, String)>, Trouble> {
         self.candidates.sort_by_key(|candidate| candidate.index);
         let mut lacks_word = false;
         let mut words = Vec::with_capacity(self.candidates.len());
-        for candidate in &self.candidates {
+        for candidate in &mut self.candidates {
             let reason = candidate.reason;
             let reason = reason.ok_or_else(|| Trouble::named("TruncatedStream"))?;
             let malformed =
                 candidate.malformed && matches!(reason, "stop" | "tool_calls" | "other");
             match finish::word(NAME, reason) {
-                Some(_) if malformed => words.push((candidate.index, "MALFORMED_FUNCTION_CALL")),
-                Some(word) => words.push((candidate.index, word)),
+                Some(_) if malformed => {
+                    words.push((candidate.index, "MALFORMED_FUNCTION_CALL".to_owned()));
+                }
+                Some(word) => {
+                    let own = candidate.raw.take();
+                    words.push((candidate.index, own.unwrap_or_else(|| word.to_owned())));
+                }
                 None => lacks_word = true,
             }
         }
@@ -289,16 +321,27 @@ impl Gemini {
         Ok(words)
     }
 
-    fn finish(&mut self, job: &mut Job, words: &[(i32, &'static str)]) {
+    fn finish(&mut self, job: &mut Job, words: &[(i32, String)]) {
+        let Passed {
+            finished, counted, ..
+        } = &job.passed;
+        let words = words.iter().filter(|(index, _)| !finished.contains(index));
+        let words: Vec<&(i32, String)> = words.collect();
+        let counts = job.answer.usage.filter(|_| !counted);
+        let counts = counts.filter(Counts::is_told);
+        if words.is_empty() && counts.is_none() {
+            return;
+        }
         let to = job.writer.data();
-        let mut mark = "{\"candidates\":[";
+        to.raw("{\"candidates\":[");
+        let mut mark = "";
         for (index, word) in words {
             to.raw(mark).raw("{\"finishReason\":").string(word);
             to.raw(",\"index\":").number(i64::from(*index)).raw("}");
             mark = ",";
         }
         to.raw("]");
-        if let Some(counts) = job.answer.usage.filter(Counts::is_told) {
+        if let Some(counts) = counts {
             let shown = counts.output.map(|output| {
                 let thoughts = counts.reasoning.unwrap_or(0);
                 output.saturating_sub(thoughts).max(0)
@@ -336,6 +379,16 @@ fn tail(job: &Job) -> String {
     }
     tail.raw("}");
     tail.into_text()
+}
+
+/// What Google asks back with the part, where the source speaks this dialect itself.
+fn own_signature(job: &Job, metadata: Option<&str>) -> Option<String> {
+    let text = metadata.filter(|_| job.passed.own)?;
+    let whole = Object::of(Raw {
+        text,
+        kind: Kind::Object,
+    })?;
+    whole.string(SIGNATURE).map(Cow::into_owned)
 }
 
 /// What Google asks back with the part, if Google made it, by the word of the AI SDK that read it; all else that hangs on

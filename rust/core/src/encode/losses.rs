@@ -34,8 +34,7 @@ impl Losses {
     /// The same of an event that may say again what came before it.
     #[inline]
     pub(crate) fn metadata_of(&mut self, event: &Event<'_>) {
-        let again = || {
-            matches!(
+        let again = matches!(
                 event,
                 Event::TextDone { .. }
                     | Event::ReasoningDone { .. }
@@ -43,10 +42,19 @@ impl Losses {
                     | Event::ToolCall { .. }
                     | Event::Finished { .. }
                     | Event::ResponseStarted { .. }
-            )
-        };
-        if !(self.own && again()) {
+            );
+        if again {
+            self.repeated(event.metadata());
+        } else {
             self.metadata(event.metadata());
+        }
+    }
+
+    /// The same of what closes a part or the answer, and says again what came before it.
+    #[inline]
+    pub(crate) fn repeated(&mut self, metadata: Option<&str>) {
+        if !self.own {
+            self.metadata(metadata);
         }
     }
 

@@ -3,14 +3,16 @@
 //! Item ids, places and sequence numbers are this stream's own; the close of an item says its whole text, so that what the
 //! source corrected is corrected there. Knows no other dialect.
 
+use std::borrow::Cow;
+
 use super::Encode;
 use super::citations::citations;
 use super::finish::{self, Trouble};
 use super::job::{Call, Job};
-use super::responses_items::{Body, Item, Items};
-use super::responses_resource::{Outcome, resource};
+use super::responses_items::{Body, Items, Part};
+use super::responses_resource::{Outcome, Sent, resource};
 use super::same::is_same;
-use crate::event::{Delta, Event};
+use crate::event::{Delta, Event, Opened};
 use crate::few::Map;
 
 const NAME: &str = "responses";
@@ -20,9 +22,13 @@ const NAME: &str = "responses";
 pub(crate) struct Responses {
     /// The response's own id, once the stream was opened.
     id: Option<String>,
+    /// As the source wrote it, in this dialect.
+    sent: Option<Sent>,
     items: Items,
     /// Items of the parts that have one.
     places: Map<u32, usize>,
+    /// Items of the source's own that have no part yet, by the part that waits for its first text.
+    bare: Map<u32, usize>,
     /// Reasonings whose text is a summary.
     summaries: Map<u32, ()>,
     /// The one choice that is written.
@@ -50,11 +56,17 @@ impl Encode for Responses {
         {
             return job.losses.note("choices");
         }
-        job.losses.metadata(event.metadata());
+        job.losses.metadata_of(event);
         match *event {
             Event::TextDelta(delta) => self.told(job, delta, Body::text),
             Event::RefusalDelta(delta) => self.told(job, delta, || Body::Refusal),
-            Event::ReasoningStarted { part, kind, .. } => self.kind(part, kind),
+            Event::TextStarted(Opened { part, .. }) => self.own_part(job, part, Body::text()),
+            Event::RefusalStarted(mark) => self.own_part(job, mark.part, Body::Refusal),
+            Event::ReasoningStarted { part, kind, .. } => {
+                self.kind(part, kind);
+                let body = self.reasoning(part);
+                self.own_part(job, part, body);
+            }
             Event::ReasoningDelta(delta) => {
                 let body = self.reasoning(delta.part);
                 self.told(job, delta, || body);
@@ -83,8 +95,16 @@ impl Encode for Responses {
             } => {
                 self.kind(part, kind);
                 let body = self.reasoning(part);
+                let place = self.places.get(&part);
+                let item = place.and_then(|place| self.items.item_of(*place));
+                let item = item.or(self.bare.get(&part).copied());
+                let sealed = encrypted_content.filter(|content| !content.is_empty());
+                if let (Some(item), Some(content), true) = (item, sealed, job.passed.own) {
+                    self.items.encrypt(item, content);
+                }
                 let place = self.rest(job, part, text, || body);
-                job.sealed(kind, text, signature, encrypted_content);
+                let sealed = sealed.filter(|_| !job.passed.own);
+                job.sealed(kind, text, signature, sealed);
                 self.done(job, place);
             }
             Event::ToolCallStarted { .. } => self.start(job, event),
@@ -102,15 +122,16 @@ impl Encode for Responses {
             Event::ToolCallRetracted(mark) if self.places.contains_key(&mark.part) => {
                 self.give_up(job);
             }
-            Event::ToolCall { .. } => {
+            Event::ToolCall { item_id, .. } => {
                 if let Some(call) = Call::of(event) {
-                    self.call(job, &call);
+                    self.call(job, &call, item_id);
                 }
             }
             Event::ToolResult { .. } => job.losses.note("server_tool"),
             Event::Source { .. } => job.losses.note("sources"),
             Event::File { .. } => job.losses.note("files"),
             Event::Finished { reason, .. } => {
+                self.items.leave(job, None, true);
                 self.reason = Some(reason);
                 job.finished(NAME, reason);
             }
@@ -165,13 +186,25 @@ impl Responses {
         if self.id.is_some() {
             return;
         }
-        let own = job.answer.id.take().filter(|id| id.starts_with("resp_"));
+        let own = job.answer.id.take();
+        let own = own.filter(|id| job.passed.own || id.starts_with("resp_"));
         self.id = Some(own.unwrap_or_else(|| job.mint.make("resp")));
+        self.take(job);
         self.whole(job, "response.created", &Outcome::InProgress);
         self.whole(job, "response.in_progress", &Outcome::InProgress);
     }
 
+    /// The event at hand may bring the response itself: what it says of itself then stays as it is.
+    fn take(&mut self, job: &Job) {
+        if job.passed.own
+            && let Some(sent) = Sent::of(&job.passed.payload)
+        {
+            self.sent = Some(sent);
+        }
+    }
+
     fn last(&mut self, job: &mut Job, outcome: &Outcome<'_>) {
+        self.take(job);
         self.whole(job, outcome.event(), outcome);
     }
 
@@ -179,7 +212,10 @@ impl Responses {
     fn whole(&mut self, job: &mut Job, kind: &str, outcome: &Outcome<'_>) {
         self.items.frame(job, kind).raw(",\"response\":");
         let id = self.id.as_deref().unwrap_or_default();
-        resource(job, id, outcome, &self.items);
+        match &self.sent {
+            Some(sent) => sent.write(job, id, outcome, &self.items),
+            None => resource(job, id, outcome, &self.items),
+        }
         job.writer.raw("}").end();
     }
 
@@ -198,9 +234,26 @@ impl Responses {
     }
 
     fn begin(&mut self, job: &mut Job, part: u32, body: Body) -> usize {
-        let place = self.items.open(job, body);
+        let place = match self.bare.get(&part).copied() {
+            Some(item) => {
+                self.bare.remove(&part);
+                self.items.fill(job, item, part, body)
+            }
+            None => self.items.open(job, part, body, (None, None)),
+        };
         self.places.insert(part, place);
         place
+    }
+
+    /// A part of the source's own opens where the source opened it.
+    fn own_part(&mut self, job: &mut Job, part: u32, body: Body) {
+        if !job.passed.own {
+            return;
+        }
+        match self.items.open_own(job, part, body) {
+            (_, Some(place)) => _ = self.places.insert(part, place),
+            (item, None) => _ = self.bare.insert(part, item),
+        }
     }
 
     /// A piece of a text; the first one opens its item.
@@ -226,7 +279,14 @@ impl Responses {
     ) -> Option<usize> {
         let place = match self.places.get(&part) {
             Some(place) => *place,
-            None if text.is_empty() => return None,
+            None if text.is_empty() => {
+                // An empty part is nothing to read.
+                if let Some(item) = self.bare.get(&part).copied() {
+                    self.bare.remove(&part);
+                    self.items.drop_bare(item, part);
+                }
+                return None;
+            }
             None => self.begin(job, part, body()),
         };
         self.items.settle(job, place, text);
@@ -264,6 +324,7 @@ impl Responses {
         let Event::ToolCallStarted {
             part,
             call_id: Some(call_id),
+            item_id,
             name,
             provider_executed,
             custom,
@@ -273,14 +334,28 @@ impl Responses {
             return;
         };
         if job.opens(call_id, name) && !provider_executed {
-            self.begin(job, part, Body::call(custom, call_id, name));
+            self.items.leave(job, None, true);
+            let sent = (item_id.filter(|_| job.passed.own), job.passed.index);
+            self.begin_call(job, part, Body::call(custom, call_id, name), sent);
         }
     }
 
-    fn call(&mut self, job: &mut Job, call: &Call<'_>) {
+    fn begin_call(
+        &mut self,
+        job: &mut Job,
+        part: u32,
+        body: Body,
+        sent: (Option<&str>, Option<i64>),
+    ) -> usize {
+        let place = self.items.open(job, part, body, sent);
+        self.places.insert(part, place);
+        place
+    }
+
+    fn call(&mut self, job: &mut Job, call: &Call<'_>, item_id: Option<&str>) {
         job.takes(call.call_id);
         let Some(place) = self.places.get(&call.part).copied() else {
-            return self.call_at_once(job, call);
+            return self.call_at_once(job, call, item_id);
         };
         let Some(item) = self.items.get_mut(place) else {
             return;
@@ -292,7 +367,11 @@ impl Responses {
         if call.refused {
             job.losses.note("refused_call");
         }
-        let text = call.text_behind(&item.text);
+        let text = if job.passed.closed.contains(&call.part) && item.text.is_empty() {
+            Cow::Borrowed(call.arguments) // it was told to be empty
+        } else {
+            call.text_behind(&item.text)
+        };
         let restated = call.is_whole() && !call.custom && !text.starts_with(&item.text);
         if restated && is_same(&item.text, &text) {
             job.losses.note("arguments_spelling");
@@ -304,7 +383,7 @@ impl Responses {
     }
 
     /// A call of which nothing went out.
-    fn call_at_once(&mut self, job: &mut Job, call: &Call<'_>) {
+    fn call_at_once(&mut self, job: &mut Job, call: &Call<'_>, item_id: Option<&str>) {
         if call.provider_executed {
             return job.losses.note("server_tool");
         }
@@ -315,8 +394,15 @@ impl Responses {
         if call.refused {
             job.losses.note("refused_call");
         }
-        let place = self.begin(job, call.part, body);
-        self.items.settle(job, place, &call.text_behind(""));
+        self.items.leave(job, None, true);
+        let sent = (item_id.filter(|_| job.passed.own), None);
+        let place = self.begin_call(job, call.part, body, sent);
+        let text = if job.passed.closed.contains(&call.part) {
+            Cow::Borrowed(call.arguments)
+        } else {
+            call.text_behind("")
+        };
+        self.items.settle(job, place, &text);
         self.leave(job, place, call);
     }
 
@@ -339,7 +425,7 @@ impl Responses {
     }
 }
 
-impl Item {
+impl Part {
     /// The call went out under this name and this id.
     fn is_call(&self, custom: bool, call_id: &str, name: &str) -> bool {
         self.body == Body::call(custom, call_id, name)

@@ -2,9 +2,15 @@
 //!
 //! What a converter cannot know of the request has the API's default. Knows no event.
 
+use super::compact::canonical;
 use super::finish::Trouble;
 use super::job::Job;
 use super::responses_items::Items;
+use super::usage::Counts;
+use super::writer::Writer;
+use crate::json::members::{Document, Object, document, items as elements};
+use crate::json::{Kind, Raw};
+use crate::sse::decode_utf8;
 
 /// How far the response came.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +45,13 @@ impl Outcome<'_> {
 
 /// Writes the response as it stands.
 pub(super) fn resource(job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &Items) {
+    let mut output = Writer::default();
+    items.each(
+        |at, _, item| {
+            output.raw(if at > 0 { "," } else { "" }).raw(&item);
+        },
+        job,
+    );
     let Job { writer, answer, .. } = job;
     writer.raw("{\"id\":").string(id);
     writer.raw(",\"object\":\"response\",\"created_at\":");
@@ -46,15 +59,133 @@ pub(super) fn resource(job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &I
     writer.raw(",\"completed_at\":null,\"status\":");
     writer.string(outcome.status());
     writer.raw(",\"incomplete_details\":");
+    details(writer, outcome);
+    writer.raw(",\"model\":");
+    writer.string(answer.model.as_deref().unwrap_or("unknown"));
+    writer.raw(",\"previous_response_id\":null,\"instructions\":null,\"output\":[");
+    writer.raw(&output.into_text());
+    writer.raw("],\"error\":");
+    failure(writer, outcome);
+    writer.raw(concat!(
+        ",\"tools\":[],\"tool_choice\":\"auto\",\"truncation\":\"disabled\",\"parallel_tool_calls\":true",
+        ",\"text\":{\"format\":{\"type\":\"text\"}},\"top_p\":1,\"presence_penalty\":0",
+        ",\"frequency_penalty\":0,\"top_logprobs\":0,\"temperature\":1,\"reasoning\":null,\"usage\":"
+    ));
+    usage(writer, answer.usage, outcome);
+    writer.raw(concat!(
+        ",\"max_output_tokens\":null,\"max_tool_calls\":null,\"store\":false,\"background\":false",
+        ",\"service_tier\":\"default\",\"metadata\":{},\"safety_identifier\":null,\"prompt_cache_key\":null}"
+    ));
+}
+
+/// The response as the source wrote it, in this dialect.
+#[derive(Debug)]
+pub(super) struct Sent(String);
+
+/// What tells which item of the source's output an item is.
+const SAID: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
+
+impl Sent {
+    /// Of a payload that is one, or brings one.
+    pub(super) fn of(payload: &[u8]) -> Option<Sent> {
+        let (text, _) = decode_utf8(payload);
+        let Ok(Document::Object(event)) = document(&text, None) else {
+            return None;
+        };
+        let is_response = event.string("object").as_deref() == Some("response");
+        let response = if is_response {
+            Some(event)
+        } else {
+            event.object("response")
+        };
+        let response = response.filter(|response| !response.members.is_empty());
+        response.map(|response| Sent(response.raw.text.to_owned()))
+    }
+
+    /// All members as the source wrote them, but for those that say what the answer came to.
+    pub(super) fn write(&self, job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &Items) {
+        let Some(sent) = Object::of(Raw {
+            text: &self.0,
+            kind: Kind::Object,
+        }) else {
+            return;
+        };
+        let mut output = Writer::default();
+        output.raw("[");
+        items.each(
+            |at, passed, item| {
+                output.raw(if at > 0 { "," } else { "" });
+                match again(&sent, &item).filter(|_| passed) {
+                    Some(sent) => canonical(&mut output, sent),
+                    None => _ = output.raw(&item),
+                }
+            },
+            job,
+        );
+        output.raw("]");
+        let text = |write: &dyn Fn(&mut Writer)| {
+            let mut to = Writer::default();
+            write(&mut to);
+            to.into_text()
+        };
+        let status = outcome.status();
+        let mut told = vec![
+            ("id", text(&|to| _ = to.string(id))),
+            ("status", text(&|to| _ = to.string(status))),
+            ("output", output.into_text()),
+            ("error", text(&|to| failure(to, outcome))),
+        ];
+        let incomplete = matches!(outcome, Outcome::Incomplete(_));
+        if !(incomplete && sent.string("status").as_deref() == Some(status)) {
+            told.push(("incomplete_details", text(&|to| details(to, outcome))));
+        }
+        if sent.present("usage").is_none() {
+            let counts = job.answer.usage;
+            told.push(("usage", text(&|to| usage(to, counts, outcome))));
+        }
+        let to = &mut job.writer;
+        let mut mark = "{";
+        for name in sent.names() {
+            to.raw(mark).string(&name).raw(":");
+            mark = ",";
+            match told.iter().position(|(known, _)| *known == name) {
+                Some(place) => _ = to.raw(&told.remove(place).1),
+                None => canonical(to, sent.get(&name).map_or("null", |raw| raw.text)),
+            }
+        }
+        for (name, text) in told {
+            to.raw(mark).string(name).raw(":").raw(&text);
+            mark = ",";
+        }
+        to.raw("}");
+    }
+}
+
+/// An item in the spelling in which the source tells it again.
+fn again<'s>(sent: &Object<'s>, item: &str) -> Option<&'s str> {
+    let item = Object::of(Raw {
+        text: item,
+        kind: Kind::Object,
+    })?;
+    let list = sent.get("output").filter(|raw| raw.kind == Kind::Array)?;
+    let is_it = |one: &Raw<'_>| {
+        let one = Object::of(*one);
+        one.is_some_and(|one| {
+            let mut names = SAID.iter().filter(|name| item.has(name));
+            names.all(|name| one.string(name) == item.string(name))
+        })
+    };
+    elements(list).into_iter().find(is_it).map(|raw| raw.text)
+}
+
+fn details(writer: &mut Writer, outcome: &Outcome<'_>) {
     match outcome {
         Outcome::Incomplete(reason) => writer.raw("{\"reason\":").string(reason).raw("}"),
         _ => writer.raw("null"),
     };
-    writer.raw(",\"model\":");
-    writer.string(answer.model.as_deref().unwrap_or("unknown"));
-    writer.raw(",\"previous_response_id\":null,\"instructions\":null,\"output\":[");
-    items.write(writer);
-    writer.raw("],\"error\":");
+}
+
+fn failure(writer: &mut Writer, outcome: &Outcome<'_>) {
     match outcome {
         Outcome::Failed(trouble) => {
             writer.raw("{\"code\":").string(&trouble.code);
@@ -65,14 +196,10 @@ pub(super) fn resource(job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &I
         }
         _ => writer.raw("null"),
     };
-    writer.raw(concat!(
-        ",\"tools\":[],\"tool_choice\":\"auto\",\"truncation\":\"disabled\",\"parallel_tool_calls\":true",
-        ",\"text\":{\"format\":{\"type\":\"text\"}},\"top_p\":1,\"presence_penalty\":0",
-        ",\"frequency_penalty\":0,\"top_logprobs\":0,\"temperature\":1,\"reasoning\":null,\"usage\":"
-    ));
-    let usage = answer
-        .usage
-        .filter(|counts| counts.is_told() && !matches!(outcome, Outcome::InProgress));
+}
+
+fn usage(writer: &mut Writer, counts: Option<Counts>, outcome: &Outcome<'_>) {
+    let usage = counts.filter(|counts| counts.is_told() && !matches!(outcome, Outcome::InProgress));
     match usage {
         None => _ = writer.raw("null"),
         Some(counts) => {
@@ -94,8 +221,4 @@ pub(super) fn resource(job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &I
                 .raw("}");
         }
     }
-    writer.raw(concat!(
-        ",\"max_output_tokens\":null,\"max_tool_calls\":null,\"store\":false,\"background\":false",
-        ",\"service_tier\":\"default\",\"metadata\":{},\"safety_identifier\":null,\"prompt_cache_key\":null}"
-    ));
 }

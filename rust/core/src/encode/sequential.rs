@@ -1,13 +1,13 @@
 //! One answer for a target that writes block after block: its opening, its parts, its ending, each at its time.
 //!
 //! Knows which events open an answer and what makes an ending whole. Knows no dialect and no frame: an `Answer` says how an
-//! opening, an ending and a fault are written, and `Blocks` in which order the parts come.
+//! opening, an ending and a fault are written, and `Order` in which order the parts come.
 
 use super::Encode;
 use super::block::{Form, Pen};
-use super::blocks::Blocks;
 use super::finish::{self, Trouble};
 use super::job::Job;
+use super::order::Order;
 use crate::event::Event;
 
 /// What the source said of the answer when it opened it.
@@ -36,14 +36,14 @@ pub(crate) trait Answer: Form {
     fn finish(&mut self, job: &mut Job, word: &str, finish: &Finish);
 
     /// The honest ending of one that is not whole; `opened`: something of it went out.
-    fn fail(&mut self, job: &mut Job, blocks: &mut Blocks, opened: bool, trouble: &Trouble);
+    fn fail(&mut self, job: &mut Job, blocks: &mut Order, opened: bool, trouble: &Trouble);
 }
 
 /// An answer that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Sequential<A> {
     answer: A,
-    blocks: Blocks,
+    blocks: Order,
     opened: bool,
     over: bool,
     /// The one that is written.
@@ -66,7 +66,7 @@ impl<A: Answer> Encode for Sequential<A> {
                 metadata,
             } => {
                 if !self.opened {
-                    job.losses.metadata(metadata);
+                    job.losses.repeated(metadata);
                     self.open(job, Opening { id, model, created });
                 }
                 return;
@@ -86,14 +86,14 @@ impl<A: Answer> Encode for Sequential<A> {
         {
             let raw = raw_reason.map(str::to_owned);
             self.finished = Some(Finish { reason, raw });
-            return job.losses.metadata(event.metadata());
+            return job.losses.repeated(event.metadata());
         }
         if is_passing(event) && !job.source.starts_with("ai-sdk-") {
             job.losses.metadata(event.metadata());
         }
         let form = &mut self.answer;
         self.blocks.event(&mut Pen { form, job }, event);
-        if self.blocks.contradicted {
+        if self.blocks.contradicted() {
             job.broken = true;
             self.fail(job, &Trouble::named("contradicted"));
         }
@@ -116,9 +116,9 @@ impl<A: Answer> Encode for Sequential<A> {
         if word.is_some() {
             let form = &mut self.answer;
             self.blocks.finish(&mut Pen { form, job });
-            if reason == "tool_calls" && self.blocks.client_calls == 0 {
+            if reason == "tool_calls" && self.blocks.client_calls() == 0 {
                 // Nothing is left to be run: every call is answered already, or has no name.
-                reason = if self.blocks.answered {
+                reason = if self.blocks.answered() {
                     "other"
                 } else {
                     "error"
@@ -131,6 +131,8 @@ impl<A: Answer> Encode for Sequential<A> {
         };
         job.finished(A::TARGET, reason);
         self.over = true;
+        let raw = finish.raw.as_deref().filter(|_| job.passed.own);
+        let word = finish::own_word(A::TARGET, finish.reason, raw).unwrap_or(word);
         self.answer.finish(job, word, &finish);
     }
 }
@@ -138,6 +140,9 @@ impl<A: Answer> Encode for Sequential<A> {
 impl<A: Answer> Sequential<A> {
     fn open(&mut self, job: &mut Job, opening: Opening<'_>) {
         self.opened = true;
+        if job.passed.own {
+            self.blocks = Order::own();
+        }
         self.answer.start(job, opening);
     }
 

@@ -1,0 +1,263 @@
+//! Blocks in the dialect that they came in: each is opened, goes on and is closed where the source did that.
+//!
+//! The source's own order needs no row, so nothing waits here, and several blocks may be open. What was announced in a way
+//! that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame and no JSON.
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use super::block::{Block, Form, Pen};
+use super::blocks_calls::{lost, settle};
+use super::job::Job;
+use super::kept::{Beside, Call, Done, Kind, Ran};
+use crate::event::{Delta, Event, Mark, Opened};
+use crate::few::Map;
+
+/// The parts of one answer, as they come.
+#[derive(Debug, Default)]
+pub(crate) struct Direct {
+    /// Those of which something is to come.
+    blocks: Map<u32, Block>,
+    open: BTreeSet<u32>,
+    /// Calls that are not whole: whether they may be closed is known at the end.
+    late: Vec<u32>,
+    /// Calls that were announced under an id and are not over.
+    ids: Map<String, u32>,
+    /// Those that were written, by name and who runs them.
+    written: Map<String, (String, bool)>,
+    pub(super) client_calls: usize,
+    pub(super) contradicted: bool,
+}
+
+impl Direct {
+    pub(super) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+        match *event {
+            Event::TextStarted(Opened { part, .. }) => self.start(to, part, Kind::Text),
+            Event::RefusalStarted(Mark { part, .. }) => self.start(to, part, Kind::Refusal),
+            Event::ReasoningStarted {
+                part,
+                kind: "redacted",
+                ..
+            } => _ = self.textual(to.job, part, Kind::Reasoning), // it comes whole
+            Event::ReasoningStarted { part, .. } => self.start(to, part, Kind::Reasoning),
+            Event::TextDelta(delta) => self.push(to, delta, Kind::Text),
+            Event::ReasoningDelta(delta) => self.push(to, delta, Kind::Reasoning),
+            Event::RefusalDelta(delta) => self.push(to, delta, Kind::Refusal),
+            Event::ToolCallStarted { .. } => self.announce(to, event),
+            Event::ToolCallDelta(Delta { part, text, .. }) => {
+                let streams = |block: &Block| !(block.held || block.frozen);
+                if self.blocks.get(&part).is_some_and(streams) {
+                    self.put(to, part, text, None);
+                }
+            }
+            Event::ToolCallReset(mark) => {
+                if let Some(block) = self.blocks.get_mut(&mark.part) {
+                    block.frozen = !block.out.is_empty();
+                }
+            }
+            Event::ToolCallRetracted(mark) => {
+                let block = self.blocks.get(&mark.part);
+                let is_out = block.is_some_and(|block| !block.out.is_empty());
+                self.contradicted |= is_out || self.open.contains(&mark.part);
+                self.forget(mark.part);
+                self.blocks.remove(&mark.part);
+            }
+            Event::ToolCall { .. } => {
+                if let Some((part, call)) = Call::of(event) {
+                    self.call(to, part, call);
+                }
+            }
+            Event::TextDone { .. } | Event::ReasoningDone { .. } | Event::RefusalDone(_) => {
+                if let Some((part, text, done)) = Done::of(event) {
+                    self.done(to, part, text, &done);
+                }
+            }
+            Event::Source { .. } | Event::File { .. } | Event::ToolResult { .. } => {
+                if let Some(what) = Beside::of(event) {
+                    self.beside(to, &what);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        for part in mem::take(&mut self.late) {
+            self.open.remove(&part);
+            let block = self.blocks.slot(part);
+            to.form.close(to.job, block, None);
+            if let Some(call) = block.call.take() {
+                self.write_down(&call);
+            }
+        }
+    }
+
+    /// The answer broke off inside of the blocks that are open.
+    pub(super) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        for part in mem::take(&mut self.open) {
+            to.form.broken_off(to.job, self.blocks.slot(part));
+        }
+    }
+
+    // Texts
+
+    fn textual(&mut self, job: &Job, part: u32, kind: Kind) -> &mut Block {
+        if !self.blocks.contains_key(&part) {
+            self.blocks.insert(part, Block::new(job, part, kind));
+        }
+        self.blocks.slot(part)
+    }
+
+    fn start<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, kind: Kind) {
+        self.textual(to.job, part, kind);
+        self.open(to, part, None);
+    }
+
+    fn push<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>, kind: Kind) {
+        self.textual(to.job, delta.part, kind);
+        self.put(to, delta.part, delta.text, None);
+    }
+
+    fn put<F: Form>(
+        &mut self,
+        to: &mut Pen<'_, F>,
+        part: u32,
+        text: &str,
+        done: Option<&Done<'_>>,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        self.open(to, part, done);
+        let block = self.blocks.slot(part);
+        block.out.push_str(text);
+        to.form.piece(to.job, block, text);
+    }
+
+    fn open<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, done: Option<&Done<'_>>) {
+        if self.open.insert(part) {
+            to.form.open(to.job, self.blocks.slot(part), done);
+        }
+    }
+
+    fn done<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str, done: &Done<'_>) {
+        let block = self.textual(to.job, part, done.kind);
+        let told = mem::take(&mut block.out);
+        let rest = text.strip_prefix(told.as_str());
+        if rest.is_none() {
+            to.job.losses.note("text_corrected");
+        }
+        block.out = told;
+        match rest.unwrap_or_default() {
+            "" if !self.open.contains(&part) => {
+                if to.form.is_worth(to.job, self.blocks.slot(part), done) {
+                    self.open(to, part, Some(done));
+                }
+            }
+            rest => self.put(to, part, rest, Some(done)),
+        }
+        let block = self.blocks.slot(part);
+        if self.open.remove(&part) {
+            to.form.close(to.job, block, Some(done));
+        }
+        to.form.over(to.job, block, done);
+        self.blocks.remove(&part);
+    }
+
+    // Calls
+
+    fn announce<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+        let Event::ToolCallStarted {
+            part,
+            call_id,
+            name,
+            provider_executed,
+            custom,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        let call_id = call_id.unwrap_or_default();
+        if !call_id.is_empty() && !self.ids.contains_key(call_id) {
+            self.ids.insert(call_id.to_owned(), part);
+        }
+        let is_used = to.job.knows(call_id)
+            || self.written.contains_key(call_id)
+            || self.ids.get(call_id) != Some(&part);
+        let held = to.job.options.hold_arguments || custom || is_used || name.trim().is_empty();
+        let block = Block {
+            call_id: call_id.to_owned(),
+            name: name.to_owned(),
+            provider_executed,
+            held,
+            ..Block::new(to.job, part, Kind::Call)
+        };
+        self.blocks.insert(part, block);
+        if !held {
+            self.open(to, part, None);
+        }
+    }
+
+    fn call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+        self.forget(part);
+        if !self.open.contains(&part) {
+            self.blocks.remove(&part);
+            match lost::<F>(&call) {
+                Some(lost) => to.job.losses.note(lost),
+                None => {
+                    to.form.whole_call(to.job, &call);
+                    self.write_down(&call);
+                }
+            }
+            return;
+        }
+        let block = self.blocks.slot(part);
+        let rest = call.arguments.strip_prefix(block.out.as_str());
+        let has_ended = to.job.passed.ended.contains(&part);
+        if has_ended && rest.is_some_and(|rest| !rest.is_empty()) {
+            self.contradicted = true; // its block is over, and had less
+            return;
+        }
+        match settle(to, block, &call) {
+            None => self.contradicted = true,
+            Some(true) => {
+                self.write_down(&call);
+                self.open.remove(&part);
+                self.blocks.remove(&part);
+            }
+            Some(false) => {
+                block.call = Some(Box::new(call.keep()));
+                self.late.push(part);
+            }
+        }
+    }
+
+    fn write_down(&mut self, call: &Call<'_>) {
+        let kept = (call.name.clone().into_owned(), call.provider_executed);
+        self.written.insert(call.call_id.clone().into_owned(), kept);
+        self.client_calls += usize::from(!call.provider_executed);
+    }
+
+    /// The call is no more found under the id that it was announced with.
+    fn forget(&mut self, part: u32) {
+        if let Some(block) = self.blocks.get(&part)
+            && self.ids.get(&block.call_id) == Some(&part)
+        {
+            self.ids.remove(&block.call_id);
+        }
+    }
+
+    fn beside<F: Form>(&mut self, to: &mut Pen<'_, F>, what: &Beside<'_>) {
+        let mut ran = None;
+        if let Beside::Result(result) = what {
+            let known = self.written.get(result.call_id.as_ref());
+            ran = known.map(|(name, provider_executed)| Ran {
+                call_id: &result.call_id,
+                name,
+                provider_executed: *provider_executed,
+            });
+        }
+        to.form.beside(to.job, what, ran);
+    }
+}

@@ -1,0 +1,68 @@
+//! In which order the parts of an answer are written: in a row, or in the order of a source that speaks the same dialect.
+
+use super::block::{Form, Pen};
+use super::blocks::Blocks;
+use super::direct::Direct;
+use crate::event::Event;
+
+/// The parts of one answer.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Row(Blocks),
+    Own(Direct),
+}
+
+impl Default for Order {
+    fn default() -> Order {
+        Order::Row(Blocks::default())
+    }
+}
+
+impl Order {
+    /// Of a source that speaks the dialect that is written.
+    pub(super) fn own() -> Order {
+        Order::Own(Direct::default())
+    }
+
+    pub(super) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+        match self {
+            Order::Row(blocks) => blocks.event(to, event),
+            Order::Own(direct) => direct.event(to, event),
+        }
+    }
+
+    pub(super) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        match self {
+            Order::Row(blocks) => blocks.finish(to),
+            Order::Own(direct) => direct.finish(to),
+        }
+    }
+
+    pub(super) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        match self {
+            Order::Row(blocks) => blocks.abandon(to),
+            Order::Own(direct) => direct.abandon(to),
+        }
+    }
+
+    /// How many calls were written that are the client's to run.
+    pub(super) fn client_calls(&self) -> usize {
+        match self {
+            Order::Row(blocks) => blocks.client_calls,
+            Order::Own(direct) => direct.client_calls,
+        }
+    }
+
+    /// A call was left out because its answer came.
+    pub(super) fn answered(&self) -> bool {
+        matches!(self, Order::Row(blocks) if blocks.answered)
+    }
+
+    /// What went out was taken back, and the target cannot: the stream ends here.
+    pub(super) fn contradicted(&self) -> bool {
+        match self {
+            Order::Row(blocks) => blocks.contradicted,
+            Order::Own(direct) => direct.contradicted,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The repairer against `tests/vectors/repair`: in one read, as given, byte by byte, and cut in two; and what was repaired
+//! needs no repair.
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
+
+mod vectors;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use streamweld_core::policy::{Base, Policy};
+use streamweld_core::{Config, Dialect, Repairer, WriteOptions};
+use vectors::{bytes_of, files_in};
+
+struct Setting {
+    dialect: Dialect,
+    config: Arc<Config>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Run {
+    out: String,
+    repaired: bool,
+    error: Option<&'static str>,
+    codes: Vec<&'static str>,
+}
+
+impl Setting {
+    fn of(file: &str, test: &Json) -> Setting {
+        let none = Map::new();
+        let mut config = Config {
+            seed: Some("vec".to_owned()),
+            ..Config::default()
+        };
+        for (name, value) in test["options"].as_object().unwrap_or(&none) {
+            match name.as_str() {
+                "policy" => {
+                    let mut bases = [Base::Strict, Base::Standard, Base::Salvage].into_iter();
+                    let base = bases.find(|base| value == base.name()).unwrap();
+                    config.policy = Policy::new(base);
+                }
+                other => panic!("option {other}"),
+            }
+        }
+        Setting {
+            dialect: Dialect::from_name(file).unwrap(),
+            config: Arc::new(config),
+        }
+    }
+
+    fn run<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Run {
+        let options = WriteOptions {
+            prefix: "vec".to_owned(),
+            include_usage: true,
+            ..WriteOptions::default()
+        };
+        let mut repairer = Repairer::new(Some(self.dialect), Arc::clone(&self.config), options);
+        let mut out = Vec::new();
+        for piece in pieces {
+            repairer.feed(piece, &mut out);
+        }
+        repairer.close(&mut out);
+        let diagnostics = repairer.diagnostics();
+        let codes = diagnostics.iter().map(|said| said.code.name()).collect();
+        Run {
+            out: String::from_utf8_lossy(&out).into_owned(),
+            repaired: repairer.repaired(),
+            error: repairer.error().map(|fault| fault.class.name()),
+            codes,
+        }
+    }
+}
+
+/// The stream as it was sent, or blocks of it by number and frames that are written anew.
+fn expected(test: &Json, chunks: &[Vec<u8>]) -> String {
+    let mut out = Vec::new();
+    let Some(parts) = test["expect"]["out"].as_array() else {
+        assert_eq!(test["expect"]["same"], true);
+        return String::from_utf8_lossy(&chunks.concat()).into_owned();
+    };
+    for part in parts {
+        if let Some(number) = part.as_u64() {
+            out.extend_from_slice(&chunks[usize::try_from(number).unwrap()]);
+        } else if part == "[DONE]" {
+            out.extend_from_slice(b"data: [DONE]\n\n");
+        } else {
+            if let Some(event) = part[0].as_str() {
+                out.extend_from_slice(format!("event: {event}\n").as_bytes());
+            }
+            out.extend_from_slice(format!("data: {}\n\n", part[1]).as_bytes());
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn failures(file: &str, test: &Json) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut check = |holds: bool, what: String| {
+        if !holds {
+            failures.push(format!("{file} {}: {what}", test["name"]));
+        }
+    };
+    let setting = Setting::of(file, test);
+    let chunks = test["chunks"].as_array().unwrap();
+    let chunks: Vec<Vec<u8>> = chunks.iter().map(bytes_of).collect();
+    let body = chunks.concat();
+    let whole = setting.run([body.as_slice()]);
+    let wanted = expected(test, &chunks);
+    let mut pairs = whole.out.split("\n\n").zip(wanted.split("\n\n"));
+    let differs = pairs.find(|(frame, wanted)| frame != wanted);
+    check(whole.out == wanted, format!("out {differs:#?}"));
+    let expect = &test["expect"];
+    check(whole.repaired == expect["repaired"], "repaired".to_owned());
+    check(Json::from(whole.error) == expect["error"], format!("error {:?}", whole.error));
+    let codes: Json = whole.codes.iter().copied().collect();
+    check(codes == expect["diagnostics"], format!("diagnostics {codes}"));
+    let given = setting.run(chunks.iter().map(Vec::as_slice));
+    check(given == whole, "as given".to_owned());
+    check(setting.run(body.chunks(1)) == whole, "byte by byte".to_owned());
+    for cut in 1..body.len() {
+        let (head, tail) = body.split_at(cut);
+        check(setting.run([head, tail]) == whole, format!("cut at {cut}"));
+    }
+    let plain = Setting::of(file, &Json::Null);
+    let again = plain.run([whole.out.as_bytes()]);
+    check(again.out == whole.out && !again.repaired, "again".to_owned());
+    failures
+}
+
+#[test]
+fn every_vector() {
+    let mut ran = 0;
+    let mut failed = Vec::new();
+    for file in files_in("repair") {
+        for test in file["tests"].as_array().unwrap() {
+            let name = file["file"].as_str().unwrap();
+            failed.extend(failures(name, test));
+            ran += 1;
+        }
+    }
+    println!("{ran} vectors");
+    assert!(ran >= 40);
+    let names = failed.iter().map(|text| text.split(": ").next().unwrap());
+    let names: std::collections::BTreeSet<&str> = names.collect();
+    assert!(failed.is_empty(), "{names:#?}\n{}", failed.join("\n"));
+}

@@ -116,15 +116,23 @@ async function anthropicMessages(url) {
       .filter((block) => block.type === type)
       .map((block) => block[member])
       .join('');
+  const calls = [];
+  for (const [index, block] of blocks.entries()) {
+    if (block.type === 'tool_use') {
+      const call = { id: block.id, name: block.name, arguments: jsons.get(index) ?? '{}' };
+      try {
+        call.input = block.input; // read when it is asked for: what is no JSON is thrown here
+      } catch (thrown) {
+        error ??= failed(thrown);
+      }
+      calls.push(call);
+    }
+  }
   return {
     error,
     text: said('text', 'text'),
     reasoning: said('thinking', 'thinking'),
-    calls: blocks.flatMap((block, index) =>
-      block.type === 'tool_use'
-        ? [{ id: block.id, name: block.name, input: block.input, arguments: jsons.get(index) ?? '{}' }]
-        : []
-    ),
+    calls,
     finish: held?.stop_reason ?? null,
     usage: held?.usage ?? null,
   };

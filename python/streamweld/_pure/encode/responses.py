@@ -164,7 +164,7 @@ class Responses:
         return resource
 
     def _calls_could_be_run(self) -> bool:
-        """Readers that go by the calls (AI SDK) end a response.incomplete of ours with `tool-calls`, run them, and go on."""
+        """Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on."""
         items = self._items.values()
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
 

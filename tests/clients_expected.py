@@ -82,6 +82,7 @@ class Expected:
     refused: frozenset[str]  # the calls that the application of the source refused
     unfit: bool  # there are calls that nobody could run
     choices: int
+    restarted: bool  # texts were taken back and begun anew
     filled: frozenset[str]
 
     @property
@@ -164,7 +165,7 @@ def usage_read(dialect: str, told: Any) -> dict[str, int | None] | None:
 def from_reading(dialect: str, response: Response) -> Expected:
     """All of it as streamweld read it: what the other two begin with."""
     calls = tuple(
-        Call(call.call_id, call.name, call.arguments or "{}", call.custom, spelt=True)
+        Call(call.call_id, call.name, call.arguments or ("" if call.custom else "{}"), call.custom, spelt=True)
         for call in response.tool_calls
         if call.state in ("complete", "empty") and call.name and call.call_id
     )
@@ -178,6 +179,7 @@ def from_reading(dialect: str, response: Response) -> Expected:
         answered=frozenset(item.call_id for item in response.items if isinstance(item, ToolResult)),
         refused=frozenset(call.call_id for call in response.tool_calls if call.reason == "refused"),
         choices=len(response.choices),
+        restarted="stream_restarted" in {found.code for found in response.diagnostics},
         unfit=any(call.state not in ("complete", "empty") or not call.name for call in response.tool_calls),
         filled=frozenset({"text", "reasoning", "refusal", "calls", "finish", "usage"}),
     )
@@ -200,7 +202,7 @@ def from_vector(vector: dict[str, Any], response: Response) -> Expected:
             Call(
                 None if row["id"] == "*" else row["id"],
                 row["name"],
-                row["arguments"] or "{}",
+                row["arguments"] or ("" if row.get("custom") else "{}"),
                 row.get("custom", False),
                 spelt=True,
             )
@@ -235,9 +237,10 @@ def from_recording(recording: Recording, response: Response) -> Expected:
             spelt=dialect == "chat",
         )
         for row in expected["tool_calls"]
-        for text in (row.get("arguments") or "{}",)
+        for text in (row.get("arguments") or ("" if row.get("custom") else "{}"),)
         if row.get("id") not in server and not row.get("providerExecuted")
         if row.get("custom") or is_object(text)
+        if row.get("arguments") or fields.get("finish") != "length"
     )
     counted = usage_of(dialect, expected.get("usage"))
     if counted is not None and response.usage is not None:

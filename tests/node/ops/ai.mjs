@@ -25,7 +25,7 @@ globalThis.AI_SDK_LOG_WARNINGS = false;
 /** A provider whose parts come as they are: what `doStream` yields is the body of the answer. */
 function parts(url) {
   return {
-    specificationVersion: 'v3',
+    specificationVersion: 'v4',
     provider: 'parts',
     modelId: 'm',
     supportedUrls: {},

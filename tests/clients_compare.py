@@ -82,7 +82,9 @@ def finish_of(held: dict[str, Any]) -> str | None:
 
 
 def is_success(held: dict[str, Any]) -> bool:
-    """What an application would go on with: nothing was raised, and the answer ended well or with calls to run."""
+    """What an application would go on with: calls were run; or nothing was raised, and it ended well, or with calls."""
+    if held.get("ran"):
+        return True
     finish = finish_of(held)
     calls = runnable(held, custom=True)
     return held["error"] is None and (finish in ("stop", "done") or (finish == "tool_calls" and bool(calls)))
@@ -163,6 +165,10 @@ def differing_calls(
     if len(there) != len(calls):
         yield f"{len(there)} calls, not {len(calls)}: {held['calls']}"
         return
+    if finish_of(held) == "tool_calls" and not expected.refused:
+        ran = held.get("ran", [call["id"] for call in there])
+        if sorted(ran) != sorted(call["id"] for call in there):
+            yield f"ran {ran}, not {there}"
     seen = {call["id"] for call in there}
     if len(seen) != len(there) or not all(isinstance(name, str) and name.strip() for name in seen):
         yield f"ids {[call['id'] for call in there]}"

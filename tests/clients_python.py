@@ -70,7 +70,7 @@ class Clients:
             "text": message.content or "",
             "refusal": message.refusal or "",
             "reasoning": (message.model_extra or {}).get("reasoning_content") or "",
-            "annotations": message.annotations or [],
+            "annotations": [entry.to_dict() for entry in message.annotations or ()],
             "calls": [
                 {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
                 for call in message.tool_calls or ()

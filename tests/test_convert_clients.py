@@ -46,8 +46,8 @@ LOSSES = {row["id"]: frozenset(row["targets"]) for row in load_conversions()["lo
 CORRUPTIONS = 40 if FULL else 8
 # Sizes of pieces: a long body goes out in large ones, or it would take seconds.
 LONG, SMALL, LARGE = 4_000, (3, 17, 64, 300), (300, 4_000)
-# What says in each dialect that the answer is over, or that all that was begun is whole: a source that ends behind it is
-# taken for finished (`assumed`). No cut before it was a success of the source.
+# What says in each dialect that the answer is over, or that all that was begun is whole: a source that ends behind it
+# is taken for finished (`assumed`). No cut before it was a success of the source.
 THE_END = {
     "chat": b'"finish_reason":"',
     "responses": b"response.output_item.done",
@@ -202,6 +202,26 @@ def test_clients_hold_what_the_source_said(readers: Readers, stream: Stream, tar
                 assert not found, (client, found, sorted(expected.filled), sorted(made.losses))
             else:
                 assert not is_success(record), (client, record, made.error)
+
+
+CITING = {
+    "openai chat.completions.stream": "annotations",
+    "openai-node chat.completions.stream": "annotations",
+    "@ai-sdk/openai chat": "sources",
+}
+
+
+def test_clients_of_chat_hold_every_citation(readers: Readers) -> None:
+    """openai-python cannot take two lists of them, openai-node keeps the last, @ai-sdk/openai wants them complete."""
+    (vector,) = [v for v in load("convert") if v["name"] == "annotations_of_several_texts"]
+    for backend in readers.backends:
+        with using(backend):
+            made = sw.convert(b"".join(chunks_of(vector)), source="responses", target="chat", seed="sw")
+        held = readers.read("chat", [made], ())
+        for client, member in CITING.items():
+            cited = held[client][member]
+            urls = [entry if member == "sources" else entry["url_citation"]["url"] for entry in cited]
+            assert urls == ["https://a.b", "https://c.d"], (client, held[client]["error"])
 
 
 def test_the_chosen_streams() -> None:

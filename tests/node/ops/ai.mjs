@@ -1,6 +1,6 @@
 // What the AI SDK holds at the end of a stream: streamText over its providers, its gateway and a model that is nothing
 // but parts; useChat's reducer and readUIMessageStream over UI chunks. The record is that of sdk.mjs, with `input`
-// (a value) for `arguments`. It compares nothing.
+// (a value) for `arguments`; `ran` has the ids of the calls that streamText itself ran. It compares nothing.
 
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createGoogleGenerativeAI } from '@ai-sdk/google';
@@ -62,18 +62,26 @@ const MODELS = {
   'streamText over our parts': parts,
 };
 
-function toolsOf(names) {
-  const any = { description: 'any', inputSchema: jsonSchema({ type: 'object' }) };
+/** Tools of these names, which take anything, and note the ids of the calls for which they are run. */
+function toolsOf(names, ran) {
+  const any = {
+    description: 'any',
+    inputSchema: jsonSchema({ type: 'object' }),
+    execute: async (_input, { toolCallId }) => {
+      ran.push(toolCallId);
+      return 'ok';
+    },
+  };
   return Object.fromEntries(names.map((name) => [name, dynamicTool(any)]));
 }
 
 async function streamed(model, names) {
-  const held = { error: null, text: '', reasoning: '', calls: [], sources: [], finish: null, usage: null };
+  const held = { error: null, text: '', reasoning: '', calls: [], ran: [], sources: [], finish: null, usage: null };
   try {
     const result = streamText({
       model,
       prompt: 'hi',
-      tools: toolsOf(names),
+      tools: toolsOf(names, held.ran),
       maxRetries: 0,
       onError: () => undefined,
     });

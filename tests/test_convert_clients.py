@@ -254,7 +254,8 @@ def never_a_success(readers: Readers, stream: Stream, target: str, bodies: Itera
     for body in bodies:
         for made in convert(readers.backends, stream, body, target):
             whole = made.is_whole and (made.response.finish_reason in ("stop", "tool_calls") or "finish" in made.losses)
-            if (whole and THE_END[stream.dialect] in body) or made.body in judged:
+            ended = THE_END[stream.dialect] in body or b"[DONE]" in body
+            if (whole and ended) or made.body in judged:
                 continue
             judged.add(made.body)
             held = readers.read(target, pieces_of(made.body, target), names_of(made.response))

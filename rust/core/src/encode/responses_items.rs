@@ -5,6 +5,7 @@
 
 use super::citations::Citation;
 use super::job::Job;
+use super::same::is_value;
 use super::writer::Writer;
 
 /// What an item holds.
@@ -204,6 +205,20 @@ pub(super) struct Items {
 impl Items {
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Item> {
         self.all.get_mut(place)
+    }
+
+    /// An open call that a reader would run if it does not look at its status: AI SDK takes no text for `{}`.
+    pub(super) fn could_be_run(&self) -> bool {
+        let mut open = self
+            .all
+            .iter()
+            .filter(|item| item.status == Status::InProgress);
+        open.any(|item| match item.body {
+            Body::Call { custom, .. } => {
+                custom || item.text.trim().is_empty() || is_value(&item.text)
+            }
+            _ => false,
+        })
     }
 
     /// The beginning of the next event.

@@ -182,7 +182,10 @@ def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
         told = facts.get(name)
-        facts[name] = {**told, **value} if isinstance(told, Mapping) else value  # pyright: ignore[reportUnknownVariableType]
+        if told is None:
+            facts[name] = value
+        elif isinstance(told, Mapping):
+            facts[name] = {**told, **value}  # pyright: ignore[reportUnknownVariableType]
     return facts
 
 

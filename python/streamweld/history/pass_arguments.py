@@ -35,7 +35,10 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                 touched = True
                 continue
             if isinstance(part, Call) and part.custom and not free:
-                work.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
+                if part.origin is not None and part.origin.dialect == work.family:
+                    work.edit("call_free_form", part.path, f"made the text for {part.name!r} an argument")
+                else:
+                    work.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
                 part = changed(part, custom=False)
                 touched = True
             own = part.origin is not None and part.origin.dialect in text_of

@@ -41,6 +41,7 @@ _CALL: Final = frozenset({"id", "type", "function", "custom", "index"})
 _TEXT: Final = frozenset({"type", "text"})
 _REFUSAL: Final = frozenset({"type", "refusal"})
 _MEDIA: Final = frozenset({"type", "image_url", "input_audio", "file", "video_url"})
+_DOCUMENT: Final = frozenset({"type", "document_url", "document_name", "file_id"})
 _THINKING: Final = frozenset({"type", "thinking", "closed"})
 # Ends of paths.
 _CONTENT: Final = ("content",)
@@ -99,7 +100,7 @@ def _call(raw: Any, origin: Origin, path: Path) -> Call:
     call_id = entry.get("id")
     if not isinstance(call_id, str):
         call_id = ""
-    if entry.get("type") == "custom" or "custom" in entry:
+    if entry.get("type") == "custom" or entry.get("custom") is not None:
         place = placed(origin, path, entry, _CALL)
         custom = as_mapping(entry.get("custom"), (*path, "custom"))
         value = {"input": as_text(custom.get("input"))}
@@ -163,6 +164,11 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
         audio = as_mapping(raw.get("input_audio"), path)
         place = placed(origin, path, raw, _MEDIA)
         return Media(*place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data")))
+    if kind == "document_url" or (kind == "file" and "file" not in raw):  # Mistral's: DocumentURLChunk, FileChunk
+        place, address = placed(origin, path, raw, _DOCUMENT), raw.get("document_url")
+        if isinstance(address, str):
+            return file_of(place, address, None, kind="file", filename=raw.get("document_name"))
+        return Media(*place, kind="file", file_id=raw.get("file_id"))
     if kind == "file":
         file = as_mapping(raw.get("file"), path)
         media_type, data, rest = split_data(as_text(file.get("file_data")))

@@ -75,11 +75,11 @@ def _block(part: Part, pen: Pen) -> Any:
     if isinstance(part, Reasoning):
         return {"type": "thinking", "thinking": [{"type": "text", "text": part.text}], **pen.beyond(part)}
     if isinstance(part, Media):
-        return _media(part) | pen.beyond(part)
+        return _media(part, pen) | pen.beyond(part)
     return part.raw
 
 
-def _media(part: Media) -> dict[str, Any]:
+def _media(part: Media, pen: Pen) -> dict[str, Any]:
     url = part.url or f"data:{part.media_type or 'application/octet-stream'};base64,{part.data or ''}"
     if part.kind == "image":
         image: dict[str, Any] = {"url": url}
@@ -93,6 +93,12 @@ def _media(part: Media) -> dict[str, Any]:
         return {
             "type": "input_audio",
             "input_audio": {"data": part.data or "", "format": {"mpeg": "mp3"}.get(form, form)},
+        }
+    if "document_url" in (pen.work.fact("file_types") or ()):
+        return {
+            "type": "document_url",
+            "document_url": url,
+            **({"document_name": part.filename} if part.filename else {}),
         }
     file: dict[str, Any] = {"file_id": part.file_id} if part.file_id else {"file_data": url}
     if part.filename:

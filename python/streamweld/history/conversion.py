@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["convert", "tool_names"]
 
 _POLICY: Final = HistoryPolicy()
+# What no edit can mend of a block that no model of ours has a word for.
+_UNSAYABLE: Final = ("shape", "content_kind", "call_by_reference")
 
 
 def convert(
@@ -70,7 +72,8 @@ def convert(
     Raises:
         UsageError: a source, target, gateway or provider that does not exist.
         HistoryError: a message that no message of its dialect can be (`unreadable`, `unknown_role`); or what no edit
-            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`.
+            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`; and a block that its own
+            dialect does not have either (`content_kind`, `shape`, `call_by_reference`).
     """
     try:
         family = FAMILIES[target]
@@ -137,7 +140,8 @@ def _seen(
 
 
 def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, work: Work) -> None:
-    """Raises for what no edit can mend: nothing is left to send, nobody asks, or the wrong one speaks last."""
+    """Raises for what no edit can mend: nothing is left to send, nobody asks, the wrong one speaks last, or what it is
+    nobody knows."""
     lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # behind what stands outside
     said = turns[lead:]
     last: Collection[str] | None = work.fact("last_role")
@@ -147,11 +151,18 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
         rule = "user_missing"
     elif last is not None and said and said[-1].role not in last:
         rule = "last_role"
+    elif work.survey(turns).opaque:
+        rule = ""
     else:
         return
     from streamweld.history.checker import check
 
     found = check(payload, target=cast("Target", profile.target), gateway=profile)
+    if not rule:  # what only its own dialect can say is handed back, but not what that does not have either
+        found = [one for one in found if one.rule in _UNSAYABLE]
+        if not found:
+            return
+        rule = found[0].rule
     raise HistoryError(rule, found[0].path if found else "", found)
 
 
@@ -163,10 +174,12 @@ def _items(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
         told = cast("Mapping[str, Any]", messages)
         for name in ("messages", "input", "contents"):
             if name in told:
-                found: Sequence[Any] | str = told[name]
+                found: Any = told[name]
+                if not isinstance(found, Sequence | Response) or isinstance(found, bytes | bytearray):
+                    raise UsageError(f"{name!r} must be a list")
                 return found, (name,)
         raise UsageError("the mapping holds no messages, input or contents")
-    if isinstance(messages, str) or not isinstance(messages, Sequence):
+    if isinstance(messages, str | bytes | bytearray) or not isinstance(messages, Sequence):
         raise UsageError("messages must be a list, a mapping that holds one, or a Response")
     return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
 
@@ -219,13 +232,17 @@ def tool_names(tools: Any) -> dict[str, Any]:
         return {}
     if isinstance(tools, Mapping):
         return dict(cast("Mapping[str, Any]", tools))
+    if isinstance(tools, str) or not isinstance(tools, Iterable):
+        raise UsageError("tools must be a list of their names or definitions, or a mapping by name")
     found: dict[str, Any] = {}
-    for tool in cast("Iterable[Any]", tools):
+    for tool in tools:
         if isinstance(tool, str):
             found[tool] = None
         elif isinstance(tool, Mapping):
             told = cast("Mapping[str, Any]", tool)
-            for raw in (told, told.get("function"), told.get("toolSpec"), *(told.get("functionDeclarations") or ())):
+            declared: Any = told.get("functionDeclarations")
+            several: list[Any] = declared if isinstance(declared, list) else []
+            for raw in (told, told.get("function"), told.get("toolSpec"), *several):
                 name = members_of(raw).get("name")
                 if isinstance(name, str):
                     found[name] = raw

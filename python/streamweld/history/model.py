@@ -23,6 +23,7 @@ __all__ = [
     "MISSING",
     "NOTHING",
     "Call",
+    "Inner",
     "Media",
     "Opaque",
     "Origin",
@@ -70,6 +71,12 @@ MISSING: Final[Any] = _Missing()
 NOTHING: Final[Mapping[str, Any]] = _Nothing()
 
 
+class Inner(str):
+    """The name of a member inside of an object of a block: its way there, with slashes. It cannot be put back alone."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True, eq=False)
 class Origin:
     """One message (or item) of the source. `count`: how many parts were read from it. `extra`: its other members."""
@@ -104,7 +111,8 @@ def _part(cls: type[_T]) -> type[_T]:
 class _Part:
     """`at`: which part of its origin. `raw`: the source's own object. `touched`: a pass changed it, `raw` is stale.
 
-    `extra`: members of `raw` that the model has no word for. They go back to the same dialect, and are lost elsewhere.
+    `extra`: members of `raw` that the model has no word for. They go back to the same dialect, and are lost elsewhere;
+    those of objects inside of it, under an `Inner` name, are lost wherever the block is written anew.
     """
 
     origin: Origin | None = None

@@ -87,9 +87,9 @@ class _Cleaner:
         """An item that is nothing but what its dialect says, without an id that the target refuses."""
         raw = members_of(part.raw)
         item_id = raw.get("id")
-        if part.kind == "item_reference" or not isinstance(item_id, str) or self.item_id.get("send") is False:
+        if part.kind == "item_reference" or item_id is None or not self.item_id:
             return part
-        if not self._refused(item_id, part.kind, part.origin):
+        if isinstance(item_id, str) and not self._refused(item_id, part.kind, part.origin):
             return part
         self.work.edit("item_id_dropped", part.path, f"dropped the item id {item_id!r}", item_id)
         return changed(part, raw={name: value for name, value in raw.items() if name != "id"})
@@ -116,7 +116,7 @@ class _Cleaner:
             refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
             refused |= self._unknown(origin.raw, origin.extra, turn.role)
             item_id = origin.extra.get("id")
-            if isinstance(item_id, str) and self._refused(item_id, "message", origin):
+            if item_id is not None and (not isinstance(item_id, str) or self._refused(item_id, "message", origin)):
                 refused.add("id")
             if refused:
                 gone = {name: origin.extra[name] for name in sorted(refused) if name in origin.extra}

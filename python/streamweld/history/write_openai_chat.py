@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_text, custom_input
+from streamweld.history.model import (
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_text,
+    custom_input,
+    members_of,
+)
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
@@ -52,6 +62,11 @@ def _message(turn: Turn, pen: Pen) -> dict[str, Any]:
     if thoughts and not chunks:
         field = pen.work.about("reasoning").get("field", "reasoning_content")
         message[field] = "\n\n".join([part.text for part in thoughts])
+        for part in thoughts:
+            pen.bare(part)
+    origin = turn.origin
+    if origin is not None and origin.dialect == pen.dialect and members_of(origin.raw).get("tool_calls") == []:
+        pen.work.edit("calls_empty", origin.path, "left out an empty list of calls")
     if calls:
         message["tool_calls"] = [_call(part, pen) for part in calls]
     if members := pen.members(turn, turn.parts):

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["convert", "tool_names"]
 
 _POLICY: Final = HistoryPolicy()
-# What no edit can mend of a block that no model of ours has a word for.
-_UNSAYABLE: Final = ("shape", "content_kind", "call_by_reference")
 
 
 def convert(
@@ -49,7 +47,7 @@ def convert(
     Args:
         messages: the messages or items; or the request that holds them, whose other members are kept; or a `Response`,
             which is the assistant's next turn. A list may hold messages and Responses side
-            by side. It is not changed.
+            by side. It is not changed. A message is a mapping: of the packages' own objects give `model_dump()`.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
         target: one of the same (the type `history.Target`; a name that is only known as `str` needs a cast for a type
@@ -63,7 +61,8 @@ def convert(
         store: whether the target keeps items between requests (Responses).
         previous: what an earlier call made of the beginning of these very messages, under the same options: that is
             kept where it can be, and only the end is converted. The payload is the same as without it; the edits of
-            what was kept stand first. The conversion keeps hold of the messages for that.
+            what was kept stand first. The conversion keeps hold of the messages for that, and knows them by identity:
+            one that was changed in place since then is not noticed.
 
     Returns:
         The payload, the edits, the map of ids and the losses. Where nothing had to change, the payload holds the very
@@ -72,8 +71,8 @@ def convert(
     Raises:
         UsageError: a source, target, gateway or provider that does not exist.
         HistoryError: a message that no message of its dialect can be (`unreadable`, `unknown_role`); or what no edit
-            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`; and a block that its own
-            dialect does not have either (`content_kind`, `shape`, `call_by_reference`).
+            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`; and every error that
+            `check` finds where blocks went back as they were that only their own dialect can say (`content_kind`).
     """
     try:
         family = FAMILIES[target]
@@ -159,7 +158,7 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
 
     found = check(payload, target=cast("Target", profile.target), gateway=profile)
     if not rule:  # what only its own dialect can say is handed back, but not what that does not have either
-        found = [one for one in found if one.rule in _UNSAYABLE]
+        found = [one for one in found if one.severity == "error"]
         if not found:
             return
         rule = found[0].rule
@@ -232,7 +231,7 @@ def tool_names(tools: Any) -> dict[str, Any]:
         return {}
     if isinstance(tools, Mapping):
         return dict(cast("Mapping[str, Any]", tools))
-    if isinstance(tools, str) or not isinstance(tools, Iterable):
+    if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
         raise UsageError("tools must be a list of their names or definitions, or a mapping by name")
     found: dict[str, Any] = {}
     for tool in tools:

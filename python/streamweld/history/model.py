@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast,
 import orjson
 
 from streamweld._json import JsonFault, loads_arguments
+from streamweld.errors import HistoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -276,21 +277,28 @@ def pointer(path: Path) -> str:
     return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
 
 
-def json_text(value: Any) -> str:
-    """A JSON value as compact text; integers beyond 64 bits stay exact."""
+def json_text(value: Any, path: Path) -> str:
+    """A JSON value as compact text; integers beyond 64 bits stay exact.
+
+    Raises:
+        HistoryError: it is none: it holds itself, or is too deep.
+    """
     try:
         return orjson.dumps(value).decode()
     except (TypeError, ValueError):
         import json
 
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        except (TypeError, ValueError, RecursionError):
+            raise HistoryError("unreadable", pointer(path)) from None
 
 
 def arguments_text(call: Call) -> str:
     """The arguments as JSON text."""
     if call.arguments is not None:
         return call.arguments
-    return "{}" if call.input is MISSING or call.input is None else json_text(call.input)
+    return "{}" if call.input is MISSING or call.input is None else json_text(call.input, call.path)
 
 
 def arguments_object(call: Call) -> dict[str, Any] | None:
@@ -319,7 +327,7 @@ def custom_input(call: Call) -> str:
     """What a free-form tool was given: text of its own, no JSON."""
     given = arguments_object(call) or {}
     text = given.get("input", "")
-    return text if isinstance(text, str) else json_text(text)
+    return text if isinstance(text, str) else json_text(text, call.path)
 
 
 def value_object(result: Result) -> dict[str, Any] | None:
@@ -347,5 +355,5 @@ def what_was(part: Part) -> Any:
 def result_text(result: Result) -> str:
     """The result as text; media and what is opaque leave none."""
     if result.value is not MISSING:
-        return result.value if isinstance(result.value, str) else json_text(result.value)
+        return result.value if isinstance(result.value, str) else json_text(result.value, result.path)
     return "".join([part.text for part in result.parts if isinstance(part, Text)])

@@ -146,7 +146,7 @@ def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
 def said(result: Result) -> str | list[Text | Media | Opaque]:
     """The content of a result for dialects without JSON values: a text, or parts of which more than one is needed."""
     if result.value is not MISSING:
-        return json_text(result.value) if not isinstance(result.value, str) else result.value
+        return json_text(result.value, result.path) if not isinstance(result.value, str) else result.value
     parts = result.parts
     if not parts:
         return ""

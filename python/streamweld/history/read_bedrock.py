@@ -132,5 +132,4 @@ def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Med
         (f"{member}/source", source, _SOURCE),
     )
     data, name = as_data(as_mapping(source, path)["bytes"], path), as_word(told.get("name"), path)
-    nameless = kind == "file" and not name  # a document must have one
-    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name, touched=nameless)
+    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)

@@ -47,7 +47,7 @@ EXTRAS_demo := cli
 EXTRAS_test := cli,test
 EXTRAS_bench := cli,test,bench
 EXTRAS_lint := cli,test,bench,lint
-EXTRAS_history := cli,test,bench-history
+EXTRAS_history := cli,bench-history
 
 $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
 	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]'

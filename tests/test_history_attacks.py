@@ -208,3 +208,17 @@ def test_dedupe_takes_anything() -> None:
         {"type": [], "id": []},
     ]
     assert dedupe_reasoning(odd) is odd
+
+
+def test_bytes_as_packages_have_them() -> None:
+    """boto3 and google-genai have the bytes themselves where the wire has base64."""
+    image = {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}
+    made = convert(
+        [{"role": "user", "content": [{"text": "see"}, image]}], source="bedrock-converse", target="anthropic"
+    )
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
+    assert made.payload["messages"][0]["content"][1] == {"type": "image", "source": source}
+    blob = {"inlineData": {"mimeType": "image/png", "data": b"\x89PNG"}}
+    made = convert([{"role": "user", "parts": [{"text": "see"}, blob]}], source="gemini", target="openai-chat")
+    url = made.payload["messages"][0]["content"][1]["image_url"]["url"]
+    assert url == "data:image/png;base64,iVBORw=="

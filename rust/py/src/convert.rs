@@ -20,10 +20,15 @@ use crate::{config, errors, input};
 #[derive(Debug)]
 pub(crate) struct Converter(Mutex<State>);
 
+/// How much room is kept for the next call: more than a read of a socket comes to.
+const KEPT: usize = 1 << 16;
+
 #[derive(Debug)]
 struct State {
     core: Core,
     target: &'static str,
+    /// The bytes of the call at hand. Kept, so that the next one finds room.
+    out: Vec<u8>,
     /// The exception of the core's fault, built when it is first asked for: one object for all who ask.
     error: Option<Py<PyAny>>,
 }
@@ -55,6 +60,7 @@ impl Converter {
         Ok(Converter(Mutex::new(State {
             core: core.map_err(|refusal| refused(py, refusal, target.name()))?,
             target: target.name(),
+            out: Vec::new(),
             error: None,
         })))
     }
@@ -136,15 +142,20 @@ impl Converter {
         call: impl FnOnce(&mut Core, &mut Vec<u8>) -> Result<(), Refusal>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let mut state = self.lock(py)?;
-        let mut out = Vec::new();
-        let result = guarded(|| call(&mut state.core, &mut out));
+        let State { core, out, .. } = &mut *state;
+        out.clear();
+        let result = guarded(|| call(core, out));
         if result.is_err() {
-            state.core.give_up();
+            core.give_up();
+        }
+        let written = PyBytes::new(py, out);
+        if out.capacity() > KEPT {
+            *out = Vec::new();
         }
         let target = state.target;
         drop(state);
         match result {
-            Ok(Ok(())) => Ok(PyBytes::new(py, &out)),
+            Ok(Ok(())) => Ok(written),
             Ok(Err(refusal)) => Err(refused(py, refusal, target)),
             Err(panic) => Err(errors::internal(py, &panic, Vec::new())),
         }

@@ -92,6 +92,7 @@ class Responses:
         self._holders: dict[int | str, Holder] = {}  # of the source's own: its items, by their index or id, until done
         self._usage: Usage | None = None
         self._finished: Finished | None = None
+        self._called = False  # a call is whole
         self._unfinished: str | None = None  # why a call that stays open is not whole
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             TextStarted: self._text_started,
@@ -144,7 +145,7 @@ class Responses:
         word = None if self._finished is None else finish_word(_TARGET, self._finished.reason)
         if fault is None and word is None:
             fault = fault_of("finish")
-        if fault is not None and not fault.is_cut:
+        if fault is not None and (not fault.is_cut or self._calls_could_be_run()):
             self._fail(fault)
             return
         self._close_all()
@@ -169,6 +170,11 @@ class Responses:
             for kind in ("response.created", "response.in_progress"):
                 self._wire.event(kind, f'"response":{resource.json("in_progress")}')
         return resource
+
+    def _calls_could_be_run(self) -> bool:
+        """Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on."""
+        items = self._items.values()
+        return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
 
     def _close_all(self) -> None:
         self._settle()
@@ -394,6 +400,7 @@ class Responses:
             item.delta(rest or "")
             item.whole = text
         if whole:
+            self._called = True
             self._close(call.part, "completed")
         else:
             # An incomplete item must be the last one: it stays open until the end.

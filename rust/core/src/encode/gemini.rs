@@ -116,10 +116,8 @@ impl Encode for Gemini {
                 choice,
                 ..
             } => self.file(job, choice, media_type, (data, url)),
-            Event::Usage(usage) => {
-                if usage.cache_write_tokens.is_some_and(|count| count != 0) {
-                    job.losses.note("usage_detail");
-                }
+            Event::Usage(usage) if usage.cache_write_tokens.is_some_and(|count| count != 0) => {
+                job.losses.note("usage_detail");
             }
             Event::Finished { reason, choice, .. } => {
                 self.candidate(choice).reason = Some(reason);

@@ -28,6 +28,8 @@ pub(crate) struct Responses {
     /// The one choice that is written.
     choice: Option<i32>,
     reason: Option<&'static str>,
+    /// A call is whole.
+    called: bool,
     /// Why a call that stays open is not whole.
     left: Option<&'static str>,
 }
@@ -127,6 +129,8 @@ impl Encode for Responses {
             finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))
         };
         let word = trouble.map_or_else(word, Err);
+        // Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on.
+        let runs = self.called || self.items.could_be_run();
         self.items.close_all(job);
         match word {
             Ok(word) => {
@@ -139,7 +143,7 @@ impl Encode for Responses {
                     Some(detail) => self.last(job, &Outcome::Incomplete(detail)),
                 }
             }
-            Err(trouble) if trouble.cut => {
+            Err(trouble) if trouble.cut && !runs => {
                 self.last(job, &Outcome::Incomplete("stream_truncated"));
             }
             Err(trouble) => {
@@ -323,6 +327,7 @@ impl Responses {
     /// A whole call closes; any other stays open until the end, which says it is incomplete.
     fn leave(&mut self, job: &mut Job, place: usize, call: &Call<'_>) {
         if call.is_whole() {
+            self.called = true;
             return self.items.close(job, place, true);
         }
         self.left = Some(if call.is_cut() {

@@ -5,6 +5,7 @@
 
 use super::citations::Citation;
 use super::job::Job;
+use super::same::is_value;
 use super::writer::Writer;
 
 /// What an item holds.
@@ -95,30 +96,18 @@ impl Body {
         }
     }
 
-    /// The part as JSON.
+    /// The part as JSON; `text` is what stands between its quotes.
     fn part(&self, to: &mut Writer, text: &str) {
-        match self {
-            Body::Text(annotations, _) => {
-                to.raw("{\"type\":\"output_text\",\"text\":").string(text);
-                to.raw(",\"annotations\":[").raw(annotations);
-                to.raw("],\"logprobs\":[]}");
-            }
-            Body::Refusal => {
-                to.raw("{\"type\":\"refusal\",\"refusal\":")
-                    .string(text)
-                    .raw("}");
-            }
-            Body::Summary => {
-                to.raw("{\"type\":\"summary_text\",\"text\":")
-                    .string(text)
-                    .raw("}");
-            }
-            Body::Reasoning => {
-                to.raw("{\"type\":\"reasoning_text\",\"text\":")
-                    .string(text)
-                    .raw("}");
-            }
-            Body::Call { .. } => {}
+        let (head, tail) = match self {
+            Body::Text(..) => ("output_text\",\"text\":\"", "\",\"annotations\":["),
+            Body::Refusal => ("refusal\",\"refusal\":\"", "\"}"),
+            Body::Summary => ("summary_text\",\"text\":\"", "\"}"),
+            Body::Reasoning => ("reasoning_text\",\"text\":\"", "\"}"),
+            Body::Call { .. } => return,
+        };
+        to.raw("{\"type\":\"").raw(head).raw(text).raw(tail);
+        if let Body::Text(annotations, _) = self {
+            to.raw(annotations).raw("],\"logprobs\":[]}");
         }
     }
 }
@@ -147,7 +136,7 @@ pub(super) struct Item {
     /// As the members that every event of its text has.
     place: String,
     pub(super) body: Body,
-    /// As far as it came; once it is closed, all of it.
+    /// As far as it came; once the item is closed, all of it, as it stands between the quotes of JSON.
     pub(super) text: String,
     status: Status,
     /// The source took the text back: nothing is streamed until its last word.
@@ -188,8 +177,8 @@ impl Item {
                     .string(&self.id);
                 to.raw(",\"call_id\":").string(call_id);
                 to.raw(",\"name\":").string(name).raw(",").string(member);
-                to.raw(":").string(if filled { &self.text } else { "" });
-                to.raw(",\"status\":").string(self.status.word()).raw("}");
+                to.raw(":\"").raw(if filled { &self.text } else { "" });
+                to.raw("\",\"status\":").string(self.status.word()).raw("}");
                 return;
             }
         }
@@ -216,6 +205,20 @@ pub(super) struct Items {
 impl Items {
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Item> {
         self.all.get_mut(place)
+    }
+
+    /// An open call that a reader would run if it does not look at its status: AI SDK takes no text for `{}`.
+    pub(super) fn could_be_run(&self) -> bool {
+        let mut open = self
+            .all
+            .iter()
+            .filter(|item| item.status == Status::InProgress);
+        open.any(|item| match item.body {
+            Body::Call { custom, .. } => {
+                custom || item.text.trim().is_empty() || is_value(&item.text)
+            }
+            _ => false,
+        })
     }
 
     /// The beginning of the next event.
@@ -357,16 +360,19 @@ impl Items {
         };
         let (kind, member, more) = item.body.events(openresponses);
         let to = self.of(job, (kind, ".done"), place);
-        to.raw(",").string(member).raw(":");
+        to.raw(",\"").raw(member).raw("\":\"");
         if let Some(item) = self.all.get_mut(place) {
-            to.string(&item.text);
+            let mut text = Writer::default();
+            text.inner(&item.text);
+            item.text = text.into_text();
+            to.raw(&item.text);
             item.status = if whole {
                 Status::Completed
             } else {
                 Status::Incomplete
             };
         }
-        to.raw(more).raw("}").end();
+        to.raw("\"").raw(more).raw("}").end();
         self.part(job, ".done", place);
         self.item(job, "response.output_item.done", place);
     }

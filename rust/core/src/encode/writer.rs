@@ -98,23 +98,39 @@ impl Writer {
 /// Most texts have none: they are looked through by blocks.
 const BLOCK: usize = 16;
 
+/// The first bytes of what a string may have to escape.
+const SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        // Unreachable panic: it is a constant.
+        #[allow(clippy::indexing_slicing)]
+        {
+            table[byte] = byte < 0x20 || matches!(byte, 0x22 | 0x5C | 0xE2);
+        }
+        byte += 1;
+    }
+    table
+};
+
 /// Where the next byte is that a string may have to escape.
 fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
-    let is_special = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\' | 0xE2);
     let mut rest = bytes.get(from..)?;
     let mut at = from;
     while let Some((block, more)) = rest.split_first_chunk::<BLOCK>() {
-        if block
-            .iter()
-            .fold(false, |found, byte| found | is_special(byte))
-        {
+        // In arithmetic that is done for all of them at once.
+        let found = block.iter().fold(0, |found, &byte| {
+            let quoted = u8::from(byte == b'"') | u8::from(byte == b'\\');
+            found | quoted | u8::from(byte < 0x20) | u8::from(byte == 0xE2)
+        });
+        if found != 0 {
             break;
         }
         at += BLOCK;
         rest = more;
     }
-    let place = rest.iter().position(is_special)?;
-    Some(at + place)
+    let is_special = |byte: &u8| SPECIAL.get(usize::from(*byte)).copied().unwrap_or(true);
+    Some(at + rest.iter().position(is_special)?)
 }
 
 /// How a character of a string is written that cannot stand there as it is.

@@ -142,9 +142,8 @@ FAMILIES = (
 )
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
 COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job"}
-# What writers of blocks share, and both of the AI SDK.
-COMMON |= {"kept", "block", "blocks", "blocks_calls", "custody", "sequential", "ai_sdk", "ai_sdk_chunk"}
-COMMON |= {"passed", "direct"}
+COMMON |= {"passed", "direct", "kept", "block", "blocks", "blocks_calls"}  # what writers of blocks share, and both
+COMMON |= {"custody", "sequential", "ai_sdk", "ai_sdk_chunk"}  # of the AI SDK
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),

@@ -41,10 +41,17 @@ def test_what_is_told_moves_no_terminal(backend: str) -> None:
     assert not any(ord(letter) < 32 and letter != "\n" for letter in done.stderr)
 
 
+def test_a_stream_of_the_target_is_repaired(backend: str) -> None:
+    for target in ("chat", "same"):
+        same = streamweld(backend, "convert", "-", "--to", target, stdin=BODY)
+        assert (same.returncode, same.stdout, same.stderr) == (0, BODY.decode(), "")
+    again = BODY.decode().replace("data: [DONE]", "data: null\n\ndata: [DONE]")
+    repaired = streamweld(backend, "convert", "-", "--to", "same", stdin=again.encode())
+    assert (repaired.returncode, repaired.stdout) == (0, BODY.decode())
+    assert "[null_payload at" in repaired.stderr
+
+
 def test_usage(backend: str, tmp_path: Path) -> None:
     assert streamweld(backend, "convert", "-", stdin=BODY).returncode == 2
-    same = streamweld(backend, "convert", "-", "--to", "chat", stdin=BODY)
-    assert (same.returncode, same.stdout) == (2, "")
-    assert "chat" in same.stderr
     assert streamweld(backend, "convert", "-", "--to", "gemini", "--seed", "a b", stdin=BODY).returncode == 2
     assert streamweld(backend, "convert", tmp_path / "none.sse", "--to", "gemini").returncode == 3

@@ -166,17 +166,6 @@ def test_a_stalled_source_ends_as_a_cut() -> None:
     assert raised.value.where == "idle"
 
 
-def test_a_stream_of_the_target_is_refused() -> None:
-    with pytest.raises(UsageError, match="chat"):
-        sw.StreamConverter(source="chat", target="chat")
-    converter = sw.StreamConverter(target="chat")
-    with pytest.raises(UsageError, match="chat"):
-        converter.feed(BODY)
-    assert converter.close() == b""
-    with pytest.raises(UsageError, match="chat"):
-        sw.convert(BODY, target="chat")
-
-
 def test_the_block_wants_its_last_bytes() -> None:
     with pytest.raises(UsageError, match="close"), sw.StreamConverter(target="gemini") as converter:
         converter.feed(BODY)

@@ -13,6 +13,7 @@ DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-
 STREAMS = (*DIALECTS, "auto")
 KEYS = {
     "convert": {"name", "why", "source", "target", "options", "chunks", "expect"},
+    "repair": {"name", "why", "options", "chunks", "expect"},
     "check": {"name", "why", "dialect", "chunks", "violations"},
     "stream": {"name", "quirk", "why", "options", "chunks", "expect", "events"},
     "sse": {
@@ -32,6 +33,7 @@ EXPECT = {
     "completeness", "error", "response_error", "diagnostics", "may", "times",
 }  # fmt: skip
 CONVERTED = {"frames", "losses", "ordinals", "error"}
+REPAIRED = {"same", "out", "repaired", "error", "diagnostics"}
 
 
 def chunk_bytes(chunk: Any) -> bytes:
@@ -60,7 +62,7 @@ def load(layer: str) -> tuple[dict[str, Any], ...]:
             raise ValueError(f"{path}: format {document['format']}, or a name stands twice")
         for vector in document["tests"]:
             known = KEYS["stream" if layer in STREAMS else layer]
-            expected = CONVERTED if layer == "convert" else EXPECT
+            expected = {"convert": CONVERTED, "repair": REPAIRED}.get(layer, EXPECT)
             unknown = vector.keys() - known | (vector.get("expect", {}).keys() - expected)
             if unknown or not vector["why"]:
                 raise ValueError(f"{path}: {vector['name']}: unknown keys {sorted(unknown)}, or no why")

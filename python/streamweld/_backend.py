@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from streamweld.errors import StreamError
     from streamweld.events import Diagnostic, Event
 
-__all__ = ["VARIABLE", "Backend", "Converter", "Parser", "backend", "load", "load_converter"]
+__all__ = [
+    "VARIABLE",
+    "Backend",
+    "Converter",
+    "Parser",
+    "Repairer",
+    "backend",
+    "load",
+    "load_converter",
+    "load_repairer",
+]
 
 Backend: TypeAlias = Literal["native", "pure"]
 VARIABLE: Final = "STREAMWELD_BACKEND"
@@ -55,6 +65,15 @@ class Converter(Protocol):
     def snapshot(self) -> tuple[list[Event], str, int]: ...
 
 
+class Repairer(Converter, Protocol):
+    """What the repairers are: converters that know whether anything of the stream was changed."""
+
+    repaired: bool
+
+    @property
+    def is_over(self) -> bool: ...
+
+
 def load(name: Backend) -> type[Parser]:
     """The parser class of one backend. Both may be loaded in one process.
 
@@ -79,6 +98,14 @@ def load_converter(name: Backend) -> type[Converter]:
     from streamweld._pure.convert import Converter as PureConverter
 
     return PureConverter
+
+
+def load_repairer(name: Backend) -> type[Repairer]:
+    """What stands in the place of a converter where source and target are one dialect."""
+    del name  # both backends repair with the pure one
+    from streamweld._pure.repair import Repairer as PureRepairer
+
+    return PureRepairer
 
 
 def _native() -> ModuleType:

@@ -1,28 +1,30 @@
 """Bytes of one dialect in, bytes of another out: `StreamConverter`; `convert`, `iter_convert`, `aconvert` around it.
 
-Layer 6. It knows a backend's converter by its protocol and the loop that takes from a source; it never looks into the
-bytes, and knows no rule of any dialect.
+Where both are one dialect, the stream is repaired in flight. Layer 6. It knows a backend's converter and repairer by
+their protocols and the loop that takes from a source; it never looks into the bytes, and knows no rule of any dialect.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, cast, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
-from streamweld._backend import Converter, backend, load_converter
+from streamweld._backend import Converter, backend, load_converter, load_repairer
 from streamweld._source import Source
-from streamweld._step import Step, arun, patience_of, run
-from streamweld._words import DIALECTS as TARGETS
-from streamweld.errors import StreamError, TruncatedStream, UsageError
+from streamweld._step import arun, patience_of, run
+from streamweld._writer import Writer
+from streamweld.errors import UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
     from types import TracebackType
     from typing import Self, Unpack
 
     from streamweld._words import Completeness
+    from streamweld.errors import StreamError
     from streamweld.events import Diagnostic
     from streamweld.options import Base, Dialect, Policy, Tools
 
@@ -37,9 +39,10 @@ __all__ = [
     "iter_convert",
 ]
 
-Target: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
+Target: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui", "same"]
 ReasoningEvents: TypeAlias = Literal["openai", "openresponses"]
 
+TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
 
@@ -67,9 +70,14 @@ class StreamConverter:
     once, and kept as `error`; it is never written as a success. What the target has no place for is left out and said
     once, as the diagnostic `not_carried`.
 
+    A stream that speaks the target already is repaired in flight: it goes out byte for byte until something comes that
+    readers of the dialect would take wrong (parallel calls on one index, a call announced twice, a cut); from there on
+    it is written anew, and `repaired` says so. An error that the upstream itself sends passes as it is.
+
     Args:
-        target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`.
-        source: the dialect to read, or `auto`: what the first payloads show. It must not be the target.
+        target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; `same`:
+            that of the source, whatever it is.
+        source: the dialect to read, or `auto`: what the first payloads show.
         policy, limits, tools, known_call_ids, content_type: as of `StreamParser`.
         seed: goes into minted ids, of calls and of everything that the target wants an id for; without it, those are
             random.
@@ -89,7 +97,7 @@ class StreamConverter:
     'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"index":0}]}'
     """
 
-    __slots__ = ("_base", "_closed", "_converter", "_raises")
+    __slots__ = ("_arguments", "_base", "_closed", "_converter", "_kept", "_raises", "_repairer")
 
     def __init__(
         self,
@@ -116,9 +124,8 @@ class StreamConverter:
                 raise UsageError(f"{name}={value!r}: it must be one of {', '.join(known)}")
         # Minted call ids are random too: the next turn's answer must not have the same ones.
         prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
-        config = to_config(
-            policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=prefix
-        )
+        given: Any = {"tools": tools, "known_call_ids": known_call_ids, "content_type": content_type}
+        config = to_config(policy, limits, seed=prefix, **given)
         options = {
             "prefix": prefix,
             "hold_arguments": bool(hold_arguments),
@@ -126,7 +133,12 @@ class StreamConverter:
             "reasoning_events": reasoning_events,
         }
         self._base: str = config["base"]
-        self._converter: Converter = load_converter(backend)(source, target, config, options)
+        self._arguments = (target, config, options)
+        # With `auto`, what was fed until the dialect shows: it may be the target's.
+        self._kept: list[bytes] | None = [] if source == "auto" and target != "same" else None
+        repairs = target in (source, "same")
+        self._repairer = load_repairer(backend)(source, target, config, options) if repairs else None
+        self._converter: Converter = self._repairer or load_converter(backend)(source, target, config, options)
         self._raises = raise_on_error
         self._closed = False
 
@@ -134,26 +146,40 @@ class StreamConverter:
         """Take the next bytes; the bytes of the target that they complete. `b""` once the ending was written.
 
         Raises:
-            UsageError: after `close`, and where the source turns out to speak the target's dialect already.
-                `ParserBusy`: while another call is running.
+            UsageError: after `close`. `ParserBusy`: while another call is running.
             StreamError: `error`, with `raise_on_error`, one call after its ending was handed out.
             TypeError: for anything but bytes, `str` first of all.
         """
         if self._closed:
             raise UsageError("the converter is closed")
         self._raise_kept()
-        return self._converter.feed(data)
+        if self._kept is not None:
+            self._kept.append(memoryview(data).tobytes())
+        return self._or_repaired(partial(self._converter.feed, data))
 
     def close(self) -> bytes:
         """The source has ended: the last bytes, an honest ending where it was cut. `b""` the second time.
 
         Raises:
-            UsageError: where the source turns out to speak the target's dialect already.
             StreamError: `error`, with `raise_on_error`, if its ending was handed out before.
         """
         self._raise_kept()
         self._closed = True
-        return self._converter.close()
+        return self._or_repaired(self._converter.close) + self._converter.close()
+
+    def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
+        """What the converter makes; where it finds that the source speaks the target, a repairer takes its place."""
+        target, config, options = self._arguments
+        try:
+            made = step()
+        except UsageError:
+            if self._kept is None or self._converter.dialect != target:
+                raise
+            self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
+            made = self._repairer.feed(b"".join(self._kept))
+        if self._converter.dialect is not None:
+            self._kept = None
+        return made
 
     def _raise_kept(self) -> None:
         error = self.error if self._raises else None
@@ -172,8 +198,18 @@ class StreamConverter:
         return fault
 
     @property
+    def repaired(self) -> bool:
+        """Something of a stream that spoke the target already was written anew, added or left out."""
+        return self._repairer is not None and self._repairer.repaired
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing that is fed has any effect: an ending was written. (Behind an upstream's own error more may pass.)"""
+        return self.error is not None if self._repairer is None else self._repairer.is_over
+
+    @property
     def response(self) -> Response:
-        """Everything that was read so far, as a new immutable value. Readable at any time."""
+        """Everything that was read so far, as a new immutable value."""
         events, completeness, dropped = self._converter.snapshot()
         return Response(
             events,
@@ -206,48 +242,6 @@ class StreamConverter:
 
     def __repr__(self) -> str:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
-
-
-class _Writer(Step[bytes]):
-    """The step of a converter: its bytes. After an ending nothing more is taken from the source."""
-
-    __slots__ = ("_raises", "converter")
-
-    def __init__(self, converter: StreamConverter, *, raises: bool) -> None:
-        super().__init__()
-        self.converter = converter
-        self._raises = raises
-
-    def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
-        given = self.converter.feed(chunk)
-        self._look()
-        return given
-
-    def end(self) -> bytes:
-        given = self.converter.close()
-        self._look()
-        return given
-
-    def stalled(self) -> bytes:
-        given = self.end()
-        cut = self.fault
-        if isinstance(cut, TruncatedStream):
-            self.fault = TruncatedStream(
-                where="idle",
-                open_items=cut.open_items,
-                byte_offset=cut.byte_offset,
-                event_ordinal=cut.event_ordinal,
-                policy=cut.policy,
-                partial=cut.partial,
-            )
-        return given
-
-    def _look(self) -> None:
-        error = self.converter.error
-        if error is not None:
-            self.over = True
-            if self._raises:
-                self.fault = error
 
 
 class _Iteration:
@@ -344,7 +338,7 @@ def convert(body: bytes | bytearray | memoryview, *, target: Target, **options: 
         **options: those of `StreamConverter`.
 
     Raises:
-        UsageError: for an option that cannot be, and for a body that speaks the target's dialect already.
+        UsageError: for an option that cannot be.
         StreamError: with `raise_on_error`, whatever went wrong upstream.
 
     >>> body = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n'
@@ -388,7 +382,7 @@ def iter_convert(
     source = Source.sync(chunks, close=close_source, other="aconvert()")
     raises = options.pop("raise_on_error", False)
     converter = StreamConverter(target=target, **options)
-    return ConvertIterator(converter, source, run(_Writer(converter, raises=raises), source))
+    return ConvertIterator(converter, source, run(Writer(converter, raises=raises), source))
 
 
 def aconvert(
@@ -420,4 +414,4 @@ def aconvert(
     patience = patience_of(idle_timeout, event_timeout)
     raises = options.pop("raise_on_error", False)
     converter = StreamConverter(target=target, **options)
-    return AsyncConvertIterator(converter, source, arun(_Writer(converter, raises=raises), source, patience))
+    return AsyncConvertIterator(converter, source, arun(Writer(converter, raises=raises), source, patience))

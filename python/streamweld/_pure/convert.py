@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
-from streamweld._pure.encode.finish import Ending, fault_of
+from streamweld._pure.encode.finish import Ending, fault_of, told
 from streamweld._pure.encode.job import Job
 from streamweld._pure.encode.mint import Mint
 from streamweld._pure.parser import Parser
@@ -114,8 +114,8 @@ class Converter:
 
     def _failed(self, fault: StreamError) -> None:
         self.error = fault
-        told = self._reported if isinstance(fault, UpstreamError) else None
-        self._end(Ending(self._parser.completeness, told or _told(fault)))
+        reported = self._reported if isinstance(fault, UpstreamError) else None
+        self._end(Ending(self._parser.completeness, reported or told(fault)))
 
     def _end(self, ending: Ending) -> None:
         self._over = True
@@ -129,9 +129,3 @@ class Converter:
             self._encoder.end(ending)
         for loss in self._job.losses.take():
             out.diagnose("not_carried", detail=loss)
-
-
-def _told(fault: StreamError) -> Fault:
-    if isinstance(fault, UpstreamError):
-        return fault_of("UpstreamError", fault.message, fault.kind, fault.code)
-    return fault_of(type(fault).__name__)

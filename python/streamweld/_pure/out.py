@@ -28,8 +28,15 @@ class Out:
     __slots__ = (
         "_actions",
         "_max_kept",
+        "address",
+        "announced",
+        "choices",
+        "closed",
+        "counted",
         "diagnostics",
         "diagnostics_dropped",
+        "emptied",
+        "ended",
         "event_type",
         "events",
         "faulted",
@@ -37,9 +44,12 @@ class Out:
         "opening",
         "ordinal",
         "payload",
+        "reasons",
         "refusal",
+        "sequence",
         "silent",
         "sink",
+        "touched",
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -57,6 +67,18 @@ class Out:
         self.refusal: errors.StreamError | None = None
         # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
         self.opening: tuple[bool, bool] = (False, False)
+        # Of the part that a Started at hand opens: its index on the wire, that inside of its item, and its item's id.
+        self.address: tuple[int | None, int | None, str | None] = (None, None, None)
+        # What a sink cannot see in events, and has to know if it passes on payloads as they were sent.
+        self.touched = False  # readers of the dialect would not take a payload as it was taken here
+        self.emptied = False  # such a payload brought nothing
+        self.choices: set[int] = set()  # that were spoken of
+        self.announced: set[int] = set()  # indexes of items that were opened without a part
+        self.closed: set[int] = set()  # parts that the wire has closed
+        self.ended: set[int] = set()  # parts whose item it has closed
+        self.sequence: int | None = None  # the last number of an event
+        self.reasons: set[int] = set()  # choices that said why they end
+        self.counted = False  # token counts were said
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0
@@ -80,9 +102,15 @@ class Out:
     def action(self, code: str) -> Action:
         return self._actions[code]
 
+    def touch(self) -> None:
+        """The payload at hand means something else to readers of its dialect, and no code says so."""
+        self.touched = True
+
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
         """Record an anomaly, or raise where the policy says so."""
         known = CODES[code]
+        self.touched = self.touched or known.mends == "stream"
+        self.emptied = self.emptied or known.mends == "payload"
         if self._actions[code] == "raise" and not self.faulted:
             raise self.fault(known.raises or "StreamError", code, detail)
         event = Diagnostic(code, known.severity, self.offset, self.ordinal, part, detail)

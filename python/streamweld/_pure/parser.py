@@ -80,6 +80,26 @@ class Parser:
         return self._assembler.completeness == "truncated"
 
     @property
+    def owes(self) -> bool:
+        """Something was taken that no event has shown yet: payloads that tell no dialect, a call under way."""
+        return self._stage.waits or self._assembler.owes
+
+    @property
+    def payloads(self) -> int:
+        """How many were dispatched."""
+        return self._stage.ordinal
+
+    @property
+    def has_ended(self) -> bool:
+        """The dialect's own end was read, whatever the answer came to."""
+        return self._stage.done
+
+    @property
+    def is_done(self) -> bool:
+        """The answer came to its end, whatever follows it."""
+        return self._assembler.completeness == "complete"
+
+    @property
     def dialect(self) -> str | None:
         """What the stream speaks; None until that is known."""
         return self._stage.dialect

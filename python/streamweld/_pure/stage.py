@@ -93,6 +93,11 @@ class Stage:
         self.decoder = DECODERS[dialect](self._config, self._assembler, self._out)
         self._assembler.speak(dialect)
 
+    @property
+    def waits(self) -> bool:
+        """A payload waits for another one to tell what it is."""
+        return self._undecided is not None or (self.decoder is None and self.ordinal > 0)
+
     def place(self, offset: int, ordinal: int, event: str = "message", data: bytes = b"") -> None:
         """Where everything that is said from here on belongs."""
         out = self._out
@@ -364,6 +369,7 @@ class Stage:
 
     def _complain(self, text: bytes) -> None:
         """An error in plain words; before any dialect was seen it tells none."""
+        self._out.touch()  # readers want JSON
         decoder = self._decoder()
         decoder.text(text.decode("utf-8", "replace"))
         self.done = self.done or decoder.ended
@@ -380,6 +386,7 @@ class Stage:
 
     def after_end(self) -> None:
         """Something stands behind the end; it is said once."""
+        self._out.emptied = True
         if not self._said_after_done:
             self._said_after_done = True
             self._out.diagnose("data_after_done")

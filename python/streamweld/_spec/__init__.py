@@ -26,6 +26,7 @@ __all__ = [
     "Base",
     "Code",
     "Field",
+    "Mends",
     "Severity",
     "load_conversions",
     "load_history",
@@ -35,11 +36,15 @@ __all__ = [
 Severity = Literal["info", "warning", "error"]
 Action = Literal["raise", "diagnose", "skip"]
 Base = Literal["strict", "standard", "salvage"]
+Mends = Literal["payload", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One diagnostic code. `raises` names the exception that carries it when a policy says raise."""
+    """One diagnostic code. `raises` names the exception that carries it when a policy says raise.
+
+    `mends`: what a repaired stream of the same dialect leaves out or writes anew because of it; None: it passes.
+    """
 
     name: str
     severity: Severity
@@ -48,6 +53,7 @@ class Code:
     actions: Mapping[Base, Action]
     skippable: bool
     detail: str
+    mends: Mends | None
 
     def action(self, base: Base) -> Action:
         """The default action under a base policy, before a user's own `actions`."""
@@ -92,6 +98,7 @@ def _code(name: str, raw: dict[str, Any]) -> Code:
         actions=MappingProxyType(raw.get("actions", {})),
         skippable=raw.get("skippable", False),
         detail=raw.get("detail", ""),
+        mends=raw.get("mends"),
     )
 
 

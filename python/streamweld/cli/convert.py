@@ -1,4 +1,4 @@
-"""`streamweld convert`: one recorded stream, written in another dialect."""
+"""`streamweld convert`: one recorded stream, written in another dialect, or repaired in its own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import click
 
 from streamweld._show import printable
 from streamweld._spec import CODES
-from streamweld._words import DIALECTS as TARGETS
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, read_each
-from streamweld.convert import StreamConverter
+from streamweld.convert import TARGETS, StreamConverter
 from streamweld.options import DIALECTS
 
 if TYPE_CHECKING:
@@ -37,7 +36,13 @@ def _written(converter: StreamConverter, _: str, source: BinaryIO) -> StreamConv
 
 @click.command(short_help="One recorded stream, written in another dialect.")
 @click.argument("file", metavar="FILE|-")
-@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The dialect to write.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(TARGETS),
+    required=True,
+    help="The dialect to write; same: that of the source, repaired.",
+)
 @click.option(
     "--from",
     "source",

@@ -97,6 +97,11 @@ class Assembler(ItemSurface, AttachedSurface):
         """Nothing was said yet, and no error either."""
         return not self._choices and self._error is None
 
+    @property
+    def owes(self) -> bool:
+        """A call, or text of one, was taken that no event has shown yet."""
+        return any(choice.owes for choice in self._choices.values())
+
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
         """The first chunk: what the response calls itself."""
         if self._started is None and not self._over:
@@ -107,6 +112,7 @@ class Assembler(ItemSurface, AttachedSurface):
         """Token counts. The last that says something holds; they are never summed."""
         if not self._over and (self._usage is None or not usage.is_blank()):
             self._usage = usage
+            self._out.counted = self._out.counted or not usage.is_blank()
 
     def merge_usage(self, usage: Usage) -> None:
         """Token counts that come in pieces: of each, the last that was said holds. They are never summed."""

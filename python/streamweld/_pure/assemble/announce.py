@@ -146,6 +146,7 @@ def _start(choice: Choice, call: Call) -> None:
     out = choice.shared.out
     if not out.silent:
         out.opening = (call.custom, call.provider_executed)
+        out.address = (call.index, None, call.item_id)
         out.emit(ToolCallStarted(call.part, call.id, call.item_id, call.name, choice=choice.index))
 
 

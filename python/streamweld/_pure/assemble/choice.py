@@ -78,6 +78,7 @@ class Choice:
     def __init__(self, index: int, shared: Shared) -> None:
         self.index = index
         self.shared = shared
+        shared.out.choices.add(index)
         self.textual = Textual(index, shared)
         self.book = Book(shared)  # what the wire itself opens and closes
         self.calls: list[Call] = []  # in order of creation
@@ -96,6 +97,21 @@ class Choice:
         self.message_seen = False
         self.closed = False  # its parts and calls are
         self.step = 0  # the first part of the step that it is in
+
+    @property
+    def owes(self) -> bool:
+        """A call was announced and not shown, or text of the latest one is held back."""
+        latest = self.latest
+        if latest is not None and latest.started and latest.sent < len(latest.text.data) and not latest.dropped:
+            return True
+        if (
+            latest is not None
+            and not latest.dropped
+            and (latest.joiner.held or latest.text.shadow or not latest.started)
+        ):
+            return True
+        waiting = any(not (call.started or call.dropped) for call in self.unstarted)
+        return waiting or self.textual.owes or any(one.joiner.held for item in self.book.opened() for one in item.parts)
 
     def create(self, *, custom: bool = False) -> Call:
         self.shared.count_call()

@@ -25,6 +25,7 @@ def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason | Lit
 
     "natural" in the table is a word for every end that nobody forced: stop, or calls where there are some.
     """
+    choice.shared.out.reasons.add(choice.index)
     finish = choice.finish
     out = choice.shared.out
     mapped = table.get(raw)

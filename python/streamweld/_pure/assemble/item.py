@@ -81,6 +81,7 @@ class Item:
         "conflict_said",
         "first",
         "heir",
+        "index",
         "item_id",
         "kind",
         "late_said",
@@ -101,6 +102,7 @@ class Item:
         self.number = number
         self.kind: ItemKind = kind
         self.item_id: str | None = None  # the first one
+        self.index: int | None = None  # the first one
         self.public_id: str | None = None  # what readers are told, if that is another one
         self.announced = False  # the wire opened it; else it is there because something addressed it
         self.opened_bare = False  # ... without a part: its close brings more than those of its parts
@@ -210,6 +212,8 @@ class Book:
     def bind(self, item: Item, address: Address) -> None:
         """An opening names an index: from here on it means that item."""
         if address.index is not None:
+            if item.index is None:
+                item.index = address.index
             self._by_index[item.kind, address.index] = item
             self._at_index[address.index] = item
 

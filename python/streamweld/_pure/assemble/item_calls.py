@@ -51,6 +51,10 @@ def begin_call(
     choice: Choice, item: Item, address: Address, *, custom: bool, provider_executed: bool, hidden: bool = False
 ) -> Call:
     """The call of an item. `hidden`: it may turn out to be none."""
+    shared = choice.shared
+    nameless = address.call_id is None and not shared.ids_optional
+    if hidden or nameless or (address.call_id is not None and shared.is_used(address.call_id)):
+        shared.out.touch()
     call = choice.create(custom=custom)
     call.item_id = item.told_id
     call.id = call.last_id = address.call_id
@@ -178,6 +182,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     call.joiner.held = ""
     text = call.text
     item.valued = True
+    choice.shared.out.closed.add(call.part)
     if bytes(text.data) == payload and not text.overflow:
         return
     if text.complete and not call.custom and not text.overflow:

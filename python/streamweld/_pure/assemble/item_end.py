@@ -26,8 +26,11 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
     state.book.close(item)
     if item.kind == "call":
         end_call(state, item)
+        if item.call is not None:
+            state.shared.out.ended.add(item.call.part)
     else:
         finish_item(state, item, encrypted_content, metadata)
+        state.shared.out.ended.update([one.part.part for one in item.parts])
 
 
 def end_items(state: Choice, *, ended: bool) -> None:

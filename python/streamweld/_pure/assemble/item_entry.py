@@ -30,6 +30,7 @@ __all__ = [
     "new_item",
     "opened",
     "restatement",
+    "say_late",
 ]
 
 
@@ -128,3 +129,10 @@ def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: Reasonin
     """A new part, of which nothing is known yet."""
     fill(state, item)
     return open_part(state, item, channel, reasoning_kind, sub, None, None)
+
+
+def say_late(state: Choice, item: Item) -> None:
+    """Once an item: something came behind its close."""
+    if not item.late_said:
+        item.late_said = True
+        state.shared.out.diagnose("late_delta")

@@ -85,6 +85,7 @@ def open_part(
     choice.textual.parts.append(part)
     put_metadata(choice, one, metadata)
     if not shared.out.silent:
+        shared.out.address = (item.index, sub, item.item_id)
         shared.out.emit(part.started(metadata))
     return one
 
@@ -193,6 +194,7 @@ def close_part(
         return
     put_metadata(choice, one, metadata)
     one.closed = True
+    choice.shared.out.closed.add(one.part.part)
     if alone or one.part.channel != "reasoning" or item.item_id is None:
         end_part(choice, one)
 

@@ -32,6 +32,7 @@ from streamweld._pure.assemble.item_entry import (
     new_item,
     opened,
     restatement,
+    say_late,
 )
 from streamweld._pure.assemble.item_fork import fork_item, settle_fork
 from streamweld._pure.assemble.item_parts import (
@@ -79,6 +80,8 @@ class ItemSurface:
         item = known_item(state, kind, address, item)
         state.book.bind(item, address)
         item.announced = item.opened_bare = True
+        if item.index is not None:
+            state.shared.out.announced.add(item.index)
 
     def part_opened(
         self,
@@ -121,10 +124,12 @@ class ItemSurface:
         item = state.book.find(kind, address, "delta")
         if item is None and not text:
             return
+        if item is None and address.index is not None and not state.shared.ids_optional:
+            state.shared.out.touch()  # its opening is missing; Gemini has none
         item = known_item(state, kind, address, item)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is None and not item.open:
-            _late(state, item)
+            say_late(state, item)
         if one is None and (not text or not item.open):
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
@@ -290,6 +295,8 @@ class ItemSurface:
                 item = bound
         again = item is not None and item.announced
         call = None if item is None else item.call
+        if name is None and (call is None or not call.name):
+            state.shared.out.touch()
         if item is None or call is None or (again and is_another(call, address, name)):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and is_closed(item) and item.first is None:
@@ -330,6 +337,15 @@ class ItemSurface:
         item = addressed_call(state, address, arguments)
         if item is not None:
             tell_arguments(state, item, arguments)
+
+    def call_paused(self, choice: int, address: Address) -> None:
+        """No more pieces of a call's arguments are announced; its close is still to come."""
+        state = self._item_choice(choice)
+        if state is None:
+            return
+        item = state.book.find("call", state.book.usable(address), "delta")
+        if item is not None and item.call is not None:
+            state.shared.out.closed.add(item.call.part)
 
     def call_closed(
         self,
@@ -432,9 +448,3 @@ def _by_call_id(item: Item | None, address: Address) -> bool:
         address.item_id is None
         or (address.call_id is not None and address.item_id not in (item.item_id, address.call_id))
     )
-
-
-def _late(state: Choice, item: Item) -> None:
-    if not item.late_said:
-        item.late_said = True
-        state.shared.out.diagnose("late_delta")

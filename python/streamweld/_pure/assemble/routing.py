@@ -22,6 +22,7 @@ from streamweld.errors import LimitExceeded
 if TYPE_CHECKING:
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.names import Relation
     from streamweld._pure.delta import Fragment
 
 _PLACES = 4096  # of a list of entries that can be continued by place (R3c3)
@@ -46,6 +47,8 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             choice.textual.close_open()
             _place(choice, bound, fragment.position, fragment.array_len)
             choice.latest = bound
+            if identity is not None or name is not None:
+                choice.shared.out.touch()  # readers join what is told again
             announce.flush_unstarted(choice, bound)
             push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
             return
@@ -92,6 +95,8 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     else:
         if incoming.payload:
             call.settle_type(custom=incoming.custom)
+        if _means_another(choice, call, incoming):
+            choice.shared.out.touch()
         _address(choice, call, incoming)
         if decision.note is not None:
             _say_guess(choice, call, decision.note)
@@ -104,7 +109,9 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         choice.shared.out.diagnose("args_replay_dropped", call.part)
     elif decision.deed is Deed.SHADOW:
         call.text.begin_shadow(incoming.payload)
+        choice.shared.out.touch()
     elif incoming.is_object:
+        choice.shared.out.touch()  # readers expect text
         push_object(choice, call, incoming)
     elif text:
         if call.suspect and call.empty and decision.rule not in ("R1a", "R1f"):
@@ -116,6 +123,19 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     call.late = call.late or choice.finish.raw is not None
     choice.track(call)
     return call
+
+
+def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
+    """Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too."""
+    if incoming.index is None or incoming.index != call.index or incoming.id is not None:
+        return True
+    if incoming.name is None:
+        return False
+    return _relation(choice, call, incoming.name) != "fragment"
+
+
+def _relation(choice: Choice, call: Call, name: str) -> Relation:
+    return relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
 
 
 def _place(choice: Choice, call: Call, position: int, array_len: int) -> None:
@@ -267,6 +287,9 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
             choice.remember(first, incoming.id)
     announce.flush_unstarted(choice)
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
+    taken = incoming.id is not None and choice.shared.is_used(incoming.id)
+    if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
+        choice.shared.out.touch()  # for readers it is another call, or none that can be answered
     call = choice.create(custom=incoming.custom)
     if before is not None and before.text.unfinished and not (before.empty or before.dropped):
         call.contested = "ambiguous_same_index"  # it takes the index from a call that is under way
@@ -289,6 +312,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
 def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
     """A further call of the same tool."""
     announce.flush_unstarted(choice)
+    choice.shared.out.touch()
     other = choice.create(custom=call.custom)
     other.name = call.name
     announce.named(choice, other)
@@ -353,7 +377,7 @@ def take_id(choice: Choice, call: Call, identity: str | None) -> None:
 
 
 def take_name(choice: Choice, call: Call, name: str) -> None:
-    relation = relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
+    relation = _relation(choice, call, name)
     if relation in ("late", "grows"):
         first = call.name == ""
         call.name = name
@@ -420,8 +444,7 @@ def _give_sibling(choice: Choice, call: Call, spill: bytes, index: int | None, *
         choice.remember(call, index)
     other = _sibling(choice, call, index)
     if keep_id and call.id is not None:
-        other.id = other.last_id = call.id
-        other.first = call
+        other.id, other.last_id, other.first = call.id, call.id, call
         choice.by_id[call.id] = other
     give(choice, other, spill, index, header=True, identified=True)
     choice.track(other)

@@ -104,6 +104,10 @@ class Shared:
         """A call that was told, here or in an earlier turn, has that id."""
         return identity in self.ids_given or identity in self.settings.known_call_ids
 
+    def is_used(self, identity: str) -> bool:
+        """A call was announced under that id, here or in an earlier turn."""
+        return identity in self.ids_seen or self.is_taken(identity)
+
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
         """`wanted`, or the first of `wanted__2`, `wanted__3` … that is in use nowhere in the stream or before it.
 

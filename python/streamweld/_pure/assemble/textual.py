@@ -64,6 +64,11 @@ class Textual:
         self._append(channel, kind, text, metadata)
         return None
 
+    @property
+    def owes(self) -> bool:
+        """Half a character waits for its other half."""
+        return any(joiner.held for joiner in self._joiners.values())
+
     def close_open(self) -> None:
         """Another part goes on: the open one is whole."""
         part = self.current
@@ -174,6 +179,8 @@ class Textual:
 
     def _by_mode(self, mode: ContentMode, text: str) -> str:
         new = mode.read(text)
+        if len(new) < len(text):
+            self._shared.out.touch()
         if len(new) < len(text) and not mode.said:
             mode.said = True
             self._shared.out.diagnose("content_cumulative", None if self.current is None else self.current.part)
@@ -210,6 +217,7 @@ class Textual:
             self._attributes = []
         out = self._shared.out
         if not out.silent:
+            out.address = (None, None, None)
             out.emit(part.started(metadata))
         return part
 

@@ -47,9 +47,10 @@ class ToolReader:
 
     def input_end(self, part: TypedPart) -> None:
         """Says nothing by itself; a provider may hang something on it (Google: the signature of the thought)."""
-        metadata = part.metadata()
+        metadata, address = part.metadata(), Address(call_id=part.identity(*_ID_OF_INPUT))
         if metadata is not None:
-            self._assembler.call_text(0, Address(call_id=part.identity(*_ID_OF_INPUT)), "", None, metadata)
+            self._assembler.call_text(0, address, "", None, metadata)
+        self._assembler.call_paused(0, address)
 
     def call(self, part: TypedPart) -> None:
         provider = part.provider()

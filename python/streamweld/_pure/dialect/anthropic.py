@@ -193,7 +193,10 @@ class AnthropicDecoder:
             self._start(extra, identity, notes.clean(notes.a_text(message, path, "model")) or None)
         else:
             self._leave(extra)
-        self._blocks.hold(self._content(payload, message, path, event, notes))
+        blocks = self._content(payload, message, path, event, notes)
+        if blocks:
+            self._out.touch()  # readers would have them beside the ones that are streamed
+        self._blocks.hold(blocks)
         self._usage(payload, message, path, notes)
 
     def _content(

@@ -37,6 +37,7 @@ class CallReader:
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Notes) -> list[Fragment]:
         """N1: a list, one object, or nothing; null entries are holes."""
         if is_object(value):
+            notes.touch()
             return [self._entry(payload, value, path, notes)]
         if not is_array(value):
             notes.shape(path)
@@ -135,8 +136,11 @@ class CallReader:
             return None
         if isinstance(identity, str):
             trimmed = identity.strip()
+            if trimmed and trimmed in ABSENT_IDS:
+                notes.touch()  # readers take the word for the id
             return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
         if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
+            notes.touch()
             return payload.raw(*path, "id")
         notes.shape((*path, "id"))
         return None

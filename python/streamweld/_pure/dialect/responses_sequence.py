@@ -30,7 +30,10 @@ class Sequence:
 
     def is_replayed(self, number: object, text: str) -> bool:
         """Whether this very event was there before. What is no integer is no number, and says nothing."""
-        if not self._trusted or type(number) is not int:
+        if type(number) is not int:
+            return False
+        self._out.sequence = number
+        if not self._trusted:
             return False
         mark = hash(text)
         known = self._seen.get(number)
@@ -44,6 +47,7 @@ class Sequence:
             self._seen.clear()
             self._out.diagnose("sequence_untrusted", detail=str(number))
             return False
+        self._out.emptied = True
         if not self._said:
             self._said = True
             self._out.diagnose("sequence_replayed", detail=str(number))

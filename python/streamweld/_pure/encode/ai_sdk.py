@@ -92,7 +92,7 @@ class AiSdk(Sequential):
         if block.kind == "refusal":
             self.job.losses.note("refusal")
         reasoning = block.kind == "reasoning"
-        block.mark = self.job.mint.new("rs" if reasoning else "txt")
+        block.mark = block.item or self.job.mint.new("rs" if reasoning else "txt")
         # Nothing of it came before its end: what hangs on it need not wait for the end of the block.
         metadata = None if block.done is None or block.done.text else self._hung(block)
         self.frame("reasoning-start" if reasoning else "text-start", id=quoted(block.mark), providerMetadata=metadata)
@@ -134,7 +134,8 @@ class AiSdk(Sequential):
     # Calls
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        self.call_end(call.call_id)
+        if call.part not in self.job.passed.closed:
+            self.call_end(call.call_id)
         self._conclude(call, text)
         return True
 

@@ -42,8 +42,11 @@ class AiSdkParts(AiSdk):
             self.frame("response-metadata", id=identity, timestamp=timestamp, modelId=model)
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
+        if self.job.passed.finished:
+            return
         self.refuse_cut(finished.reason)
-        raw = None if finished.raw_reason is None else quoted(finished.raw_reason)
+        # Of an answer in this dialect the unified word is all that is told.
+        raw = None if finished.raw_reason is None or self.job.passed.own else quoted(finished.raw_reason)
         self._finish(word, raw, counts)
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:

@@ -33,11 +33,14 @@ class AiSdkUi(AiSdk):
         if started.model is not None or started.created is not None:
             self.job.losses.note("metadata")
         self.frame("start", messageId=quoted(started.id or self.job.mint.new("msg")))
-        self.frame("start-step")
+        self._step("start-step")
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
+        if self.job.passed.finished:
+            self.job.frames.done()
+            return
         self.refuse_cut(finished.reason)
-        self.frame("finish-step")
+        self._step("finish-step")
         metadata = None
         if counts is not None and not counts.is_blank:
             if self.job.include_usage:
@@ -46,6 +49,11 @@ class AiSdkUi(AiSdk):
                 self.job.losses.note("usage_detail")
         self.frame("finish", finishReason=quoted(word), messageMetadata=metadata)
         self.job.frames.done()
+
+    def _step(self, kind: str) -> None:
+        """The steps of the source's own are told by its own chunks."""
+        if not self.job.passed.own:
+            self.frame(kind)
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
         self.blocks.abandon()

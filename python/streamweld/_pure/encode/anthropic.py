@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.blocks import arguments_of
+from streamweld._pure.encode.blocks import Block, arguments_of
 from streamweld._pure.encode.custody import is_genuine
 from streamweld._pure.encode.sequential import Sequential
 from streamweld._pure.encode.writer import members, quoted
 from streamweld.events import File, ReasoningDone, Source, TextDone
 
 if TYPE_CHECKING:
-    from streamweld._pure.encode.blocks import Beside, Block
+    from streamweld._pure.encode.blocks import Beside
     from streamweld._pure.encode.finish import Fault
     from streamweld._pure.encode.job import Job
     from streamweld._pure.encode.usage import Counts
@@ -35,12 +35,14 @@ class Anthropic(Sequential):
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._index = -1  # of the latest block
+        self._at: dict[int, int] = {}  # part of an open block -> its index
 
     # The message
 
     def write_start(self, started: ResponseStarted) -> None:
         self.job.losses.metadata(started)
-        identity = started.id if started.id and started.id.startswith("msg_") else self.job.mint.new("msg")
+        kept = started.id and (self.job.passed.own or started.id.startswith("msg_"))
+        identity = started.id if started.id and kept else self.job.mint.new("msg")
         message = members(
             id=quoted(identity),
             type='"message"',
@@ -54,8 +56,9 @@ class Anthropic(Sequential):
         self._frame("message_start", message=message)
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:  # noqa: ARG002
-        delta = members(stop_reason=quoted(word), stop_sequence="null")
-        self._frame("message_delta", delta=delta, usage=self._usage(counts))
+        if not self.job.passed.finished:
+            delta = members(stop_reason=quoted(word), stop_sequence="null")
+            self._frame("message_delta", delta=delta, usage=self._usage(counts))
         self._frame("message_stop")
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
@@ -88,24 +91,24 @@ class Anthropic(Sequential):
     def open(self, block: Block) -> None:
         done = block.done
         if block.kind == "call":
-            self._start_call(block.call_id, block.name)
+            self._start_call(block, block.provider_executed)
         elif block.kind != "reasoning":
             if block.kind == "refusal":
                 self.job.losses.note("refusal")
-            self._start('{"type":"text","text":""}')
+            self._start(block, '{"type":"text","text":""}')
         elif isinstance(done, ReasoningDone) and done.encrypted_content and not done.text:
             block.told = True
-            self._start(members(type='"redacted_thinking"', data=quoted(done.encrypted_content)))
+            self._start(block, members(type='"redacted_thinking"', data=quoted(done.encrypted_content)))
         else:
-            self._start('{"type":"thinking","thinking":"","signature":""}')
+            self._start(block, '{"type":"thinking","thinking":"","signature":""}')
 
     def piece(self, block: Block, text: str) -> None:
         if block.kind == "call":
-            self._delta(members(type='"input_json_delta"', partial_json=quoted(text)))
+            self._delta(block.part, members(type='"input_json_delta"', partial_json=quoted(text)))
         elif block.kind == "reasoning":
-            self._delta(members(type='"thinking_delta"', thinking=quoted(text)))
+            self._delta(block.part, members(type='"thinking_delta"', thinking=quoted(text)))
         else:
-            self._delta(members(type='"text_delta"', text=quoted(text)))
+            self._delta(block.part, members(type='"text_delta"', text=quoted(text)))
 
     def close(self, block: Block) -> None:
         done = block.done
@@ -113,12 +116,15 @@ class Anthropic(Sequential):
             block.mark = "broken"
         elif isinstance(done, ReasoningDone) and done.signature and self._is_signed(block, done):
             block.told = True
-            self._delta(members(type='"signature_delta"', signature=quoted(done.signature)))
-        self._stop()
+            self._delta(block.part, members(type='"signature_delta"', signature=quoted(done.signature)))
+        self._stop(block.part)
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
         """Whether a signature is that of the block: one that was broken in two is no longer what was signed."""
-        return not block.told and block.mark != "broken" and is_genuine(self.job, "anthropic", done.provider_metadata)
+        return not block.told and block.mark != "broken" and self._is_genuine(done)
+
+    def _is_genuine(self, done: ReasoningDone) -> bool:
+        return self.job.passed.own or is_genuine(self.job, "anthropic", done.provider_metadata)
 
     def over(self, block: Block) -> None:
         done, losses = block.done, self.job.losses
@@ -127,7 +133,7 @@ class Anthropic(Sequential):
                 losses.note("reasoning_signature")
             if done.encrypted_content and not block.told:
                 losses.note("encrypted_reasoning")
-            if not is_genuine(self.job, "anthropic", done.provider_metadata):
+            if self.job.passed.own or not self._is_genuine(done):
                 losses.metadata(done)
         elif done is not None:
             losses.metadata(done)
@@ -138,39 +144,43 @@ class Anthropic(Sequential):
         done = block.done
         if not isinstance(done, ReasoningDone) or block.out:
             return False
-        return bool(done.signature or done.encrypted_content) and is_genuine(
-            self.job, "anthropic", done.provider_metadata
-        )
+        return bool(done.signature or done.encrypted_content) and self._is_genuine(done)
 
-    def _start(self, block: str) -> None:
-        self._index += 1
-        self._frame("content_block_start", index=str(self._index), content_block=block)
+    def _start(self, block: Block, content: str) -> None:
+        index = self._index + 1 if block.sent is None else block.sent
+        self._at[block.part] = index
+        self._index = max(index, self._index)
+        self._frame("content_block_start", index=str(index), content_block=content)
 
-    def _delta(self, delta: str) -> None:
-        self._frame("content_block_delta", index=str(self._index), delta=delta)
+    def _delta(self, part: int, delta: str) -> None:
+        self._frame("content_block_delta", index=str(self._at[part]), delta=delta)
 
-    def _stop(self) -> None:
-        self._frame("content_block_stop", index=str(self._index))
+    def _stop(self, part: int) -> None:
+        index = self._at.pop(part)
+        if part not in self.job.passed.ended:
+            self._frame("content_block_stop", index=str(index))
 
     # Calls
 
-    def _start_call(self, call_id: str, name: str) -> None:
-        self._start(members(type='"tool_use"', id=quoted(call_id), name=quoted(name), input="{}"))
+    def _start_call(self, block: Block, provider_executed: bool) -> None:
+        kind = '"server_tool_use"' if provider_executed else '"tool_use"'
+        self._start(block, members(type=kind, id=quoted(block.call_id), name=quoted(block.name), input="{}"))
 
     def close_call(self, call: ToolCall, text: str) -> bool:  # noqa: ARG002
         self._note_call(call)
         if call.state in ("incomplete", "open"):
             return False  # whether it may be closed is known at the end
-        self._stop()
+        self._stop(call.part if call.part in self._at else -1)
         return True
 
     def whole_call(self, call: ToolCall) -> None:
         self._note_call(call)
         text = members(input=quoted(call.arguments)) if call.custom else arguments_of(call)
-        self._start_call(call.call_id, call.name)
+        block = Block("call", call.call_id, call.name)
+        self._start_call(block, call.provider_executed)
         if text:
-            self._delta(members(type='"input_json_delta"', partial_json=quoted(text)))
-        self._stop()
+            self._delta(block.part, members(type='"input_json_delta"', partial_json=quoted(text)))
+        self._stop(block.part)
 
     def _note_call(self, call: ToolCall) -> None:
         losses = self.job.losses

@@ -78,6 +78,9 @@ class Block:
     results: list[ToolResult] = field(default_factory=list[ToolResult])  # that came before their call was written
     mark: str = ""  # the writer's own: what the open block is called on the wire
     told: bool = False  # the writer's own: what hangs on the part was written
+    part: int = -1  # where several blocks are open at once: which one it is
+    sent: int | None = None  # its index on the wire, and its id, where that is the target's own
+    item: str | None = None
 
 
 class Writer(Protocol):
@@ -319,9 +322,10 @@ class Blocks:
             return True
         return False
 
-    def _close_call(self, block: Block, call: ToolCall) -> None:
+    def _close_call(self, block: Block, call: ToolCall) -> bool:
+        """Its end; False if its block stays open."""
         text, writer = arguments_of(call), self._writer
-        right = call.call_id == block.call_id and call.name == block.name
+        right = call.call_id == block.call_id and (call.name == block.name or self._renames)
         rest = block.out.rest(text)
         if rest:
             writer.piece(block, rest)
@@ -337,6 +341,13 @@ class Blocks:
             self._active = None
             self._written(block, call)
             self._go_on()
+            return True
+        return False
+
+    @property
+    def _renames(self) -> bool:
+        """The close says the name again, in a dialect whose readers saw the source say it so."""
+        return self._writer.corrects and self._job.passed.own
 
     def _written(self, block: Block, call: ToolCall) -> None:
         self._calls[call.call_id] = call

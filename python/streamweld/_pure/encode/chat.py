@@ -119,8 +119,10 @@ class Chat:
             self._fail(fault)
             return
         for index, reason in sorted(self._finished.items()):
+            if index in self._job.passed.finished:
+                continue
             # In one chunk: openai-python raises at a second list of them, openai-node keeps the last one.
-            if index in self._citations:
+            if index in self._citations and index not in self._job.passed.choices:
                 self._chunk(index, f'{{"annotations":[{",".join(self._citations[index])}]}}')
             self._chunk(index, "{}", quoted(self._word(index, reason)))
         self._write_usage()
@@ -151,7 +153,8 @@ class Chat:
         choice = self._choices.get(index)
         if choice is None:
             choice = self._choices[index] = Calls(self._job)
-            self._chunk(index, '{"role":"assistant","content":""}')
+            if index not in self._job.passed.choices:
+                self._chunk(index, '{"role":"assistant","content":""}')
         return choice
 
     def _fail(self, fault: Fault) -> None:
@@ -261,7 +264,7 @@ class Chat:
         return finish_word(_TARGET, reason) or "stop"
 
     def _write_usage(self) -> None:
-        if self._usage is None or not self._job.include_usage:
+        if self._usage is None or not self._job.include_usage or self._job.passed.counted:
             return
         counts = neutral(self._usage, self._job.source)
         if counts.is_blank:

@@ -22,10 +22,11 @@ __all__ = ["Calls"]
 class _Begun:
     """A call whose head went out."""
 
-    __slots__ = ("call_id", "corrected", "index", "name", "told")
+    __slots__ = ("call_id", "corrected", "custom", "index", "name", "told")
 
-    def __init__(self, index: int, call_id: str, name: str) -> None:
+    def __init__(self, index: int, call_id: str, name: str, *, custom: bool) -> None:
         self.index = index
+        self.custom = custom  # free-form text, as only this dialect's own readers know it
         self.call_id = call_id
         self.name = name
         self.told = Told()
@@ -35,12 +36,14 @@ class _Begun:
 class Calls:
     """Those of one choice."""
 
-    __slots__ = ("_begun", "_job", "_waiting", "contradicted", "written")
+    __slots__ = ("_begun", "_indexes", "_job", "_next", "_waiting", "contradicted", "written")
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._begun: dict[int, _Begun] = {}  # by part, until the call is whole
         self._waiting: set[str] = set()  # ids that no result answered
+        self._indexes: set[int] = set()
+        self._next = 0  # above all of them
         self.written = 0
         self.contradicted = False
 
@@ -57,9 +60,12 @@ class Calls:
 
     def started(self, event: ToolCallStarted) -> str | None:
         """The head, if it can be written before the call is whole."""
-        if not self._job.opens(event) or self._job.custom or self._job.provider_executed or event.call_id is None:
+        job = self._job
+        if not job.opens(event) or job.provider_executed or event.call_id is None:
             return None
-        begun = self._begun[event.part] = self._begin(event.call_id, event.name)
+        if job.custom and not job.passed.own:
+            return None
+        begun = self._begun[event.part] = self._begin(event.call_id, event.name, job.custom, job.passed.index)
         return _head(begun, "")
 
     def reset(self, part: int) -> None:
@@ -81,7 +87,7 @@ class Calls:
             return self._at_once(call)
         whole, losses = is_whole(call), self._job.losses
         same = (begun.call_id, begun.name) == (call.call_id, call.name)
-        if whole and (not same or call.provider_executed or call.custom):
+        if whole and (not same or call.provider_executed or call.custom != begun.custom):
             self.contradicted = True
             return None
         if call.reason == "refused":
@@ -91,7 +97,7 @@ class Calls:
         rest = begun.told.rest(text)
         if rest is None and whole:
             # What was cut, or is no JSON, is what there is.
-            self.contradicted = not same_value(told, text)
+            self.contradicted = call.custom or not same_value(told, text)
             if not self.contradicted:
                 losses.note("arguments_spelling")
         return _piece(begun, rest) if rest else None
@@ -107,24 +113,34 @@ class Calls:
         if call.state == "incomplete":
             losses.note("cut_call")
             return None
-        if call.custom:
+        own = self._job.passed.own
+        if call.custom and not own:
             losses.note("custom_call")
         if call.reason == "refused":
             losses.note("refused_call")
-        arguments = f'{{"input":{quoted(call.arguments)}}}' if call.custom else text_behind("", call)
-        return _head(self._begin(call.call_id, call.name), arguments)
+        arguments = f'{{"input":{quoted(call.arguments)}}}' if call.custom and not own else text_behind("", call)
+        return _head(self._begin(call.call_id, call.name, call.custom and own), arguments)
 
-    def _begin(self, call_id: str, name: str) -> _Begun:
-        begun = _Begun(self.written, call_id, name)
+    def _begin(self, call_id: str, name: str, custom: bool, sent: int | None = None) -> _Begun:
+        index = self._next if sent is None or sent < 0 or sent in self._indexes else sent
+        self._indexes.add(index)
+        self._next = max(self._next, index + 1)
+        begun = _Begun(index, call_id, name, custom=custom)
         self.written += 1
         self._waiting.add(call_id)
         return begun
 
 
 def _head(begun: _Begun, arguments: str) -> str:
-    function = f'{{"name":{quoted(begun.name)},"arguments":{quoted(arguments)}}}'
-    return f'{{"index":{begun.index},"id":{quoted(begun.call_id)},"type":"function","function":{function}}}'
+    kind, text = _names(begun)
+    inner = f'{{"name":{quoted(begun.name)},"{text}":{quoted(arguments)}}}'
+    return f'{{"index":{begun.index},"id":{quoted(begun.call_id)},"type":"{kind}","{kind}":{inner}}}'
 
 
 def _piece(begun: _Begun, arguments: str) -> str:
-    return f'{{"index":{begun.index},"function":{{"arguments":{quoted(arguments)}}}}}'
+    kind, text = _names(begun)
+    return f'{{"index":{begun.index},"{kind}":{{"{text}":{quoted(arguments)}}}}}'
+
+
+def _names(begun: _Begun) -> tuple[str, str]:
+    return ("custom", "input") if begun.custom else ("function", "arguments")

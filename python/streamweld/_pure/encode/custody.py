@@ -39,7 +39,9 @@ def provider_metadata(job: Job, event: ReasoningDone | TextDone | ToolCall) -> s
     metadata: Mapping[str, Any] = event.provider_metadata or {}
     if job.source in _AI_SDK:
         kept = {
-            name: value for name, value in metadata.items() if is_object(value) and not _HANDED_BACK.isdisjoint(value)
+            name: value
+            for name, value in metadata.items()
+            if is_object(value) and (job.passed.own or not _HANDED_BACK.isdisjoint(value))
         }
         if len(kept) < len(metadata):
             job.losses.note("metadata")

@@ -8,12 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from streamweld._spec import load_conversions
+from streamweld._spec import DIALECTS, load_conversions
+from streamweld.errors import UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CUT", "Completeness", "Ending", "Fault", "fault_of", "finish_is_lost", "finish_word"]
+    from streamweld.errors import StreamError
+    from streamweld.events import Finished
+
+__all__ = ["CUT", "Completeness", "Ending", "Fault", "fault_of", "finish_is_lost", "finish_word", "own_word", "told"]
 
 Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 
@@ -50,10 +54,24 @@ def fault_of(name: str, message: str = "", kind: str | None = None, code: str | 
     return Fault(name, message or known[1], kind or _FACTS["error_type"], code or known[0])
 
 
+def told(fault: StreamError) -> Fault:
+    """What a reader is told of an exception."""
+    if isinstance(fault, UpstreamError):
+        return fault_of("UpstreamError", fault.message, fault.kind, fault.code)
+    return fault_of(type(fault).__name__)
+
+
 def finish_word(target: str, reason: str) -> str | None:
     """The target's word; None where it has none but its unfinished ending."""
     word: str | None = _FACTS["finish"][target][reason]
     return word
+
+
+def own_word(dialect: str, finished: Finished) -> str | None:
+    """The reason as the same dialect said it, if it still holds beside what the answer came to."""
+    raw = finished.raw_reason
+    means = None if raw is None else DIALECTS[dialect]["finish"].get(raw)
+    return raw if means in (finished.reason, "natural") else None
 
 
 def finish_is_lost(target: str, reason: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.encode.custody import is_genuine
-from streamweld._pure.encode.finish import CUT, fault_of, finish_word
+from streamweld._pure.encode.finish import CUT, fault_of, finish_word, own_word
 from streamweld._pure.encode.told import Told
 from streamweld._pure.encode.usage import neutral
 from streamweld._pure.encode.writer import members, quoted, spliced
@@ -64,6 +64,7 @@ class Gemini:
         self._candidates: set[int] = set()  # those that said something
         self._malformed: set[int] = set()  # those with a call that could not be written
         self._finished: dict[int, str] = {}
+        self._raw: dict[int, str | None] = {}  # as the source's own word was
         self._told: dict[int, Told] = {}  # of the parts that are open
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
@@ -108,9 +109,12 @@ class Gemini:
             self._fail(fault)
             return
         ends = [
-            f'{{"finishReason":{quoted(self._word(index) or "")},"index":{index}}}' for index in sorted(self._finished)
+            f'{{"finishReason":{quoted(self._word(index) or "")},"index":{index}}}'
+            for index in sorted(self._finished.keys() - self._job.passed.finished)
         ]
-        self._chunk(",".join(ends), self._counts())
+        counts = None if self._job.passed.counted else self._counts()
+        if ends or counts is not None:
+            self._chunk(",".join(ends), counts)
 
     # Chunks
 
@@ -160,6 +164,9 @@ class Gemini:
 
     def _text_done(self, event: TextDone) -> None:
         self._rest(event)
+        signature = (event.provider_metadata or {}).get("thoughtSignature")
+        if self._job.passed.own and isinstance(signature, str):
+            self._part(event.choice, members(text='""', thoughtSignature=quoted(signature)))
         if event.annotations:
             self._job.losses.note("sources")
 
@@ -202,7 +209,10 @@ class Gemini:
 
     def _signature(self, event: ToolCall | ReasoningDone) -> str | None:
         """What Google asks back with the part, if Google made it; all its other metadata is lost."""
-        metadata = event.provider_metadata
+        metadata: Mapping[str, Any] = event.provider_metadata or {}
+        if self._job.passed.own:
+            sent = event.signature if isinstance(event, ReasoningDone) else metadata.get("thoughtSignature")
+            return quoted(sent) if isinstance(sent, str) and sent else None
         if not metadata:
             return None
         if not is_genuine(self._job, _PROVIDER, metadata):
@@ -243,12 +253,14 @@ class Gemini:
     def _finish(self, event: Finished) -> None:
         self._candidates.add(event.choice)
         self._finished[event.choice] = event.reason
+        self._raw[event.choice] = own_word(_TARGET, event)
 
     def _word(self, index: int) -> str | None:
         reason = self._finished[index]
         if index in self._malformed and reason in _HIDING:
             return _MALFORMED
-        return finish_word(_TARGET, reason)
+        word = finish_word(_TARGET, reason)
+        return (self._raw.get(index) or word) if self._job.passed.own else word
 
     def _counts(self) -> str | None:
         """`candidatesTokenCount` is what the answer is without its thoughts."""

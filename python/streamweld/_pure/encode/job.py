@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from streamweld._pure.encode.losses import Losses
+from streamweld._pure.encode.passed import Passed
 from streamweld._pure.encode.writer import Frames
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Job:
     reasoning_events: Literal["openai", "openresponses"] = "openai"
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
+    passed: Passed = field(default_factory=Passed)
     # Ids of earlier turns: a call that reuses one is given another, which is known when it is whole.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None

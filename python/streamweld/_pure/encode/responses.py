@@ -20,6 +20,7 @@ from streamweld._pure.encode.responses_items import (
     SUMMARY,
     TEXT,
     CallItem,
+    Holder,
     TextItem,
     Wire,
 )
@@ -78,25 +79,29 @@ class Responses:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._wire = Wire(job.frames)
+        self._wire = Wire(job)
         self._resource: Resource | None = None  # made with the first frame
         self._choice: int | None = None
         self._kinds: dict[int, Shape] = {}  # of reasoning parts that opened
         self._items: dict[int, TextItem | CallItem] = {}  # open ones by part, in the order of their indexes
         self._index: dict[int, int] = {}
-        self._output: list[str] = []
+        self._bare: dict[int, Holder] = {}  # reasoning parts of which nothing was said
+        self._output: dict[int, str] = {}  # items by index
+        self._parts: dict[int, set[int]] = {}  # what was in them
+        self._next = 0  # index of an item
+        self._holders: dict[int | str, Holder] = {}  # of the source's own: its items, by their index or id, until done
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self._called = False  # a call is whole
         self._unfinished: str | None = None  # why a call that stays open is not whole
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
-            TextStarted: self._nothing,
+            TextStarted: self._text_started,
             TextDelta: self._delta,
             TextDone: self._text_done,
             ReasoningStarted: self._reasoning_started,
             ReasoningDelta: self._delta,
             ReasoningDone: self._reasoning_done,
-            RefusalStarted: self._nothing,
+            RefusalStarted: self._text_started,
             RefusalDelta: self._delta,
             RefusalDone: self._part_done,
             ToolCallStarted: self._call_started,
@@ -143,8 +148,7 @@ class Responses:
         if fault is not None and (not fault.is_cut or self._calls_could_be_run()):
             self._fail(fault)
             return
-        for part in list(self._items):
-            self._close(part, "incomplete")
+        self._close_all()
         reason = _CUT_REASON if fault is not None else self._unfinished if word == _DONE else word
         if reason is None:
             self._last("completed")
@@ -157,8 +161,12 @@ class Responses:
         resource = self._resource
         if resource is None:
             started = started or ResponseStarted()
-            identity = started.id if started.id and started.id.startswith(_OWN_ID) else self._job.mint.new("resp")
+            passed = self._job.passed
+            kept = started.id and (passed.own or started.id.startswith(_OWN_ID))
+            identity = started.id if started.id and kept else self._job.mint.new("resp")
             resource = self._resource = Resource(identity, started.model or _UNKNOWN_MODEL, started.created or 0)
+            if passed.own:
+                resource.take(passed.payload)
             for kind in ("response.created", "response.in_progress"):
                 self._wire.event(kind, f'"response":{resource.json("in_progress")}')
         return resource
@@ -168,9 +176,14 @@ class Responses:
         items = self._items.values()
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
 
-    def _fail(self, fault: Fault) -> None:
+    def _close_all(self) -> None:
+        self._settle()
         for part in list(self._items):
             self._close(part, "incomplete")
+        self._settle("incomplete")
+
+    def _fail(self, fault: Fault) -> None:
+        self._close_all()
         # OpenResponses has these in `error`, OpenAI beside it: readers of both find them.
         code, message = quoted(fault.code), quoted(fault.message)
         said = members(type=quoted(fault.type), code=code, message=message, param="null")
@@ -180,9 +193,12 @@ class Responses:
     def _last(self, status: Any, *, incomplete: str | None = None, error: tuple[str, str] | None = None) -> None:
         counts = None if self._usage is None else neutral(self._usage, self._job.source)
         usage = "null" if counts is None or counts.is_blank else usage_json(counts)
-        response = self._open(None).json(
-            status, ",".join(self._output), usage=usage, incomplete=incomplete, error=error
-        )
+        resource = self._open(None)
+        if self._job.passed.own:
+            resource.take(self._job.passed.payload)
+            ended = self._job.passed.ended
+            resource.passed = {index for index, parts in self._parts.items() if not parts.isdisjoint(ended)}
+        response = resource.json(status, self._output, usage=usage, incomplete=incomplete, error=error)
         self._wire.event(f"response.{status}", f'"response":{response}')
         self._job.frames.done()
 
@@ -191,19 +207,63 @@ class Responses:
         self._fail(fault_of("contradicted"))
 
     def _close(self, part: int, status: ItemStatus, citations: tuple[Citation, ...] = ()) -> None:
-        item = self._items.pop(part)
-        made = item.close(status, citations) if isinstance(item, TextItem) else item.close(status)
-        self._output[self._index.pop(part)] = made
+        passed = self._job.passed
+        item, closed, ended = self._items.pop(part), part in passed.closed, part in passed.ended
+        if not isinstance(item, TextItem):
+            index = self._index.pop(part)
+            self._output[index] = item.close(status, closed=closed, ended=ended)
+            self._parts[index] = {part}
+        elif passed.own:
+            item.close_part(citations, closed=closed)
+            item.holder.open.discard(part)
+        else:
+            self._output[self._index.pop(part)] = item.close(status, citations)
 
-    def _new_index(self, part: int) -> int:
-        index = self._index[part] = len(self._output)
-        self._output.append("")
+    def _settle(self, status: ItemStatus = "completed", but: int | str | None = None) -> None:
+        """Items of the source's own whose parts are all closed are done when something else comes."""
+        for key, holder in list(self._holders.items()):
+            if key != but and (not holder.open or status == "incomplete"):
+                del self._holders[key]
+                ended = not holder.numbers.isdisjoint(self._job.passed.ended)
+                self._output[holder.index] = holder.close(status, ended=ended)
+                self._parts[holder.index] = holder.numbers
+
+    def _new_index(self, part: int, sent: int | None = None) -> int:
+        index = self._index[part] = self._next if sent is None else sent
+        self._next = max(self._next, index + 1)
         return index
 
     # Text
 
+    def _text_started(self, event: TextStarted | RefusalStarted) -> None:
+        """An item is opened by what it holds; one of the source's own where the source did that."""
+        if self._job.passed.own:
+            self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
+
     def _reasoning_started(self, event: ReasoningStarted) -> None:
-        self._kinds[event.part] = self._reasoning_shape(event.kind)
+        shape = self._kinds[event.part] = self._reasoning_shape(event.kind)
+        if self._job.passed.own:
+            self._own_part(event.part, shape)
+
+    def _own_part(self, part: int, shape: Shape) -> None:
+        """A part opens inside of its item, under the ids and at the place that the source gave them."""
+        passed = self._job.passed
+        item_id = passed.item_id
+        key = passed.at if passed.at is not None else item_id or ""
+        self._settle(but=key)
+        holder = self._holders.get(key)
+        if holder is None:
+            identity = item_id or self._job.mint.new("msg" if shape.holder is None else "rs")
+            index = self._new_index(part, passed.index)
+            holder = Holder(self._wire, shape, identity, index, announced=passed.at in passed.announced)
+            self._holders[key] = holder
+        holder.open.add(part)
+        holder.numbers.add(part)
+        self._index[part] = holder.index
+        if passed.sub is None and shape.holder is not None:
+            self._bare[part] = holder  # an item without a part: what hangs on it comes with its end
+        else:
+            self._items[part] = TextItem(holder, shape, holder.next_sub(shape) if passed.sub is None else passed.sub)
 
     def _reasoning_shape(self, kind: str) -> Shape:
         if kind == "summary":
@@ -226,11 +286,17 @@ class Responses:
         if not isinstance(item, TextItem):
             shape = self._shape(event)
             identity = self._job.mint.new("msg" if shape.holder is None else "rs")
-            item = self._items[event.part] = TextItem(self._wire, shape, identity, self._new_index(event.part))
+            holder = self._bare.pop(event.part, None) or Holder(
+                self._wire, shape, identity, self._new_index(event.part)
+            )
+            item = self._items[event.part] = TextItem(holder, shape)
         return item
 
     def _part_done(self, event: _Done, citations: tuple[Citation, ...] = ()) -> None:
         if event.part not in self._items and not event.text:
+            bare = self._bare.pop(event.part, None)
+            if bare is not None:
+                bare.open.discard(event.part)
             return  # an empty part is nothing to read
         item = self._text_item(event)
         rest = item.told.rest(event.text)
@@ -251,11 +317,15 @@ class Responses:
         self._part_done(event, tuple(citations))
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
+        item = self._items.get(event.part)
+        holder = item.holder if isinstance(item, TextItem) else self._bare.get(event.part)
+        if holder is not None and self._job.passed.own:
+            holder.encrypted = event.encrypted_content or holder.encrypted
         self._part_done(event)
         self._kinds.pop(event.part, None)
         if event.signature:
             self._job.losses.note("reasoning_signature")
-        if event.encrypted_content:
+        if event.encrypted_content and not self._job.passed.own:
             self._job.losses.note("encrypted_reasoning")
         if event.kind == "redacted" and not event.text:
             self._job.losses.note("redacted_reasoning")
@@ -265,12 +335,17 @@ class Responses:
     def _call_started(self, event: ToolCallStarted) -> None:
         job = self._job
         if job.opens(event) and not job.provider_executed and event.call_id is not None:
-            self._call_item(event.part, event.call_id, event.name, custom=job.custom)
+            self._settle()
+            self._call_item(event, event.name, job.custom, job.passed.index)
 
-    def _call_item(self, part: int, call_id: str, name: str, *, custom: bool) -> CallItem:
+    def _call_item(
+        self, event: ToolCallStarted | ToolCall, name: str, custom: bool, sent: int | None = None
+    ) -> CallItem:
+        call_id, part = event.call_id or "", event.part
         names = {"call_id": call_id, "name": name}
         shape = CUSTOM if custom else CALL
-        item = CallItem(self._wire, shape, self._job.mint.new("fc"), self._new_index(part), names)
+        identity = event.item_id if self._job.passed.own else None
+        item = CallItem(self._wire, shape, identity or self._job.mint.new("fc"), self._new_index(part, sent), names)
         self._items[part] = item
         return item
 
@@ -298,7 +373,8 @@ class Responses:
             if not call.name or not call.call_id:
                 self._job.losses.note("nameless_call")
                 return
-            item = self._call_item(call.part, call.call_id, call.name, custom=call.custom)
+            self._settle()
+            item = self._call_item(call, call.name, call.custom)
         elif (item.call_id, item.name, item.custom, False) != (
             call.call_id,
             call.name,
@@ -314,6 +390,8 @@ class Responses:
             self._job.losses.note("refused_call")
         told, whole = item.told.text(), is_whole(call)
         text = text_behind(told, call)
+        if call.part in self._job.passed.closed and not told:
+            text = call.arguments  # it was told to be empty
         rest = item.told.rest(text)
         if rest is None and whole and not call.custom and same_value(told, text):
             self._job.losses.note("arguments_spelling")
@@ -340,9 +418,7 @@ class Responses:
         self._job.losses.note("files")
 
     def _finish(self, event: Finished) -> None:
+        self._settle()
         self._finished = event
         if finish_is_lost(_TARGET, event.reason):
             self._job.losses.note("finish")
-
-    def _nothing(self, _: Event) -> None:
-        """An item is opened by what it holds."""

@@ -16,26 +16,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streamweld._pure.encode.citations import Citation
-    from streamweld._pure.encode.writer import Frames
+    from streamweld._pure.encode.job import Job
 
-__all__ = ["CALL", "CUSTOM", "OPENRESPONSES", "RAW", "REFUSAL", "SUMMARY", "TEXT", "CallItem", "TextItem", "Wire"]
+__all__ = ["CALL", "CUSTOM", "OPENRESPONSES", "RAW", "REFUSAL", "SUMMARY", "TEXT"]
+__all__ += ["CallItem", "Holder", "TextItem", "Wire"]
 
 ItemStatus: TypeAlias = Literal["completed", "incomplete"]
 
 
 class Wire:
-    """Events with their sequence numbers: from 0, by one."""
+    """Events with their sequence numbers: from 0, or behind what passed, by one."""
 
-    __slots__ = ("_frames", "_next")
+    __slots__ = ("_job",)
 
-    def __init__(self, frames: Frames) -> None:
-        self._frames = frames
-        self._next = 0
+    def __init__(self, job: Job) -> None:
+        self._job = job
 
     def event(self, kind: str, fields: str) -> None:
         """One event; `fields`: its members behind type and number."""
-        self._frames.named(kind, f'{{"type":"{kind}","sequence_number":{self._next},{fields}}}')
-        self._next += 1
+        passed = self._job.passed
+        number = ""
+        if passed.sequence is not None:
+            number = f'"sequence_number":{passed.sequence},'
+            passed.sequence += 1
+        self._job.frames.named(kind, f'{{"type":"{kind}",{number}{fields}}}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +67,93 @@ SUMMARY: Final = Shape(
 )
 
 
+class Holder:
+    """A message or a reasoning, with its parts."""
+
+    __slots__ = ("at", "encrypted", "identity", "index", "is_message", "numbers", "open", "parts", "wire")
+
+    def __init__(self, wire: Wire, shape: Shape, identity: str, index: int, *, announced: bool = False) -> None:
+        """`announced`: its opening went out before."""
+        self.wire = wire
+        self.identity = quoted(identity)
+        self.index = index
+        self.numbers: set[int] = set()  # of its parts, where it may have several
+        self.open: set[int] = set()  # those that are not over
+        self.at = f'"output_index":{index}'
+        self.is_message = shape.holder is None
+        self.encrypted: str | None = None
+        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # by the member that holds them
+        if not announced:
+            wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
+
+    def next_sub(self, shape: Shape) -> int:
+        return max(self.parts.get(shape.holder or "content", {}), default=-1) + 1
+
+    def put(self, shape: Shape, sub: int, part: str) -> None:
+        """A part as it is so far, or in the end."""
+        self.parts.setdefault(shape.holder or "content", {})[sub] = part
+
+    def close(self, status: ItemStatus, *, ended: bool = False) -> str:
+        """The item as it is in the end. `ended`: its close went out before."""
+        item = self._item(status)
+        if not ended:
+            self.wire.event("response.output_item.done", f'{self.at},"item":{item}')
+        return item
+
+    def _item(self, status: str) -> str:
+        lists = {
+            member: ",".join([part for _, part in sorted(parts.items()) if part])
+            for member, parts in self.parts.items()
+        }
+        if self.is_message:
+            head = f'"type":"message","id":{self.identity},"status":"{status}"'
+            return f'{{{head},"role":"assistant","content":[{lists["content"]}]}}'
+        # The schema's reasoning has no status; only what is not whole must say so.
+        tail = ',"status":"incomplete"' if status == "incomplete" else ""
+        content = f',"content":[{lists["content"]}]' if "content" in lists else ""
+        if self.encrypted is not None:
+            content += f',"encrypted_content":{quoted(self.encrypted)}'
+        return f'{{"type":"reasoning","id":{self.identity},"summary":[{lists.get("summary", "")}]{content}{tail}}}'
+
+
 class TextItem:
-    """A message or a reasoning with its one part."""
+    """One part of a message or a reasoning."""
 
-    __slots__ = ("_at", "_id", "_place", "_shape", "_wire", "told", "whole")
+    __slots__ = ("_place", "_shape", "_sub", "_wire", "holder", "told", "whole")
 
-    def __init__(self, wire: Wire, shape: Shape, identity: str, index: int) -> None:
-        self._wire = wire
+    def __init__(self, holder: Holder, shape: Shape, sub: int = 0) -> None:
+        self.holder = holder
+        self._wire = holder.wire
         self._shape = shape
-        self._id = identity
-        self._at = f'"output_index":{index}'
-        self._place = f'"item_id":{quoted(identity)},{self._at},"{shape.index}":0'
+        self._sub = sub
+        self._place = f'"item_id":{holder.identity},{holder.at},"{shape.index}":{sub}'
         self.told = Told()
         self.whole: str | None = None  # the text as its end said it, where that is known
-        wire.event("response.output_item.added", f'{self._at},"item":{self._item("in_progress", "")}')
+        holder.put(shape, sub, "")
         self._event(f"{shape.part}.added", f'"part":{self._part("", "")}')
 
     def delta(self, text: str) -> None:
         self.told.add(text)
         self._event(f"{self._shape.text}.delta", f'"delta":{quoted(text)}{self._shape.extra}')
 
-    def close(self, status: ItemStatus, citations: Sequence[Citation] = ()) -> str:
-        """The done events; the item as it is in the end. What its end said has authority over the deltas."""
+    def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
+        """The done events of the part. What its end said has authority over the deltas. `closed`: they went out."""
         text = quoted(self.told.text() if self.whole is None else self.whole)
         shape = self._shape
         annotations = [_annotation(citation) for citation in citations]
+        part = self._part(text[1:-1], ",".join(annotations))
+        self.holder.put(shape, self._sub, part)
+        if closed:
+            return
         for number, annotation in enumerate(annotations):
             self._event(f"{shape.text}.annotation.added", f'"annotation_index":{number},"annotation":{annotation}')
         self._event(f"{shape.text}.done", f'"{shape.member}":{text}{shape.extra}')
-        part = self._part(text[1:-1], ",".join(annotations))
         self._event(f"{shape.part}.done", f'"part":{part}')
-        item = self._item(status, part)
-        self._wire.event("response.output_item.done", f'{self._at},"item":{item}')
-        return item
+
+    def close(self, status: ItemStatus, citations: Sequence[Citation] = ()) -> str:
+        """The done events of a part that is all of its item; the item as it is in the end."""
+        self.close_part(citations)
+        return self.holder.close(status)
 
     def _event(self, kind: str, fields: str) -> None:
         self._wire.event(f"response.{kind}", f"{self._place},{fields}")
@@ -104,16 +162,6 @@ class TextItem:
         shape = self._shape
         cited = f',"annotations":[{annotations}]' if shape is TEXT else ""
         return f'{{"type":"{shape.type}","{shape.member}":"{text}"{cited}{shape.part_extra}}}'
-
-    def _item(self, status: str, parts: str) -> str:
-        holder = self._shape.holder
-        if holder is None:
-            head = f'"type":"message","id":{quoted(self._id)},"status":"{status}"'
-            return f'{{{head},"role":"assistant","content":[{parts}]}}'
-        # The schema's reasoning has no status; only what is not whole must say so.
-        tail = ',"status":"incomplete"' if status == "incomplete" else ""
-        summary = "" if holder == "summary" else '"summary":[],'
-        return f'{{"type":"reasoning","id":{quoted(self._id)},{summary}"{holder}":[{parts}]{tail}}}'
 
 
 def _annotation(citation: Citation) -> str:
@@ -166,12 +214,14 @@ class CallItem:
         text = self._text()
         return self.custom or not text.strip() or is_value(text)
 
-    def close(self, status: ItemStatus) -> str:
-        """The done events, with the whole text; the item as it is in the end."""
+    def close(self, status: ItemStatus, *, closed: bool = False, ended: bool = False) -> str:
+        """The done events, with the whole text, unless they went out; the item as it is in the end."""
         text = quoted(self._text())
-        self._wire.event(f"response.{self._shape.text}.done", f'{self._place},"{self._shape.member}":{text}')
+        if not closed:
+            self._wire.event(f"response.{self._shape.text}.done", f'{self._place},"{self._shape.member}":{text}')
         item = self._item(status, text)
-        self._wire.event("response.output_item.done", f'{self._at},"item":{item}')
+        if not ended:
+            self._wire.event("response.output_item.done", f'{self._at},"item":{item}')
         return item
 
     def _text(self) -> str:

@@ -6,17 +6,23 @@ API's own default. Knows no events and no items.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from streamweld._pure.encode.writer import members, quoted
+from streamweld._json import loads_raw
+from streamweld._pure.encode.writer import compact_json, members, quoted
+from streamweld._pure.kinds import is_array, is_object
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld._pure.encode.usage import Counts
 
 __all__ = ["Resource", "Status", "usage_json"]
 
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
 
+_NO_OUTPUT: Final[Mapping[int, str]] = {}
+_SAID: Final = ("type", "id", "call_id", "name", "arguments", "input")
 _BEFORE_OUTPUT: Final = '"previous_response_id":null,"instructions":null,'
 _REQUEST: Final = (
     '"tools":[],"tool_choice":"auto","truncation":"disabled","parallel_tool_calls":true,'
@@ -32,28 +38,74 @@ _AFTER_USAGE: Final = (
 class Resource:
     """One response, as its events show it."""
 
-    __slots__ = ("_head", "_model")
+    __slots__ = ("_head", "_id", "_model", "_sent", "passed")
 
     def __init__(self, identity: str, model: str, created: int) -> None:
+        self._id = quoted(identity)
         self._head = f'"id":{quoted(identity)},"object":"response","created_at":{created},"completed_at":null,'
         self._model = quoted(model)
+        self.passed: set[int] = set()  # indexes of items that went out as the source wrote them
+        self._sent: Mapping[str, Any] = {}  # as the source wrote it, in this dialect
+
+    def take(self, payload: bytes) -> None:
+        """The event at hand may bring the response itself: what it says of itself then stays as it is."""
+        try:
+            event: object = loads_raw(payload.decode("utf-8", "replace"))
+        except ValueError:
+            return
+        if is_object(event):
+            response: object = event if event.get("object") == "response" else event.get("response")
+            if is_object(response):
+                self._sent = response
 
     def json(
         self,
         status: Status,
-        output: str = "",
+        output: Mapping[int, str] = _NO_OUTPUT,
         *,
         usage: str = "null",
         incomplete: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> str:
-        """The object. `output`: its items, joined; `incomplete`: the reason; `error`: code and message."""
+        """The object. `output`: its items by index; `incomplete`: the reason; `error`: code and message."""
         details = "null" if incomplete is None else members(reason=quoted(incomplete))
         failure = "null" if error is None else members(code=quoted(error[0]), message=quoted(error[1]))
+        items = [output[index] for index in sorted(output)]
+        if self._sent:
+            items = [self._item(index, output[index]) for index in sorted(output)]
+            return self._as_sent(status, items, usage, details, failure)
         return (
             f'{{{self._head}"status":"{status}","incomplete_details":{details},"model":{self._model},{_BEFORE_OUTPUT}'
-            f'"output":[{output}],"error":{failure},{_REQUEST}"usage":{usage},{_AFTER_USAGE}}}'
+            f'"output":[{",".join(items)}],"error":{failure},{_REQUEST}"usage":{usage},{_AFTER_USAGE}}}'
         )
+
+    def _as_sent(self, status: Status, items: list[str], usage: str, details: str, failure: str) -> str:
+        """All members as the source wrote them, but for those that say what the answer came to."""
+        sent = self._sent
+        told = {
+            "id": self._id,
+            "status": quoted(status),
+            "output": f"[{','.join(items)}]",
+            "error": failure,
+            "incomplete_details": details,
+        }
+        if sent.get("usage") is None:
+            told["usage"] = usage
+        if details != "null" and sent.get("status") == status:
+            del told["incomplete_details"]
+        written = {name: told.pop(name) if name in told else compact_json(value) for name, value in sent.items()}
+        return members(**written, **told)
+
+    def _item(self, index: int, text: str) -> str:
+        """An item of the answer; one that passed keeps the spelling in which the source tells it again."""
+        output: object = self._sent.get("output")
+        if index not in self.passed or not is_array(output):
+            return text
+        item: Any = loads_raw(text)
+        for sent in output:
+            if is_object(sent) and all(sent.get(name) == item[name] for name in _SAID if name in item):
+                return compact_json(sent)
+        return text
 
 
 def usage_json(counts: Counts) -> str:

@@ -10,7 +10,8 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.blocks import Blocks
-from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word
+from streamweld._pure.encode.direct import Direct
+from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word, own_word
 from streamweld._pure.encode.usage import neutral
 from streamweld.events import Finished, ResponseStarted, Unknown, UpstreamErrorEvent, Usage
 
@@ -42,7 +43,7 @@ class Sequential:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.blocks = Blocks(job, self)
+        self.blocks = Direct(job, self) if job.passed.own else Blocks(job, self)
         self.opened = False
         self._over = False
         self._choice: int | None = None  # the one that is written
@@ -100,6 +101,8 @@ class Sequential:
         if finish_is_lost(self.target, reason):
             self.job.losses.note("finish")
         self._over = True
+        if self.job.passed.own:
+            word = own_word(self.target, finished) or word
         self.write_end(word, finished, self._counts())
 
     def contradicted(self) -> None:

@@ -29,6 +29,9 @@ class Frames:
     def __init__(self) -> None:
         self._pieces: list[str] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
     def data(self, payload: str) -> None:
         """An event without a name."""
         self._pieces.append(f"data: {payload}\n\n")

@@ -1,0 +1,137 @@
+"""Blocks in the dialect that they came in: each is opened, goes on and is closed where the source did that.
+
+The source's own order needs no row, so nothing waits here, and several blocks may be open. What was announced in a way
+that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame and no JSON.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.encode.blocks import Block, Blocks, arguments_of
+from streamweld.events import ReasoningStarted, RefusalStarted, TextStarted
+
+if TYPE_CHECKING:
+    from streamweld._pure.encode.blocks import Beside, Writer
+    from streamweld._pure.encode.job import Job
+    from streamweld.events import Event, ToolCall, ToolCallDelta, ToolCallRetracted, ToolCallStarted
+
+__all__ = ["Direct"]
+
+
+class Direct(Blocks):
+    """The parts of one answer, as they come."""
+
+    __slots__ = ("_late", "_open_blocks")
+
+    def __init__(self, job: Job, writer: Writer) -> None:
+        super().__init__(job, writer)
+        self._open_blocks: set[Block] = set()
+        self._late: list[Block] = []  # calls that are not whole: whether they may be closed is known at the end
+
+    def event(self, event: Event) -> None:
+        super().event(event)
+        match event:
+            case TextStarted() | ReasoningStarted() | RefusalStarted():
+                block = self._parts[event.part]
+                block.part, block.sent = event.part, self._job.passed.index
+                block.item = self._job.passed.item_id
+                if not isinstance(event, ReasoningStarted) or event.kind != "redacted":
+                    self._open(block)  # what is redacted comes whole
+            case _:
+                pass
+
+    def finish(self) -> None:
+        for block in self._late:
+            self._shut(block)
+            if block.call is not None:
+                self._written(block, block.call)
+        self._late = []
+
+    def abandon(self) -> None:
+        for block in sorted(self._open_blocks, key=lambda block: block.part):
+            self._writer.broken_off(block)
+        self._open_blocks.clear()
+
+    # What is done at once here
+
+    def _push(self, block: Block, text: str) -> None:
+        if text:
+            self._open(block)
+            block.out.add(text)
+            self._writer.piece(block, text)
+
+    def _open(self, block: Block) -> None:
+        if block not in self._open_blocks:
+            self._open_blocks.add(block)
+            self._writer.open(block)
+
+    def _shut(self, block: Block) -> None:
+        self._open_blocks.discard(block)
+        self._writer.close(block)
+
+    def _write(self, block: Block) -> None:
+        if block.call is not None:
+            self._writer.whole_call(block.call)
+            self._written(block, block.call)
+            return
+        text, block.waiting = "".join(block.waiting), []
+        if text:
+            self._push(block, text)
+        elif block not in self._open_blocks and block.done is not None and self._writer.is_worth(block):
+            self._open(block)
+        if block.done is not None:
+            if block in self._open_blocks:
+                self._shut(block)
+            self._writer.over(block)
+
+    def _call_started(self, event: ToolCallStarted) -> None:
+        super()._call_started(event)
+        block = self._parts[event.part]
+        block.part, block.sent = event.part, self._job.passed.index
+        # Also the calls that the provider runs have their place in their own dialect.
+        block.held = self._is_held(event)
+        if not block.held:
+            self._open(block)
+
+    def _is_held(self, event: ToolCallStarted) -> bool:
+        job, call_id = self._job, event.call_id or ""
+        used = (
+            call_id in job.known_call_ids
+            or call_id in self._calls
+            or self._ids.get(call_id) is not (self._parts[event.part])
+        )
+        return job.hold_arguments or job.custom or used or not event.name.strip()
+
+    def _call_delta(self, event: ToolCallDelta) -> None:
+        block = self._parts.get(event.part)
+        if block is not None and not (block.held or block.frozen):
+            self._push(block, event.arguments)
+
+    def _call_retracted(self, event: ToolCallRetracted) -> None:
+        block = self._parts.get(event.part)
+        begun = block is not None and block in self._open_blocks and not block.out
+        super()._call_retracted(event)
+        if begun:
+            self._writer.contradicted()
+
+    def _call(self, event: ToolCall) -> None:
+        block = self._parts.get(event.part)
+        if block is None or block not in self._open_blocks:
+            super()._call(event)
+            return
+        del self._parts[event.part]
+        self._forget(block)
+        block.call = event
+        if event.part in self._job.passed.ended and block.out.rest(arguments_of(event)):
+            self._writer.contradicted()  # its block is over, and had less
+        elif self._close_call(block, event):
+            self._open_blocks.discard(block)
+        else:
+            self._late.append(block)
+
+    def _beside(self, event: Beside) -> None:
+        self._write_beside(event)
+
+    def _give_way(self) -> None:
+        """Nothing is in anybody's way."""

@@ -1,0 +1,353 @@
+"""One stream, bytes of one dialect to bytes of the same: what needs no repair passes as it is, the rest is rewritten.
+
+The parser judges every block (`block`), and the dialect's own encoder writes along into a scratch. As long as the
+judgement is "as sent", the bytes go out and the scratch is thrown away; from the first block that is not, the scratch
+goes out instead, to the end. Knows blocks, verdicts and the order of the output; no frame, no event's meaning, no JSON.
+
+A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to be
+none. What wire facts the encoder needs to go on behind passed bytes stands in `encode.passed`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._pure.behind_error import BehindError, is_beside
+from streamweld._pure.block import Splitter
+from streamweld._pure.encode import load_encoder
+from streamweld._pure.encode.finish import CUT, Ending, fault_of, told
+from streamweld._pure.encode.job import Job
+from streamweld._pure.encode.mint import Mint
+from streamweld._pure.frame import as_bytes
+from streamweld._pure.parser import Parser
+from streamweld.errors import StreamError, UpstreamError
+from streamweld.events import Diagnostic, ToolCall, ToolCallRetracted, ToolCallStarted, UpstreamErrorEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.block import Place
+    from streamweld._pure.encode.finish import Fault
+    from streamweld._pure.encode.job import Encoder
+    from streamweld.events import Event
+
+__all__ = ["Repairer"]
+
+# Dialects that number nothing: a later event that was sent right passes behind a repair, too, if it is of these.
+_TEXT: Final = frozenset(
+    {
+        *("text_started", "text_delta", "reasoning_started", "reasoning_delta", "refusal_started", "refusal_delta"),
+        "unknown",
+    }
+)
+_UNNUMBERED: Final = {
+    "chat": _TEXT,
+    "gemini": _TEXT,
+    "ai-sdk-parts": _TEXT | {"text_done", "reasoning_done", "source", "file"},
+    "ai-sdk-ui": _TEXT | {"text_done", "reasoning_done", "source", "file"},
+}
+_UNMARKED: Final = frozenset({"gemini"})  # no event of theirs says that an answer is over
+
+
+class Repairer:
+    """Bytes of one response in, bytes of the same response in the same dialect out."""
+
+    __slots__ = (
+        "_behind_error",
+        "_block",
+        "_brought",
+        "_calls",
+        "_encoder",
+        "_ended",
+        "_held",
+        "_job",
+        "_last_out",
+        "_ordinal",
+        "_over",
+        "_parser",
+        "_plain",
+        "_rendering",
+        "_reported",
+        "_said",
+        "_sent",
+        "_splitter",
+        "error",
+        "repaired",
+    )
+
+    def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        """`config`: of the parser; `options`: of the encoder. `target` is `source`, or `same`."""
+        del target
+        self._parser = Parser(source, config)
+        own = dict(options)
+        self._job = Job(Mint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
+        self._job.passed.own = self._job.losses.own = True
+        self._encoder: Encoder | None = None  # until the dialect is known
+        self._splitter = Splitter()
+        self._sent: list[bytes] = []  # the output that was not handed out yet
+        self._block: list[bytes] = []  # the pieces of the block at hand
+        self._held: list[tuple[bytes, bytes]] = []  # blocks that wait, each with what would be written instead
+        self._last_out = True  # the last whole block went out as it was, or waits
+        self._calls: set[int] = set()  # that are under way, where they are to be held
+        self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
+        self._behind_error: BehindError | None = None  # the upstream's own error has passed
+        self._rendering = False
+        self._ended = False  # the answer's end went out or passed
+        self._over = False  # nothing is read any more
+        self._begin_block()
+        self.error: StreamError | None = None
+        self.repaired = False
+        self._parser.out.sink = self._take
+
+    @property
+    def dialect(self) -> str | None:
+        """What the stream speaks; None until that is known."""
+        return self._parser.dialect
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing that is fed has any effect."""
+        return self._over
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Those that were kept."""
+        return self._parser.diagnostics
+
+    def snapshot(self) -> tuple[list[Event], str, int]:
+        """The answer so far, as the parser tells it."""
+        return self._parser.snapshot()
+
+    def feed(self, data: bytes | bytearray | memoryview) -> bytes:
+        """Take the next bytes; those that may go out, repaired. After an ending of ours there are none."""
+        for piece, place in self._splitter.split(as_bytes(data)):
+            if not self._over:
+                self._piece(piece, place)
+        return self._taken()
+
+    def close(self) -> bytes:
+        """The input has ended: the last bytes."""
+        if not (self._over or self._behind_error):
+            try:
+                self._parser.close()
+                self._finish()
+                if self._rendering or self._parser.out.touched:
+                    self._render()
+                elif self._parser.out.emptied:
+                    self.repaired = True
+                    self._pass(b"")
+                else:
+                    self._pass(b"".join(self._block))
+            except StreamError as fault:
+                self._failed(fault)
+        self._over = True
+        return self._taken()
+
+    # Blocks
+
+    def _piece(self, piece: bytes, place: Place) -> None:
+        if place == "behind":
+            self._behind(piece)
+            return
+        self._block.append(piece)
+        if self._behind_error is not None:
+            if self._behind_error.passes(piece, ends=place == "end"):
+                self._go_out(b"".join(self._block))
+            if place == "end":
+                self._block = []
+            return
+        try:
+            self._parser.feed(piece)
+            if place == "end":
+                if self._parser.is_done:
+                    self._finish()
+                self._judge(b"".join(self._block))
+                self._begin_block()
+            elif self._parser.out.touched and not self._rendering:
+                self._render()
+        except StreamError as fault:
+            self._failed(fault)
+
+    def _behind(self, piece: bytes) -> None:
+        """The rest of the line end of the last block."""
+        if self._behind_error is None:
+            self._parser.feed(piece)
+        if self._held:
+            block, scratch = self._held[-1]
+            self._held[-1] = block + piece, scratch
+        elif self._last_out:
+            self._sent.append(piece)
+
+    def _begin_block(self) -> None:
+        out = self._parser.out
+        self._block = []
+        self._brought = False  # an event
+        self._plain = True  # none but text
+        self._ordinal = self._parser.payloads
+        self._said = len(out.reasons), out.counted
+        out.touched = out.emptied = False
+
+    @property
+    def _is_empty(self) -> bool:
+        """The block brought nothing at all."""
+        out = self._parser.out
+        return not self._brought and self._said == (len(out.reasons), out.counted)
+
+    def _judge(self, block: bytes) -> None:
+        """The block is whole: as sent, to be left out, or the first to be written anew."""
+        out = self._parser.out
+        self._last_out = False
+        if out.touched or (out.emptied and not self._is_empty and not self._ended):
+            self._render()
+        elif out.emptied:
+            self.repaired = True
+        elif self._rendering:
+            if self._passes_behind_repair():
+                self._drop_scratch()
+                self._go_out(block)
+            else:
+                self._flush()
+        elif self._parser.payloads == self._ordinal and not self._held:
+            self._go_out(block)  # a comment, or blank lines: nothing waits for them
+        elif self._parser.owes or (self._calls and self._job.hold_arguments):
+            self._last_out = True
+            self._held.append((block, self._job.frames.take()))
+        else:
+            self._pass(block)
+
+    def _passes_behind_repair(self) -> bool:
+        """Whether the block, sent right behind one that was not, can go out as it is."""
+        out = self._parser.out
+        if self._parser.payloads == self._ordinal:
+            return True
+        if self._ended or self._parser.owes or self._said != (len(out.reasons), out.counted):
+            return False
+        if not self._brought:
+            return is_beside(self.dialect or "", out.payload)
+        return self._plain and self.dialect in _UNNUMBERED
+
+    def _pass(self, block: bytes) -> None:
+        """The block goes out as it was sent, and those that waited before it."""
+        out, passed = self._parser.out, self._job.passed
+        for one, _ in self._held:
+            self._sent.append(one)
+        self._held = []
+        self._drop_scratch()
+        passed.choices, passed.announced = frozenset(out.choices), frozenset(out.announced)
+        passed.closed, passed.ended = frozenset(out.closed), frozenset(out.ended)
+        passed.finished, passed.counted = frozenset(out.reasons), out.counted
+        if self._ordinal != self._parser.payloads:
+            passed.sequence = None if out.sequence is None else out.sequence + 1
+        self._go_out(block)
+
+    def _drop_scratch(self) -> None:
+        self._job.frames.take()
+        self._job.losses.forget()
+
+    def _go_out(self, block: bytes) -> None:
+        self._sent.append(block)
+        self._last_out = True
+
+    def _render(self) -> None:
+        """From here on what the encoder writes goes out."""
+        self.repaired = True
+        if self._ended and not self._rendering and not self._job.frames:
+            return  # behind the end that passed: there is nothing to go on with
+        self._rendering = True
+        for _, scratch in self._held:
+            self._sent.append(scratch)
+        self._held = []
+        self._flush()
+
+    def _flush(self) -> None:
+        out = self._parser.out
+        self._sent.append(self._job.frames.take())
+        for loss in self._job.losses.take():
+            out.diagnose("not_carried", detail=loss)
+
+    def _taken(self) -> bytes:
+        taken = b"".join(self._sent)
+        self._sent.clear()
+        return taken
+
+    # Events
+
+    def _take(self, event: Event) -> None:
+        """One event of the parser, while the payload that brought it is at hand."""
+        job, out = self._job, self._parser.out
+        encoder = self._encoder or self._load()
+        if encoder is None or out.refusal is not None:
+            return  # nothing more is written
+        self._brought = True
+        self._plain = self._plain and event.type in _UNNUMBERED.get(self._parser.dialect or "", ())
+        passed = job.passed
+        passed.at, passed.sub, passed.item_id = out.address
+        passed.index = None if self._rendering or out.touched else passed.at
+        passed.payload = out.payload
+        if isinstance(event, ToolCallStarted):
+            job.custom, job.provider_executed = out.opening
+            self._calls.add(event.part)
+        elif isinstance(event, ToolCall | ToolCallRetracted):
+            self._calls.discard(event.part)
+        elif isinstance(event, UpstreamErrorEvent):
+            self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
+        job.cut = self._parser.is_cut
+        encoder.event(event)
+        if job.broken:
+            out.touch()
+            out.refusal = out.fault("LifecycleError", "lifecycle")
+
+    def _load(self) -> Encoder | None:
+        """The encoder of the dialect, once that is known."""
+        dialect = self._parser.dialect
+        if dialect is not None:
+            self._job.source = dialect
+            self._encoder = load_encoder(dialect)(self._job)
+        return self._encoder
+
+    # The end
+
+    def _finish(self) -> None:
+        """The answer is over, whole or as far as it came."""
+        encoder = self._encoder or self._load()
+        if self._ended or encoder is None:
+            return
+        self._ended = True
+        out, completeness = self._parser.out, self._parser.completeness
+        fault = self._reported
+        if fault is None and completeness == "assumed" and not out.reasons:
+            # Everything is closed, but nothing says that this is all: a reader of the dialect must not take it for it.
+            self.error = out.fault("TruncatedStream", "truncated", "between_events", where="between_events")
+            fault = fault_of(CUT)
+        if fault is None and completeness == "assumed" and self.dialect not in _UNMARKED:
+            out.touch()  # the end is missing
+        elif fault is not None and not self._reported:
+            out.touch()
+        encoder.end(Ending(completeness, fault))
+
+    def _failed(self, fault: StreamError) -> None:
+        """What went wrong ends the answer; as sent, where the upstream itself said so."""
+        self._over = True
+        self.error = fault
+        encoder = self._encoder or self._load()
+        out = self._parser.out
+        if isinstance(fault, UpstreamError) and encoder is None:
+            self._pass(b"".join(self._block))  # an error before anything else: no dialect to say it in but its own
+            return
+        if encoder is None or self._ended:
+            return
+        self._ended = True
+        out.faulted = True
+        if self._parser.has_ended and not (out.touched or self._rendering or isinstance(fault, UpstreamError)):
+            self._pass(b"".join(self._block))  # the wire itself has said that it breaks off (AI SDK: `abort`)
+            return
+        if isinstance(fault, UpstreamError) and not (out.touched or self._rendering):
+            self._pass(b"".join(self._block))
+            self._over = False
+            self._behind_error = BehindError(self.dialect or "")
+            self._begin_block()
+            return
+        if not self._job.broken:
+            reported = self._reported if isinstance(fault, UpstreamError) else None
+            encoder.end(Ending(self._parser.completeness, reported or told(fault)))
+        self._render()

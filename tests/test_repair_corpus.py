@@ -1,0 +1,165 @@
+"""Repair over every recorded stream and every vector: identity where nothing is wrong, idempotent, read again the same.
+
+`repair_rewrites.json` lists the recorded streams that are rewritten, by the reason; it was reviewed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+import streamweld as sw
+from streamweld._spec import CODES
+from streamweld.errors import StreamError, UpstreamError
+
+from tests import corpus
+from tests.backends import using
+from tests.conftest import FULL
+from tests.harness import policy_of
+from tests.test_convert_matrix import read
+from tests.vector_files import chunks_of, label, streams
+
+if TYPE_CHECKING:
+    from tests.corpus import Recording
+
+REWRITES: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("repair_rewrites.json").read_text("utf-8"))
+REWRITTEN = {name: reason for reason, row in REWRITES["reasons"].items() for name in row["streams"]}
+SAMPLE = 42
+SHARE = 23  # of the vectors, where not all are run
+CUT_STREAMS = 12
+CUT_SHARE = 1 if FULL else 97
+CUT_SIZE = 2_500
+# What went out before it was known to be wrong, and no event of the dialect takes back: the next repair sees it again.
+STAYS = {"conflict"}
+SUCCESS = ("stop", "tool_calls")
+
+Repaired: TypeAlias = tuple[bytes, sw.StreamConverter]
+
+
+def repair(body: bytes, dialect: Any, *places: int, **options: Any) -> Repaired:
+    converter = sw.StreamConverter(target="same", source=dialect, **{"seed": "r", **policy_of(options)})
+    cuts = [0, *places, len(body)]
+    return b"".join([converter.feed(body[a:b]) for a, b in pairwise(cuts)]) + converter.close(), converter
+
+
+def sample() -> list[Recording]:
+    picked: list[Recording] = []
+    for folder in corpus.FOLDERS:
+        rows = corpus.recordings(folder)
+        step = 1 if FULL else max(1, len(rows) * len(corpus.FOLDERS) // SAMPLE)
+        picked += rows[::step]
+    return picked
+
+
+def said(response: sw.Response) -> list[Any]:
+    """What a reader has in the end. A call without a name is no call; an empty text of one may be written as {}."""
+    return [
+        (
+            choice.index,
+            choice.text,
+            choice.reasoning,
+            choice.refusal,
+            sorted((c.call_id, c.name, c.arguments or "{}") for c in choice.tool_calls if c.name),
+            choice.finish_reason if any(c.name for c in choice.tool_calls) or not choice.tool_calls else None,
+        )
+        for choice in response.choices
+    ]
+
+
+def counted(response: sw.Response) -> Any:
+    usage = response.usage
+    return None if usage is None else (usage.input_tokens, usage.output_tokens)
+
+
+def hold(body: bytes, dialect: Any, made: Repaired) -> None:
+    """What holds for every stream, whatever was wrong with it."""
+    out, converter = made
+    codes = {d.code for d in converter.diagnostics}
+    spoken = converter.dialect
+    if spoken is None:
+        return
+    again, second = repair(out, spoken)
+    assert again == out
+    still = {d.code for d in second.diagnostics if CODES[d.code].mends}
+    assert not second.repaired or still & STAYS or converter.error is not None
+    if converter.error is not None:
+        before, after = read(body, dialect), read(out, spoken)
+        assert before.is_success or not after.is_success
+        assert not isinstance(converter.error, UpstreamError) or isinstance(second.error, UpstreamError)
+        return
+    assert second.error is None
+    if "stream_restarted" not in codes and out != body:  # the first attempt had been passed on
+        assert said(second.response) == [row if row[5] else (*row[:5], None) for row in said(converter.response)] or (
+            said(second.response) == said(converter.response)
+        )
+        assert counted(second.response) == counted(converter.response) or not converter.response.usage
+
+
+@pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
+@pytest.mark.parametrize("recording", [pytest.param(r, id=f"{r.folder}-{r.name}") for r in sample()])
+def test_recorded_streams(backend: str, recording: Recording) -> None:
+    body, dialect, name = recording.body, recording.dialect, f"{recording.folder}/{recording.name}"
+    with using(backend):
+        made = repair(body, dialect)
+        out, converter = made
+        if converter.error is None:
+            assert (out == body) == (name not in REWRITTEN), REWRITTEN.get(name)
+            assert converter.repaired == (out != body)
+        hold(body, dialect, made)
+        chance = random.Random(name)
+        for count in (1, 7, 60):
+            places = sorted(chance.sample(range(len(body)), min(len(body), count)))
+            assert repair(body, dialect, *places)[0] == out
+        if converter.error is None and out != body:
+            known = {v.rule for v in sw.check(body, dialect=dialect)} | set(REWRITES["violations"].get(name, ()))
+            new = [v for v in sw.check(out, dialect=dialect) if v.severity != "info" and v.rule not in known]
+            assert new == []
+
+
+def test_the_list_of_rewritten_streams_names_what_there_is() -> None:
+    if corpus.absent() is not None:
+        pytest.skip(str(corpus.absent()))
+    assert set(REWRITTEN) <= {f"{r.folder}/{r.name}" for r in corpus.all_recordings()}
+    assert all(row["why"] for row in REWRITES["reasons"].values())
+
+
+@pytest.mark.parametrize("vector", [pytest.param(v, id=label(v)) for v in (streams() if FULL else streams()[::SHARE])])
+def test_vectors(backend: str, vector: dict[str, Any]) -> None:
+    options = dict(vector["options"])
+    dialect = options.pop("dialect")
+    body = b"".join(chunks_of(vector))
+    with using(backend):
+        made = repair(body, dialect, **options)
+        mended = {d.code for d in made[1].diagnostics if CODES[d.code].mends}
+        if mended and made[1].error is None:
+            assert made[1].repaired
+        if not made[1].repaired and made[1].error is None:
+            assert made[0] == body
+        if options.keys() <= {"content_type", "seed", "known_call_ids"}:
+            hold(body, dialect, made)
+
+
+def short() -> list[Recording]:
+    picked: list[Recording] = []
+    for folder in corpus.FOLDERS:
+        rows = [r for r in corpus.recordings(folder) if 800 < r.size < CUT_SIZE]
+        picked += rows[:: max(1, len(rows) * len(corpus.FOLDERS) // CUT_STREAMS)][: CUT_STREAMS // 6]
+    return picked
+
+
+@pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
+@pytest.mark.parametrize("recording", [pytest.param(r, id=f"{r.folder}-{r.name}") for r in short()])
+def test_a_cut_is_never_a_success(backend: str, recording: Recording) -> None:
+    body, dialect = recording.body, recording.dialect
+    with using(backend):
+        for place in range(1, len(body), CUT_SHARE):
+            before = read(body[:place], dialect)
+            out, converter = repair(body[:place], dialect)
+            after = read(out, dialect)
+            assert before.is_success or not after.is_success, place
+            assert isinstance(converter.error, StreamError) or not after.error, place
+            assert out.startswith(body[: place - len(body[:place].rsplit(b"\n\n", 1)[-1])]) or converter.repaired, place

@@ -1,0 +1,73 @@
+"""Every vector of a repair in flight, byte for byte: both backends, whole, byte by byte, and cut in two anywhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import streamweld as sw
+
+from tests.backends import using
+from tests.conftest import FULL
+from tests.harness import bytewise, policy_of
+from tests.vector_files import chunks_of, label, load
+
+VECTORS = load("repair")
+CUTS = 12  # of the places to cut at, where not all are tried
+
+
+def expected(vector: dict[str, Any]) -> bytes:
+    """`same`, or blocks as they were sent (by their number) and frames that are written anew."""
+    chunks = chunks_of(vector)
+    if vector["expect"].get("same"):
+        return b"".join(chunks)
+    out = []
+    for one in vector["expect"]["out"]:
+        if isinstance(one, int):
+            out.append(chunks[one])
+        elif one == "[DONE]":
+            out.append(b"data: [DONE]\n\n")
+        else:
+            name, body = one
+            head = "" if name is None else f"event: {name}\n"
+            out.append(f"{head}data: {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}\n\n".encode())
+    return b"".join(out)
+
+
+def repair(vector: dict[str, Any], pieces: list[bytes]) -> tuple[Any, ...]:
+    options = {"seed": "vec", "source": vector["file"], **policy_of(vector.get("options", {}))}
+    converter = sw.StreamConverter(target="same", **options)
+    made = b"".join([converter.feed(piece) for piece in pieces]) + converter.close()
+    assert converter.close() == b""
+    error = None if converter.error is None else type(converter.error).__name__
+    return made, converter.repaired, error, [d.code for d in converter.diagnostics]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=label)
+def test_whole(backend: str, vector: dict[str, Any]) -> None:
+    with using(backend):
+        made, repaired, error, codes = repair(vector, [b"".join(chunks_of(vector))])
+    assert made.decode().split("\n\n") == expected(vector).decode().split("\n\n")
+    wanted = vector["expect"]
+    assert (repaired, error, codes) == (wanted["repaired"], wanted["error"], wanted["diagnostics"])
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=label)
+def test_any_pieces(backend: str, vector: dict[str, Any]) -> None:
+    body = b"".join(chunks_of(vector))
+    with using(backend):
+        whole = repair(vector, [body])
+        assert repair(vector, chunks_of(vector)) == whole
+        assert repair(vector, bytewise(body)) == whole
+        for place in range(1, len(body), max(1, len(body) // (1_500 if FULL else CUTS))):
+            assert repair(vector, [body[:place], body[place:]]) == whole, place
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=label)
+def test_what_is_repaired_needs_no_repair(backend: str, vector: dict[str, Any]) -> None:
+    with using(backend):
+        first = repair(vector, [b"".join(chunks_of(vector))])
+        again = repair({**vector, "options": {}}, [first[0]])
+    assert again[0] == first[0]
+    assert again[1] is False

@@ -14,7 +14,7 @@ from streamweld.integrations.proxy import ProxyConfig, serve
 from streamweld.integrations.proxy.config import SPEAKS
 
 if TYPE_CHECKING:
-    from streamweld.convert import Target
+    from streamweld.integrations.proxy.config import Speaks
 
 __all__ = ["proxy"]
 
@@ -58,7 +58,7 @@ def proxy(
     """
     config = ProxyConfig(
         upstream,
-        to=cast("Target | None", to),
+        to=cast("Speaks | None", to),
         policy=cast("Base", policy),
         gateway=gateway,
         idle_timeout=idle_timeout,

@@ -73,5 +73,5 @@ class Inflater:
                 while more := self._state.decompress(b"", SLICE):
                     yield more
 
-    def _new(self, *, raw: bool) -> zlib._Decompress:
+    def _new(self, *, raw: bool) -> zlib._Decompress:  # pyright: ignore[reportPrivateUsage] (it has no other name)
         return zlib.decompressobj(31 if self._gzip else -15 if raw else 15)

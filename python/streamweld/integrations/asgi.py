@@ -68,7 +68,7 @@ class RepairMiddleware:
     ) -> None:
         self._app = app
         self._dialect: Dialect = dialect
-        self._policy = policy
+        self._policy: Base | Policy = policy
         self._limits = limits
         self._on_diagnostic = on_diagnostic
         self.converter("")

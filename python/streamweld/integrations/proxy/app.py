@@ -15,7 +15,7 @@ from streamweld.integrations.proxy.metrics import CONTENT_TYPE, Metrics
 from streamweld.integrations.proxy.upstream import open_session
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from starlette.types import Receive, Scope, Send
 
@@ -48,7 +48,7 @@ def create_app(config: ProxyConfig) -> Starlette:
     metrics = Metrics()
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
+    async def lifespan(_: Starlette) -> AsyncGenerator[dict[str, Any]]:
         async with open_session(config) as session:
             yield {"session": session}
 

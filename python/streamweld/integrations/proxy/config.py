@@ -6,10 +6,9 @@ It checks what it is told, so that nothing behind it has to. It opens no connect
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from streamweld._spec import load_proxy
 from streamweld.errors import UsageError
 from streamweld.history.profiles import resolve
 from streamweld.options import Limits, to_config
@@ -17,12 +16,12 @@ from streamweld.options import Limits, to_config
 if TYPE_CHECKING:
     from typing import Any
 
-    from streamweld.convert import Target
     from streamweld.options import Base, Policy
 
-__all__ = ["SPEAKS", "ProxyConfig"]
+__all__ = ["SPEAKS", "ProxyConfig", "Speaks"]
 
-SPEAKS: Final[tuple[str, ...]] = tuple([name for name, route in load_proxy()["routes"].items() if route["path"]])
+Speaks: TypeAlias = Literal["chat", "responses", "anthropic"]
+SPEAKS: Final[tuple[str, ...]] = get_args(Speaks)
 """The dialects whose requests can be converted."""
 
 _MEBI: Final = 1_048_576
@@ -43,7 +42,7 @@ class ProxyConfig:
 
     _: KW_ONLY
 
-    to: Target | None = None
+    to: Speaks | None = None
     """What the upstream speaks: `chat`, `responses` or `anthropic`. Requests in another of these are converted, and so
     are their answers. None: nothing is converted."""
 

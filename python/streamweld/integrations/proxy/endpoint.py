@@ -18,6 +18,7 @@ from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.access import log
 from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.exchange import Exchange
+from streamweld.integrations.proxy.members import list_of
 from streamweld.integrations.proxy.refusals import Refusal, refusal_body, retold
 from streamweld.integrations.proxy.relay import Relay
 from streamweld.integrations.proxy.translate import translated
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from starlette.requests import Request
 
-    from streamweld.convert import Target
-    from streamweld.integrations.proxy.config import ProxyConfig
+    from streamweld.integrations.proxy.config import ProxyConfig, Speaks
     from streamweld.integrations.proxy.metrics import Metrics
     from streamweld.integrations.proxy.relay import Send
     from streamweld.integrations.proxy.translate import Translated
+    from streamweld.options import Dialect
 
 __all__ = ["Conversation"]
 
@@ -46,7 +47,8 @@ class Conversation:
     def __init__(
         self, request: Request, send: Send, session: ClientSession, config: ProxyConfig, metrics: Metrics
     ) -> None:
-        path = request.url.path
+        # Not `request.url`: that is put together from what the client says its host is.
+        path: str = request.scope["path"]
         dialect = routes.dialect_of(path) if request.method == "POST" else None
         converts = config.to is not None and dialect in SPEAKS and dialect != config.to
         self._request = request
@@ -55,7 +57,7 @@ class Conversation:
         self._config = config
         self._metrics = metrics
         self._path = path
-        self._query = request.url.query
+        self._query = request.scope["query_string"].decode("latin-1")
         self._converts = converts
         self._relay: Relay | None = None
         self._done = Exchange(request.method, path, dialect, config.to if converts else dialect)
@@ -63,12 +65,15 @@ class Conversation:
     async def hold(self) -> None:
         """All of it. It returns when the answer is sent, or when there is nobody to send it to."""
         done = self._done
+        close = {"connection": "close"}  # until the body is read: what is left of it is not
         try:
             body = await self._body()
+            close = {}
             await self._together(body)
         except Refusal as refusal:
             done.status, done.outcome, done.fault = refusal.status, "refused", refusal.code
-            await self._json(refusal.status, refusal_body(done.dialect, refusal.status, refusal.code, refusal.message))
+            said = refusal_body(done.dialect, refusal.status, refusal.code, refusal.message)
+            await self._json(refusal.status, said, close)
         finally:
             done.ended()
             self._metrics.count(done)
@@ -76,11 +81,14 @@ class Conversation:
 
     async def _body(self) -> bytes:
         """The request's body; refused before it is read where it says that it is too long (R:G7)."""
+        given = self._request.headers
+        if "transfer-encoding" in given and "content-length" in given:
+            raise Refusal(400, "invalid_framing", "a body has a length or comes in chunks, not both")  # RFC 9112 6.1
         if not routes.is_safe(self._path):
             raise Refusal(400, "invalid_path", "the path is none that an upstream could be asked for")
         most = self._config.max_body_bytes
         too_long = Refusal(413, "request_too_large", f"the request has more than {most} bytes")
-        said = self._request.headers.get("content-length", "0")
+        said = given.get("content-length", "0")
         if not said.isdecimal() or int(said) > most:
             raise too_long
         made = bytearray()
@@ -131,7 +139,7 @@ class Conversation:
         told: Translated | None = None
         path, query = self._path, self._query
         if self._converts:
-            told = translated(cast("dict[str, Any]", request), cast("Target", done.dialect), config)
+            told = translated(cast("dict[str, Any]", request), cast("Speaks", done.dialect), config)
             body = orjson.dumps(told.payload)
             path, query = routes.path_of(cast("str", config.to)), ""
             headers = passing.asked_in(self._request.headers.items(), cast("str", config.to))
@@ -182,8 +190,8 @@ class Conversation:
         if told is None:
             done.mode = "repair"
         converter = StreamConverter(
-            source=cast("Target", done.upstream_dialect),
-            target="same" if told is None else cast("Target", done.dialect),
+            source=cast("Dialect", done.upstream_dialect),
+            target="same" if told is None else cast("Speaks", done.dialect),
             policy=config.policy,
             limits=config.limits,
             tools=_names(request) if told is None else list(told.tools),
@@ -205,13 +213,13 @@ class Conversation:
         done, config = self._done, self._config
         body = await whole_body(answer, config.max_body_bytes)
         done.bytes_in = len(body)
-        dialect = cast("Target", done.dialect)
+        dialect = cast("Speaks", done.dialect)
         if not good:
             done.outcome, done.fault = "complete", None
             await self._json(answer.status, retold(dialect, answer.status, body), headers)
             return
         converter = StreamConverter(
-            source=cast("Target", config.to),
+            source=cast("Speaks", config.to),
             target=dialect,
             policy=config.policy,
             limits=config.limits,
@@ -243,5 +251,4 @@ class Conversation:
 
 def _names(request: dict[str, Any]) -> list[str] | None:
     """The tools that a request declares, where it says so in a way that can be read."""
-    tools = request.get("tools")
-    return [*tool_names(cast("list[Any]", tools))] or None if isinstance(tools, list) else None
+    return [*tool_names(list_of(request.get("tools")))] or None

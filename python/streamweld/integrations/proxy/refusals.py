@@ -5,15 +5,13 @@ A refusal is JSON, whatever the upstream sent, and quotes nothing of a body that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from streamweld._show import printable
 from streamweld._spec import load_proxy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from streamweld.integrations.proxy.members import object_of
 
 __all__ = ["Refusal", "refusal_body", "retold"]
 
@@ -52,7 +50,7 @@ def retold(dialect: str, status: int, body: bytes) -> bytes:
         said: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         said = None
-    error: Any = said.get("error", said) if isinstance(said, dict) else None
+    error: object = object_of(said).get("error", said)
     message, code = _text(error, "message"), _text(error, "code")
     if isinstance(error, str):
         message = error
@@ -60,6 +58,6 @@ def retold(dialect: str, status: int, body: bytes) -> bytes:
     return refusal_body(dialect, status, printable(code, 100) if code else None, shown)
 
 
-def _text(error: Mapping[str, Any] | Any, name: str) -> str | None:
-    value: object = error.get(name) if isinstance(error, dict) else None
+def _text(error: object, name: str) -> str | None:
+    value: object = object_of(error).get(name)
     return value if isinstance(value, str) and value else None

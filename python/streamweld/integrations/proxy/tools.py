@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._spec import load_proxy
+from streamweld.integrations.proxy.members import list_of, object_of
 from streamweld.integrations.proxy.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["choice", "converted"]
 
 _WORDS: Final = load_proxy()["words"]["tool_choice"]
-_ANY_OBJECT: Final = {"type": "object", "properties": {}}
+_ANY_OBJECT: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
 def converted(tools: Any, source: str, target: str) -> list[dict[str, Any]]:
@@ -22,25 +23,26 @@ def converted(tools: Any, source: str, target: str) -> list[dict[str, Any]]:
     Raises:
         Refusal: for anything but functions, and free-form tools between the two APIs that have them.
     """
-    if not isinstance(tools, list):
+    given = list_of(tools)
+    if given is None:
         raise Refusal(400, "invalid_tools", "tools must be a list")
-    return [_tool(tool, at, source, target) for at, tool in enumerate(cast("list[Any]", tools))]
+    return [_tool(tool, at, source, target) for at, tool in enumerate(given)]
 
 
-def _tool(tool: Any, at: int, source: str, target: str) -> dict[str, Any]:
+def _tool(tool: object, at: int, source: str, target: str) -> dict[str, Any]:
     if not isinstance(tool, dict):
         raise Refusal(400, "invalid_tools", f"tools[{at}] must be an object")
-    raw = cast("dict[str, Any]", tool)
+    raw = object_of(tool)
     kind = raw.get("type", "custom" if source == "anthropic" else "function")
     if source == "anthropic":
         if kind != "custom":
             raise Refusal(400, "unsupported_tool", f"tools[{at}] is run by the provider: the upstream has none such")
         return _function(raw, "input_schema", target)
-    inner = cast("dict[str, Any]", raw.get(kind)) if source == "chat" and isinstance(raw.get(kind), dict) else raw
+    inner = (object_of(raw.get(kind)) if source == "chat" else {}) or raw
     if kind == "function":
         return _function(inner, "parameters", target)
     if kind == "custom" and target != "anthropic":
-        own = {name: inner[name] for name in ("name", "description", "format") if name in inner}
+        own: dict[str, Any] = {name: inner[name] for name in ("name", "description", "format") if name in inner}
         return {"type": "custom", **own} if target == "responses" else {"type": "custom", "custom": own}
     raise Refusal(400, "unsupported_tool", f"tools[{at}]: the upstream's API has no tools of this type")
 
@@ -68,17 +70,16 @@ def choice(given: Any, source: str, target: str) -> Any:
         Refusal: for a choice that the other API cannot express.
     """
     if source == "anthropic":
-        raw = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        raw = object_of(given)
         if raw.get("type") == "tool":
             return _named(raw.get("name"), target)
         back = {word: ours for ours, word in _WORDS["anthropic"].items()}
         word = back.get(raw.get("type"))
     else:
-        if isinstance(given, dict):
-            raw = cast("dict[str, Any]", given)
-            inner = cast("dict[str, Any]", raw["function"]) if isinstance(raw.get("function"), dict) else raw
-            if raw.get("type") == "function" and isinstance(inner.get("name"), str):
-                return _named(inner["name"], target)
+        raw = object_of(given)
+        inner = object_of(raw.get("function")) or raw
+        if raw.get("type") == "function" and isinstance(inner.get("name"), str):
+            return _named(inner["name"], target)
         word = given if isinstance(given, str) and given in _WORDS["openai"] else None
     if word is None:
         raise Refusal(400, "unsupported_tool_choice", "tool_choice: the upstream's API cannot express this choice")

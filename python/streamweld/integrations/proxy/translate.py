@@ -13,13 +13,13 @@ from streamweld._spec import load_proxy
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history.conversion import convert, tool_names
 from streamweld.integrations.proxy import tools as tooling
+from streamweld.integrations.proxy.members import list_of, object_of
 from streamweld.integrations.proxy.refusals import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld.convert import Target
-    from streamweld.integrations.proxy.config import ProxyConfig
+    from streamweld.integrations.proxy.config import ProxyConfig, Speaks
 
 __all__ = ["Translated", "translated"]
 
@@ -44,13 +44,13 @@ class Translated:
     dropped: tuple[str, ...]
 
 
-def translated(request: Mapping[str, Any], source: Target, config: ProxyConfig) -> Translated:
+def translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig) -> Translated:
     """The request for the upstream of `config`.
 
     Raises:
         Refusal: for what the other API cannot be asked, and for a history that it cannot be given.
     """
-    target = cast("Target", config.to)
+    target = cast("Speaks", config.to)
     stream = request.get("stream") is True
     _refuse(request, source, target)
     made: dict[str, Any] = {"model": request.get("model"), **_history(request, source, target, config)}
@@ -64,8 +64,7 @@ def translated(request: Mapping[str, Any], source: Target, config: ProxyConfig) 
         made["stream"] = True
         if target == "chat":
             made["stream_options"] = {"include_usage": True}
-    options = request.get("stream_options")
-    asked = isinstance(options, dict) and cast("dict[str, Any]", options).get("include_usage") is True
+    asked = object_of(request.get("stream_options")).get("include_usage") is True
     return Translated(
         made,
         tool_names(request.get("tools")),
@@ -80,22 +79,21 @@ def _refuse(request: Mapping[str, Any], source: str, target: str) -> None:
         raise Refusal(400, "invalid_model", "model must be a string")
     for name, harmless in _SPEC["refused"][source].items():
         value = request.get(name)
-        plain = list(cast("list[Any]", value)) if isinstance(value, list) else value
-        if value is not None and plain not in [list(one) if isinstance(one, tuple) else one for one in harmless]:
+        items = list_of(value)
+        if value is not None and (value if items is None else tuple(items)) not in harmless:
             raise Refusal(400, "unsupported_member", f"{name}: the upstream's API ({target}) has nothing like it")
 
 
-def _history(request: Mapping[str, Any], source: Target, target: Target, config: ProxyConfig) -> dict[str, Any]:
+def _history(request: Mapping[str, Any], source: Speaks, target: Speaks, config: ProxyConfig) -> dict[str, Any]:
     own = ("messages", "system") if source == "anthropic" else ("input", "instructions", "messages")
     given = {name: request[name] for name in own if request.get(name) is not None}
-    tools = request.get("tools")
     try:
         done = convert(
             given,
             source=source,
             target=target,
             gateway=config.gateway,
-            tools=cast("list[Any]", tools) if isinstance(tools, list) else None,
+            tools=list_of(request.get("tools")),
             store=False if target == "responses" else None,
         )
     except (HistoryError, UsageError) as error:
@@ -153,7 +151,7 @@ def _said(word: str, value: Any, source: str, target: str) -> Any:
 
 
 def _format(value: Any, target: str) -> dict[str, Any] | None:
-    raw = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    raw = object_of(value)
     kind = raw.get("type")
     if kind == "text":
         return None
@@ -161,7 +159,7 @@ def _format(value: Any, target: str) -> dict[str, Any] | None:
         if target == "anthropic" or kind is None:
             raise Refusal(400, "unsupported_format", f"the upstream's API ({target}) takes no such answer format")
         return {"type": kind}
-    inner = cast("dict[str, Any]", raw["json_schema"]) if isinstance(raw.get("json_schema"), dict) else raw
+    inner = object_of(raw.get("json_schema")) or raw
     if target == "anthropic":
         return {"type": "json_schema", "schema": inner.get("schema")}
     own = {name: inner[name] for name in ("description", "schema", "strict") if inner.get(name) is not None}
@@ -172,7 +170,7 @@ def _format(value: Any, target: str) -> dict[str, Any] | None:
 def _at(request: Mapping[str, Any], path: str) -> Any:
     value: Any = request
     for name in path.split("."):
-        value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+        value = object_of(value).get(name)
     return value
 
 
@@ -189,6 +187,5 @@ def _call_ids(payload: Mapping[str, Any], target: str) -> frozenset[str]:
     for item in cast("list[dict[str, Any]]", payload.get("input" if target == "responses" else "messages") or ()):
         found.add(item.get("call_id"))
         calls = item.get("tool_calls") if target == "chat" else item.get("content")
-        if isinstance(calls, list):
-            found |= {call.get("id") for call in cast("list[Any]", calls) if isinstance(call, dict)}
+        found |= {object_of(call).get("id") for call in list_of(calls) or ()}
     return frozenset(word for word in found if isinstance(word, str))

@@ -1,0 +1,484 @@
+"""The threat list, rows G1 to G11, A15 to A17 and A19, against a proxy and real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+import socket
+import time
+import tracemalloc
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streamweld.errors import UsageError
+from streamweld.integrations._inflate import SLICE, Inflater
+from streamweld.integrations.proxy import ProxyConfig, create_app
+from streamweld.integrations.proxy.routes import is_safe, target_of
+
+from tests.command import EVIL
+from tests.loopback import Talk, Upstream, running, sse, until
+from tests.wire import DONE, end, event, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+GOOD = [text("Hello"), end("stop")]
+ASK: dict[str, Any] = {"model": "m", "stream": True, "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]}
+
+
+@contextmanager
+def between(upstream: Upstream, **options: Any) -> Iterator[str]:
+    with (
+        upstream.serving(),
+        running(create_app(ProxyConfig(upstream.url, **{"to": "chat", **options})), server_header=False) as url,
+    ):
+        yield url
+
+
+def converse(url: str, **options: Any) -> httpx2.Response:
+    """A stream in the words of Anthropic from an upstream in those of Chat, read to its end."""
+    return httpx2.post(f"{url}/v1/messages", json=ASK, timeout=20, **options)
+
+
+def raw(url: str, request: bytes) -> bytes:
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+        connection.sendall(request)
+        answer = b""
+        while piece := connection.recv(65_536):
+            answer += piece
+    return answer
+
+
+# --- G1 to G4: where a request goes, and what of it
+
+
+def test_g1_a_client_does_not_choose_the_upstream() -> None:
+    upstream, elsewhere = Upstream(sse(*GOOD)), Upstream(sse(*GOOD))
+    with elsewhere.serving(), between(upstream) as url:
+        host = urlsplit(elsewhere.url).netloc
+        told = {"host": host, "x-forwarded-host": host, "forwarded": f"host={host}", "x-upstream": elsewhere.url}
+        body = ASK | {"api_base": elsewhere.url, "base_url": elsewhere.url}
+        answer = httpx2.post(f"{url}/v1/messages?api_base={elsewhere.url}", json=body, headers=told)
+        absolute = raw(
+            url, f"GET {elsewhere.url}/v1/models HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+        )
+        double = raw(url, f"GET //{host}/v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert answer.status_code == 200
+    assert absolute.startswith(b"HTTP/1.1 404 ")
+    assert double.startswith(b"HTTP/1.1 400 ")
+    assert elsewhere.seen == []
+    (asked,) = upstream.seen
+    assert asked.header("host") == urlsplit(upstream.url).netloc
+    assert not [name for name, _ in asked.headers if name.startswith(("x-forwarded", "forwarded", "x-upstream"))]
+    assert host.encode() not in asked.body
+    assert asked.target == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_g2_a_redirect_is_not_followed_and_not_told(status: int) -> None:
+    elsewhere = Upstream(sse(*GOOD))
+
+    async def script(talk: Talk) -> None:
+        await talk.whole(b"", status, location=f"{elsewhere.url}/v1/chat/completions")
+
+    with elsewhere.serving(), between(Upstream(script)) as url:
+        answer = converse(url, headers={"x-api-key": "secret"}, follow_redirects=True)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (502, "api_error")
+    assert "location" not in answer.headers
+    assert elsewhere.seen == []
+
+
+def test_g3_only_listed_headers_pass() -> None:
+    async def script(talk: Talk) -> None:
+        headers = {
+            "set_cookie": "a=b",
+            "connection": "keep-alive, x-request-id",
+            "x_request_id": "r",
+            "retry_after": "1",
+        }
+        await talk.head(200, "application/json", server="s", keep_alive="timeout=5", trailer="x", **headers)
+        await talk.send(b"{}")
+        await talk.end()
+
+    upstream = Upstream(script)
+    told = {"cookie": "c=d", "te": "trailers", "connection": "keep-alive, x-stainless-os", "x-stainless-os": "L"}
+    told |= {"x-stainless-lang": "python", "accept-encoding": "br", "proxy-authorization": "p", "upgrade": "h2c"}
+    with between(upstream) as url:
+        answer = httpx2.get(f"{url}/v1/models", headers=told | {"authorization": "Bearer k"})
+    sent = dict(upstream.seen[0].headers)
+    assert sent == {
+        "host": urlsplit(upstream.url).netloc,
+        "accept": "*/*",
+        "accept-encoding": "identity",
+        "authorization": "Bearer k",
+        "user-agent": sent["user-agent"],
+        "x-stainless-lang": "python",
+    }
+    assert set(answer.headers) == {"content-type", "date", "transfer-encoding", "retry-after"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Content-Length: +5\r\n",
+        "X-Request-Id: a\r\n\tfolded: b\r\nContent-Length: x\r\n",
+    ],
+)
+def test_g3_requests_that_can_be_read_in_two_ways_reach_nobody(lines: str) -> None:
+    upstream = Upstream(sse(*GOOD))
+    body = b"5\r\nhello\r\n0\r\n\r\nGET /v1/smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
+    with between(upstream) as url:
+        answer = raw(url, f"POST /v1/models HTTP/1.1\r\nHost: h\r\n{lines}\r\n".encode() + body)
+    assert upstream.seen == []
+    assert answer.split(b" ")[1] in (b"400", b"501")
+    assert answer.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize(
+    "lines", [b"content-length: 2\r\ncontent-length: 3\r\n", b"content-length: 2\r\ntransfer-encoding: chunked\r\n"]
+)
+def test_g3_answers_that_can_be_read_in_two_ways_reach_nobody(lines: bytes) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n" + lines + b"\r\n{}}")
+        talk.cut()
+
+    with between(Upstream(script)) as url:
+        assert httpx2.get(f"{url}/v1/models").status_code == 502
+
+
+@given(st.text(st.characters(codec="utf-8", include_characters="/.\\@:?#%"), max_size=30))
+def test_g4_no_path_leads_to_another_host(path: str) -> None:
+    asked = "/" + path
+    if is_safe(asked):
+        made = urlsplit(target_of("http://gateway.example:81/base", asked))
+        assert (made.scheme, made.netloc, made.query, made.fragment) == ("http", "gateway.example:81", "", "")
+        assert made.path.startswith("/base/")
+        assert ".." not in made.path.split("/")
+
+
+@pytest.mark.parametrize(
+    "upstream",
+    [
+        *("gateway.example", "ftp://gateway.example", "http://", "http://u:p@gateway.example", "http://g.example?x=1"),
+        *(
+            "http://g.example/#x",
+            "http://g.example:x/",
+            "file:///etc/passwd",
+            "http://g.example/ x",
+            "http://g\n.example",
+        ),
+    ],
+)
+def test_g4_an_upstream_is_a_plain_address(upstream: str) -> None:
+    with pytest.raises(UsageError, match="upstream must") as told:
+        ProxyConfig(upstream)
+    assert "u:p" not in str(told.value)
+
+
+# --- G5 and G9: what is kept of it
+
+
+def test_g5_no_credential_and_no_payload_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    secrets = ["s3cret-key", "s3cret-cookie", "s3cret-query", "s3cret-question", "s3cret-answer", "s3cret-error"]
+    body = ASK | {"messages": [{"role": "user", "content": "s3cret-question"}]}
+    headers = {"x-api-key": "s3cret-key", "cookie": "s3cret-cookie"}
+
+    async def script(talk: Talk) -> None:
+        if len(upstream.seen) == 1:
+            await sse(text("s3cret-answer"), event({"error": {"message": "s3cret-error"}}))(talk)
+        elif len(upstream.seen) == 2:
+            await talk.whole(b"<html>s3cret-answer</html>", kind="text/html")
+        else:
+            talk.cut()
+
+    upstream = Upstream(script)
+    config = ProxyConfig("http://127.0.0.1:9", to="chat")
+    with between(upstream) as url:
+        for _ in range(3):
+            httpx2.post(f"{url}/v1/messages?key=s3cret-query", json=body, headers=headers)
+        metrics = httpx2.get(f"{url}/metrics").text
+    told = [record.getMessage() for record in caplog.records if record.name == "streamweld.proxy"]
+    assert [line.split(" status=")[1].split(" ")[0] for line in told] == ["200", "502", "502"]
+    everything = caplog.text + metrics + repr(config)
+    assert [secret for secret in secrets if secret in everything] == []
+
+
+def test_g9_what_is_logged_moves_no_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with between(Upstream(sse(*GOOD))) as url:
+        httpx2.get(url + "/v1/" + "".join(f"%{byte:02x}" for byte in (EVIL + " status=200").encode()))
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "streamweld.proxy"]
+    assert line.isprintable()
+    assert line.isascii()
+    assert line.count("status=") == 2
+    assert " status=400 " in line
+
+
+# --- G6 and G7
+
+
+@pytest.mark.parametrize("when", ["before_the_head", "before_an_event", "between_events", "while_it_floods"])
+def test_g6_the_upstream_is_left_when_the_client_leaves(when: str) -> None:
+    async def script(talk: Talk) -> None:
+        if when != "before_the_head":
+            await talk.head()
+        if when == "between_events":
+            await talk.send(text("Hello"))
+        if when == "while_it_floods":
+            while True:
+                await talk.send(text("x" * 1000) * 50)
+        await talk.wait_for_leave()
+
+    upstream = Upstream(script)
+    with between(upstream) as url:
+        parts = urlsplit(url)
+        body = json.dumps(ASK).encode()
+        connection = socket.create_connection((parts.hostname, parts.port))
+        connection.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        until(lambda: upstream.seen)
+        if when in ("between_events", "while_it_floods"):
+            assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
+        else:
+            time.sleep(0.2)
+        left = time.monotonic()
+        connection.close()
+        until(lambda: upstream.seen[0].gone_at)
+        assert upstream.seen[0].gone_at is not None
+        assert upstream.seen[0].gone_at - left < 1
+        until(lambda: "client_gone" in httpx2.get(f"{url}/metrics").text or when.startswith("before_the_head"))
+        assert "streamweld_streams_open 0.0" in httpx2.get(f"{url}/metrics").text
+
+
+def test_g7_a_request_that_is_too_long_is_not_read() -> None:
+    upstream = Upstream(sse(*GOOD))
+    with between(upstream, max_body_bytes=10_000) as url:
+        said = raw(url, b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 10000000000\r\n\r\n{")
+        chunked = httpx2.post(f"{url}/v1/messages", content=(b"x" * 1000 for _ in range(20)))
+        inside = httpx2.post(f"{url}/v1/messages", json=ASK)
+    assert said.startswith(b"HTTP/1.1 413 ")
+    assert (chunked.status_code, chunked.json()["error"]["type"]) == (413, "request_too_large")
+    assert inside.status_code == 200
+    assert len(upstream.seen) == 1
+
+
+# --- G8, G10 and G11: what an upstream sends
+
+
+def test_g8_nothing_of_a_page_reaches_a_client() -> None:
+    page = b"<html><script>alert(1)</script><img src=x onerror=alert(1)></html>"
+
+    async def script(talk: Talk) -> None:
+        await talk.whole(page, kind="text/html")
+
+    with between(Upstream(script)) as url:
+        answer = converse(url)
+    assert answer.status_code == 502
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "alert" not in answer.text
+
+
+def test_g10_events_of_no_dialect_reach_nobody() -> None:
+    evil = b'event: execute\ndata: {"type":"execute","code":"alert(1)"}\n\n'
+    with between(Upstream(sse(text("Hello"), evil, end("stop")))) as url:
+        answer = converse(url)
+    assert "execute" not in answer.text
+    assert '"text":"Hello"' in answer.text
+    assert "event: message_stop" in answer.text
+
+
+def test_g11_no_path_leaves_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    upstream = Upstream(sse(event({"id": "../../evil", "choices": [{"index": 0, "delta": {"content": "x"}}]}), *GOOD))
+    with between(upstream) as url:
+        paths = ["/v1/..%2f..%2fadmin", "/v1/%2e%2e/admin", "/..%5cadmin", "/v1//admin", "/v1/./x", "/v1/%00"]
+        found = [
+            raw(url, f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode()).split(b" ")[1]
+            for path in paths
+        ]
+        assert converse(url).status_code == 200
+    assert found == [b"400"] * len(paths)
+    assert [asked.target for asked in upstream.seen] == ["/v1/chat/completions"]
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- A15 to A17, A19
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"<!doctype html><html>Sign in</html>", "text/html; charset=utf-8"),
+        (b"<!doctype html><html>Sign in</html>", "text/event-stream"),
+        (b"Sign in, please.", "text/plain"),
+        (gzip.compress(b"<html></html>"), "application/octet-stream"),
+        (b"", "text/event-stream"),
+        (b"", "application/json"),
+    ],
+)
+def test_a15_what_is_no_stream_is_an_error_and_no_empty_answer(body: bytes, kind: str) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.head(200, kind)
+        if body:
+            await talk.send(body)
+        await talk.end()
+
+    with between(Upstream(script)) as url:
+        answer = converse(url)
+    assert answer.status_code == 502
+    message = answer.json()["error"]["message"]
+    assert "status 200" in message
+    assert kind in message
+
+
+def test_a15_an_error_that_is_no_stream_is_told() -> None:
+    async def script(talk: Talk) -> None:
+        await talk.whole(b'{"error":{"message":"no credit","type":"billing_error"}}')
+
+    with between(Upstream(script)) as url:
+        answer = converse(url)
+    assert "event: error" in answer.text
+    assert "no credit" in answer.text
+    assert "message_stop" not in answer.text
+
+
+def test_a15_json_lines_are_a_stream() -> None:
+    lines = b"".join(piece[6:-1] for piece in (text("Hel"), text("lo", "stop")))
+    with between(Upstream(sse(lines, kind="application/x-ndjson"))) as url:
+        answer = converse(url)
+    assert "event: message_stop" in answer.text
+
+
+def test_a16_a_small_body_does_not_become_a_large_piece() -> None:
+    bomb = gzip.compress(bytes(64 * 1024 * 1024))
+    tracemalloc.start()
+    largest = total = 0
+    for piece in Inflater("gzip").feed(bomb):
+        largest, total = max(largest, len(piece)), total + len(piece)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (largest, total) == (SLICE, 64 * 1024 * 1024)
+    assert peak < 1024 * 1024
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "raw deflate", "two members"])
+def test_a16_an_encoding_that_was_not_asked_for_is_read(encoding: str) -> None:
+    plain = b"".join(GOOD)
+    raw_deflate = zlib.compressobj(wbits=-15)
+    packed = {
+        "gzip": gzip.compress(plain),
+        "deflate": zlib.compress(plain),
+        "raw deflate": raw_deflate.compress(plain) + raw_deflate.flush(),
+        "two members": gzip.compress(plain[:20]) + gzip.compress(plain[20:]),
+    }[encoding]
+    name = "deflate" if "deflate" in encoding else "gzip"
+    pieces = [packed[at : at + 7] for at in range(0, len(packed), 7)]
+    with between(Upstream(sse(*pieces, content_encoding=name))) as url:
+        answer = converse(url)
+    assert '"text":"Hello"' in answer.text
+    assert "event: message_stop" in answer.text
+    assert "content-encoding" not in answer.headers
+
+
+def test_a16_the_cap_is_for_what_comes_out() -> None:
+    bomb = gzip.compress(b": " + b"x" * (16 * 1024 * 1024) + b"\n\n" + b"".join(GOOD))
+    with between(Upstream(sse(text("Hi"), content_encoding="identity")), max_stream_bytes=1024 * 1024) as url:
+        assert "stream_truncated" in converse(url).text or "cut" in converse(url).text
+    with between(Upstream(sse(bomb, content_encoding="gzip")), max_stream_bytes=1024 * 1024) as url:
+        answer = converse(url)
+    assert "event: error" in answer.text
+    assert "exceeds a limit" in answer.text
+
+
+def test_a16_an_unknown_encoding_is_refused() -> None:
+    with between(Upstream(sse(*GOOD, content_encoding="br"))) as url:
+        assert converse(url).status_code == 502
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "trickle"),
+    [({"idle_timeout": 0.4}, b""), ({"event_timeout": 0.4}, b":\n"), ({"event_timeout": 0.4}, b"x")],
+)
+def test_a17_a_stream_that_stalls_ends_as_a_cut_one(timeouts: dict[str, float], trickle: bytes) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.head()
+        await talk.send(text("Hel"))
+        while trickle:
+            await talk.send(trickle)
+            await asyncio.sleep(0.05)
+        await talk.wait_for_leave()
+
+    upstream = Upstream(script)
+    with between(upstream, **timeouts) as url:
+        began = time.monotonic()
+        answer = converse(url)
+        assert time.monotonic() - began < 5
+        until(lambda: upstream.seen[0].gone_at)
+    assert "event: error" in answer.text
+    assert "message_stop" not in answer.text
+
+
+def test_a17_a_client_that_takes_nothing_holds_no_upstream() -> None:
+    async def script(talk: Talk) -> None:
+        await talk.head()
+        while True:
+            await talk.send(text("x" * 1000) * 50)
+
+    upstream = Upstream(script)
+    with between(upstream, client_timeout=0.5) as url:
+        parts = urlsplit(url)
+        body = json.dumps(ASK).encode()
+        with socket.create_connection((parts.hostname, parts.port)) as connection:
+            connection.sendall(
+                b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+            )
+            until(lambda: upstream.seen and upstream.seen[0].gone_at)
+
+
+def test_a17_a_request_that_never_comes_is_given_up() -> None:
+    with between(Upstream(sse(*GOOD)), idle_timeout=0.3) as url:
+        parts = urlsplit(url)
+        with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+            connection.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\n{")
+            assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/event-stream;charset=windows-1252", "TEXT/Event-Stream ; x=y", "text/plain", "application/json", None, "x"],
+)
+def test_a19_what_a_type_claims_changes_no_byte(kind: str | None) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.head(200, kind)
+        await talk.send(*[piece.replace(b"Hello", "Grüße".encode()) for piece in GOOD])
+        await talk.end()
+
+    with between(Upstream(script)) as url:
+        answer = converse(url)
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert '"text":"Grüße"' in answer.content.decode("utf-8")
+    assert "event: message_stop" in answer.text
+
+
+def test_nobody_on_the_way_may_hold_a_stream() -> None:
+    with between(Upstream(sse(*GOOD, cache_control="public", etag="x", content_length_="3"))) as url:
+        answer = converse(url)
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert answer.headers["cache-control"] == "no-cache, no-transform"
+    assert not {"etag", "content-length"} & set(answer.headers)
+    assert DONE.strip() not in answer.content

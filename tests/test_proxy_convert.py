@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anthropic
 import httpx2
 import openai
 import pytest
-from streamweld.integrations.proxy import ProxyConfig, create_app
+from streamweld.integrations.proxy import ProxyConfig
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.translate import translated
 
-from tests.loopback import Talk, Upstream, running, sse
+from tests.loopback import Talk, Upstream, sse
+from tests.proxying import between
 from tests.wire import DONE, call, chunk, end, event, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CALLS = [
@@ -79,12 +76,6 @@ def in_turn(*answers: list[bytes]) -> Any:
     return script
 
 
-@contextmanager
-def between(upstream: Upstream, to: Any, **options: Any) -> Iterator[str]:
-    with upstream.serving(), running(create_app(ProxyConfig(upstream.url, to=to, **options))) as url:
-        yield url
-
-
 def asked(upstream: Upstream, number: int = -1) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(upstream.seen[number].body)
     return found
@@ -97,7 +88,10 @@ def test_an_anthropic_client_runs_a_tool_through_a_chat_gateway() -> None:
     upstream = Upstream(in_turn(CALLS, ANSWER))
     messages: list[Any] = [{"role": "user", "content": "How cold is it?"}]
     tools: list[Any] = [{"name": "weather", "description": "of a city", "input_schema": WEATHER}]
-    with between(upstream, "chat") as url, anthropic.Anthropic(base_url=url, api_key="key-1", max_retries=0) as client:
+    with (
+        between(upstream, to="chat") as url,
+        anthropic.Anthropic(base_url=url, api_key="key-1", max_retries=0) as client,
+    ):
         with client.messages.stream(
             model="gw", max_tokens=100, system="Be brief.", messages=messages, tools=tools
         ) as stream:
@@ -148,7 +142,7 @@ def test_nothing_is_lost_where_an_async_client_reads() -> None:
         async with client, client.messages.stream(**QUESTION) as stream:
             return await stream.get_final_message()
 
-    with between(upstream, "chat") as url:
+    with between(upstream, to="chat") as url:
         message = asyncio.run(read(url))
     assert [part.type for part in message.content] == ["text", "tool_use", "tool_use"]
 
@@ -183,7 +177,7 @@ def test_an_anthropic_client_that_does_not_stream() -> None:
         await talk.whole(json.dumps(whole).encode())
 
     upstream = Upstream(script)
-    with between(upstream, "chat") as url, anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client:
+    with between(upstream, to="chat") as url, anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client:
         message = client.messages.create(model="gw", max_tokens=9, messages=[{"role": "user", "content": "?"}])
     assert [part.model_dump(exclude_none=True) for part in message.content] == [
         {"type": "text", "text": "Wait."},
@@ -202,7 +196,7 @@ def test_an_openai_client_runs_a_tool_through_an_anthropic_upstream() -> None:
     messages: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How cold is it?"}]
     options: dict[str, Any] = {"model": "claude", "tools": tools, "stream_options": {"include_usage": True}}
     with (
-        between(upstream, "anthropic") as url,
+        between(upstream, to="anthropic") as url,
         openai.OpenAI(base_url=f"{url}/v1", api_key="key-1", max_retries=0) as client,
     ):
         with client.chat.completions.stream(messages=messages, **options) as stream:
@@ -246,7 +240,7 @@ def test_an_openai_client_of_responses_through_an_anthropic_upstream() -> None:
     tools: list[Any] = [{"type": "function", "name": "weather", "parameters": WEATHER, "strict": False}]
     given: list[Any] = [{"role": "user", "content": "How cold is it?"}]
     with (
-        between(upstream, "anthropic") as url,
+        between(upstream, to="anthropic") as url,
         openai.OpenAI(base_url=f"{url}/v1", api_key="key-1", max_retries=0) as client,
     ):
         with client.responses.stream(model="claude", input=given, tools=tools) as stream:
@@ -274,7 +268,7 @@ def test_an_openai_client_that_does_not_stream() -> None:
         await talk.whole(json.dumps(said).encode())
 
     upstream = Upstream(script)
-    with between(upstream, "anthropic") as url, openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
+    with between(upstream, to="anthropic") as url, openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
         done = client.chat.completions.create(model="claude", messages=[{"role": "user", "content": "?"}])
     assert (done.choices[0].message.content, done.choices[0].finish_reason) == ("Cold.", "length")
     assert done.usage is not None
@@ -291,7 +285,7 @@ def test_a_cut_stream_is_an_error_in_the_clients_own_words() -> None:
         talk.cut()
 
     with (
-        between(Upstream(script), "chat") as url,
+        between(Upstream(script), to="chat") as url,
         anthropic.Anthropic(base_url=url, api_key="k") as client,
         pytest.raises(anthropic.APIStatusError, match="the upstream's stream was cut"),
         client.messages.stream(**QUESTION) as stream,
@@ -307,7 +301,7 @@ def test_an_error_of_the_upstream_keeps_its_status_and_words(status: int, raised
         await talk.whole(json.dumps(error).encode(), status, retry_after="7")
 
     with (
-        between(Upstream(script), "chat") as url,
+        between(Upstream(script), to="chat") as url,
         anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client,
         pytest.raises(raised, match="slow down") as told,
     ):
@@ -371,7 +365,7 @@ def test_a_gateway_that_knows_another_member() -> None:
 
 def test_a_refusal_is_an_error_of_the_clients_api() -> None:
     upstream = Upstream(sse(*ANSWER))
-    with between(upstream, "anthropic") as url:
+    with between(upstream, to="anthropic") as url:
         answer = httpx2.post(f"{url}/v1/chat/completions", json=BASE | {"n": 2})
         unreadable = httpx2.post(f"{url}/v1/chat/completions", content=b"{")
     assert answer.status_code == unreadable.status_code == 400

@@ -1,8 +1,14 @@
-"""What the integrations ask of an answer before they touch it: is it an event stream? It knows no stream's content."""
+"""What integrations share about answers: which are event streams, and what fills a silence. It knows no dialect."""
 
 from __future__ import annotations
 
-__all__ = ["is_event_stream"]
+from typing import Final
+
+__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "is_event_stream"]
+
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+KEEP_ALIVE_SECONDS: Final = 5.0
+"""Where pieces come in and nothing may go out yet, a comment goes out this often: clients have a timeout per read."""
 
 
 def is_event_stream(content_type: str) -> bool:

@@ -13,7 +13,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.convert import StreamConverter
-from streamweld.integrations._answers import is_event_stream
+from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, is_event_stream
 from streamweld.integrations._inflate import Inflater, is_plain, is_readable
 from streamweld.integrations._tell import Teller
 from streamweld.options import Limits
@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     Send: TypeAlias = Callable[[Message], Awaitable[None]]
     App: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "RepairMiddleware"]
-
-KEEP_ALIVE: Final = b": keep-alive\n\n"
-KEEP_ALIVE_SECONDS: Final = 5.0
-"""Where pieces come in and nothing may go out yet, a comment goes out this often: clients have a timeout per read."""
+__all__ = ["RepairMiddleware"]
 
 _LIMITS: Final = Limits()
 

@@ -10,7 +10,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.errors import NotAnEventStream, TruncatedStream, UnknownDialect
-from streamweld.integrations.asgi import KEEP_ALIVE, KEEP_ALIVE_SECONDS
+from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.upstream import BROKEN, inflater_of
 

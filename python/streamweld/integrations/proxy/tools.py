@@ -30,9 +30,9 @@ def converted(tools: Any, source: str, target: str) -> list[dict[str, Any]]:
 
 
 def _tool(tool: object, at: int, source: str, target: str) -> dict[str, Any]:
-    if not isinstance(tool, dict):
-        raise Refusal(400, "invalid_tools", f"tools[{at}] must be an object")
     raw = object_of(tool)
+    if not raw:
+        raise Refusal(400, "invalid_tools", f"tools[{at}] must be an object")
     kind = raw.get("type", "custom" if source == "anthropic" else "function")
     if source == "anthropic":
         if kind != "custom":

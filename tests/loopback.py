@@ -42,6 +42,7 @@ class Talk:
         self._reader = reader
         self._writer = writer
         self.keep = True
+        self.peer: tuple[str, int] = writer.get_extra_info("peername")
 
     async def head(self, status: int = 200, kind: str | None = "text/event-stream", **headers: str) -> None:
         """The head of a chunked answer."""

@@ -26,19 +26,21 @@ __all__ = ["ProxyConfig", "create_app", "serve"]
 _NEEDS = ("starlette", "aiohttp", "uvicorn", "prometheus_client")
 
 
-def _need() -> None:
+def _need(config: ProxyConfig) -> None:
     for name in _NEEDS:
         if find_spec(name) is None:
             raise MissingExtra("proxy", name)
+    if config.tracing and find_spec("opentelemetry") is None:
+        raise MissingExtra("otel", "opentelemetry-api")
 
 
 def create_app(config: ProxyConfig) -> Starlette:
     """The proxy as an ASGI application, with `/healthz` and `/metrics`; it needs the lifespan protocol.
 
     Raises:
-        MissingExtra: where the packages of the extra `proxy` are not installed.
+        MissingExtra: where the packages of the extra `proxy` are not installed, or with `tracing` those of `otel`.
     """
-    _need()
+    _need(config)
     made: Starlette = import_module("streamweld.integrations.proxy.app").create_app(config)
     return made
 
@@ -50,5 +52,5 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
         MissingExtra: as `create_app`.
         OSError: where the address is not to be had.
     """
-    _need()
+    _need(config)
     import_module("streamweld.integrations.proxy.serve").serve(config, host, port, grace=grace, ready=ready)

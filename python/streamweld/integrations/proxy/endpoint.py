@@ -13,6 +13,7 @@ import orjson
 from streamweld.convert import StreamConverter
 from streamweld.history.conversion import tool_names
 from streamweld.integrations._answers import is_event_stream
+from streamweld.integrations.otel import RequestSpan
 from streamweld.integrations.proxy import headers as passing
 from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.access import log
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from streamweld.integrations.proxy.relay import Send
     from streamweld.integrations.proxy.translate import Translated
     from streamweld.options import Dialect
+    from streamweld.response import Response
 
 __all__ = ["Conversation"]
 
@@ -60,6 +62,8 @@ class Conversation:
         self._query = request.scope["query_string"].decode("latin-1")
         self._converts = converts
         self._relay: Relay | None = None
+        self._span: RequestSpan | None = None
+        self._response: Response | None = None
         self._done = Exchange(request.method, path, dialect, config.to if converts else dialect)
 
     async def hold(self) -> None:
@@ -78,6 +82,9 @@ class Conversation:
             done.ended()
             self._metrics.count(done)
             log(done)
+            if self._span is not None:
+                fault = done.fault or (None if done.outcome == "complete" else done.outcome)
+                self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 
     async def _body(self) -> bytes:
         """The request's body; refused before it is read where it says that it is too long (R:G7)."""
@@ -148,6 +155,13 @@ class Conversation:
             headers = passing.asked(self._request.headers.items())
         asks_stream = done.dialect is not None and routes.is_stream(done.dialect, request, self._query)
         url = routes.target_of(config.upstream, path, query)
+        done.stream = asks_stream
+        if config.tracing and done.upstream_dialect is not None and request is not None:
+            given = self._request.headers
+            model = request.get("model")
+            named = model if isinstance(model, str) else None
+            self._span = RequestSpan(config.upstream, done.upstream_dialect, named, stream=asks_stream, headers=given)
+            self._span.inject(headers)
         answer = await ask(self._session, done.method, url, headers, body or None)
         try:
             await self._carry(answer, request, told, asks_stream)
@@ -186,7 +200,7 @@ class Conversation:
         self, answer: ClientResponse, request: dict[str, Any], told: Translated | None, headers: dict[str, str]
     ) -> None:
         done, config = self._done, self._config
-        done.stream = True
+        done.stream = True  # also where it was not asked for
         if told is None:
             done.mode = "repair"
         converter = StreamConverter(
@@ -206,7 +220,7 @@ class Conversation:
         finally:
             self._metrics.closed()
             done.repaired = told is None and converter.repaired
-            done.diagnostics.update(note.code for note in converter.diagnostics)
+            self._read(converter)
 
     async def _whole(self, answer: ClientResponse, told: Translated, headers: dict[str, str], *, good: bool) -> None:
         """An answer that is not streamed, or an error, in the client's own API."""
@@ -228,11 +242,19 @@ class Conversation:
             content_type=answer.headers.get("content-type"),
         )
         made = converter.feed(body) + converter.close()
-        done.diagnostics.update(note.code for note in converter.diagnostics)
+        self._read(converter)
         if converter.error is not None:
             raise Refusal(502, type(converter.error).__name__, f"the upstream's answer: {converter.error}")
         done.outcome = "complete"
         await self._json(200, folded(made, dialect), headers)
+
+    def _read(self, converter: StreamConverter) -> None:
+        """What there is to tell of an answer that was read."""
+        self._done.diagnostics.update(note.code for note in converter.diagnostics)
+        if self._span is not None:
+            for note in converter.diagnostics:
+                self._span.record(note)
+            self._response = converter.response
 
     async def _json(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         done = self._done

@@ -40,7 +40,7 @@ class Load:
 
 # The pace of the full run is a model's, not the machine's: what waits for a busy machine is no stall.
 SAMPLE = Load(50, 4.0, 0.002, 3)
-WHOLE = Load(1000, 60.0, 0.3, 20)
+WHOLE = Load(1000, 60.0, 0.3, 45)
 
 
 def words(number: int) -> list[str]:
@@ -133,6 +133,7 @@ async def clients(url: str, count: int, seconds: float, tally: Tally) -> None:
     chance = random.Random(7)
 
     async def one(session: aiohttp.ClientSession) -> None:
+        await asyncio.sleep(chance.random() * seconds / 6)  # not all in one moment
         while time.monotonic() < end:
             number, kind = next(numbers), chance.choice(list(KINDS))
             path = chance.choice(["/v1/chat/completions", "/v1/messages"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamweld.errors import UsageError
 from streamweld.integrations.proxy import ProxyConfig
+from streamweld.integrations.proxy.names import unnamed
 from streamweld.integrations.proxy.routes import is_safe, target_of
 
 from tests.command import EVIL
@@ -277,6 +279,40 @@ def test_g10_events_of_no_dialect_reach_nobody() -> None:
     assert "execute" not in answer.text
     assert '"text":"Hello"' in answer.text
     assert "event: message_stop" in answer.text
+
+
+@pytest.mark.parametrize("end_of_line", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("path", ["chat/completions", "messages", "responses"])
+def test_g10_names_that_an_api_does_not_have_are_taken_off(path: str, end_of_line: bytes) -> None:
+    lines = [
+        b"event: execute",
+        b'data: {"type":"event: execute","choices":[]}',
+        b"",
+        b"event:execute",
+        b": x",
+        b"",
+        b"",
+    ]
+    evil = end_of_line.join(lines)
+    with between(Upstream(sse(b"\xef\xbb\xbf" + evil, evil, GOOD[0])), to=None) as url:
+        answer = httpx2.post(f"{url}/v1/{path}", json=ASK)
+    lines_out = re.split(rb"\r\n|\r|\n", answer.content)
+    assert not [line for line in lines_out if line.lstrip(b"\xef\xbb\xbf").startswith(b"event:") and b"execute" in line]
+    assert answer.content.count(b'"type":"event: execute"') == 2
+
+
+@pytest.mark.parametrize(
+    ("dialect", "names"),
+    [
+        ("anthropic", ["message_start", "content_block_delta", "message_stop", "ping", "error"]),
+        ("responses", ["response.created", "response.output_text.delta", "response.completed", "error", "keepalive"]),
+        ("chat", ["error", "message"]),
+    ],
+)
+def test_g10_the_apis_own_names_stay(dialect: str, names: list[str]) -> None:
+    blocks = b"".join(b"event: %s\ndata: {}\n\n" % name.encode() for name in names)
+    assert unnamed(dialect)(blocks) == blocks
+    assert unnamed(dialect)(blocks.replace(b"event: ", b"event: x")) == b"data: {}\n\n" * len(names)
 
 
 def test_g11_no_path_leaves_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from streamweld.integrations.proxy.access import log
 from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.exchange import Exchange
 from streamweld.integrations.proxy.members import list_of
+from streamweld.integrations.proxy.names import unnamed
 from streamweld.integrations.proxy.refusals import Refusal, refusal_body, retold
 from streamweld.integrations.proxy.relay import Relay
 from streamweld.integrations.proxy.translate import translated
@@ -216,7 +217,8 @@ class Conversation:
         self._relay = Relay(answer, self._send, done, config)
         self._metrics.opened()
         try:
-            await self._relay.repaired(converter, passing.of_stream(headers))
+            own = unnamed(cast("str", done.dialect)) if told is None else None
+            await self._relay.repaired(converter, passing.of_stream(headers), own)
         finally:
             self._metrics.closed()
             done.repaired = told is None and converter.repaired

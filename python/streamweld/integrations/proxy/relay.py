@@ -50,8 +50,12 @@ class Relay:
         self._event_at = self._sent_at = time.monotonic()
         self._sending = False
 
-    async def repaired(self, converter: StreamConverter, headers: dict[str, str]) -> None:
-        """Everything, through `converter`. What it makes of a fault is the end; the upstream is then left at once.
+    async def repaired(
+        self, converter: StreamConverter, headers: dict[str, str], last: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        """Everything, through `converter` and then `last`, which gets whole blocks.
+
+        What it makes of a fault is the end; the upstream is then left at once.
 
         Raises:
             Refusal: where the answer holds nothing of a stream and nothing has gone out: it is an error then, and
@@ -80,6 +84,7 @@ class Relay:
                 fault = converter.error
                 break
             if out:
+                out = out if last is None else last(out)
                 done.events += out.count(b"\n\n") + out.count(b"\n\r\n")
                 await self._pass(out)
             elif time.monotonic() - self._sent_at >= KEEP_ALIVE_SECONDS:
@@ -89,6 +94,7 @@ class Relay:
         if fault is not None and self._head is not None:
             self._refuse(fault)
         done.events += out.count(b"\n\n") + out.count(b"\n\r\n")
+        out = out if last is None else last(out)
         done.outcome = "complete" if fault is None else "fault"
         done.fault = None if fault is None else type(fault).__name__
         await self._pass(out, more=False)

@@ -9,8 +9,12 @@ from typing import Any
 import anthropic
 import httpx2
 import openai
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from streamweld.integrations.proxy import ProxyConfig
+from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.translate import translated
 
@@ -356,6 +360,40 @@ def test_members_by_the_table(source: Any, to: Any, given: Any, made: dict[str, 
     told = translated(BASE | given, source, ProxyConfig("http://gateway.example", to=to))
     assert told.payload == plain | made
     assert told.dropped == dropped
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.text(max_size=5)
+    | st.sampled_from(["function", "user"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "role", "content", "id", "name", "function", "tool_calls", "input", "text", "x"]),
+            inner,
+        )
+    ),
+    max_leaves=8,
+)
+MEMBERS = ["messages", "input", "system", "instructions", "tools", "tool_choice", "response_format", "stop", "text"]
+MEMBERS += ["reasoning_effort", "reasoning", "metadata", "temperature", "n", "output_config", "stream_options"]
+
+
+@given(
+    st.dictionaries(st.sampled_from(MEMBERS), JSON),
+    st.sampled_from([(one, other) for one in SPEAKS for other in SPEAKS if one != other]),
+)
+def test_whatever_a_request_holds_it_is_converted_or_refused(request_: dict[str, Any], way: tuple[Any, Any]) -> None:
+    source, to = way
+    try:
+        told = translated(BASE | request_, source, ProxyConfig("http://gateway.example", to=to))
+    except Refusal as refused:
+        status = refused.status
+    else:
+        status = 400 if json.loads(orjson.dumps(told.payload))["model"] == "m" else 0
+    assert status == 400
 
 
 def test_a_gateway_that_knows_another_member() -> None:

@@ -174,6 +174,24 @@ def test_a19_what_a_type_claims_changes_no_byte(kind: str | None) -> None:
     assert "event: message_stop" in answer.text
 
 
+def test_headers_that_are_no_text_break_nothing() -> None:
+    async def script(talk: Talk) -> None:
+        await talk.raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: text/\xff\xe6\xbc\xa2\r\n")
+        await talk.raw(b"x-request-id: \xe6\xbc\xa2\r\nretry-after: 1\r\n\r\n")
+        await talk.send(*(GOOD if len(upstream.seen) == 1 else [b"<html>"]))
+        await talk.end()
+
+    upstream = Upstream(script)
+    with between(upstream) as url:
+        answer = converse(url, headers={"x-request-id": b"\xff\xe6", "user-agent": "x"})
+        page = converse(url)
+    assert "event: message_stop" in answer.text
+    assert "x-request-id" not in answer.headers
+    assert answer.headers["retry-after"] == "1"
+    assert upstream.seen[0].header("x-request-id") is None
+    assert (page.status_code, "no content type" in page.text) == (502, True)
+
+
 def test_nobody_on_the_way_may_hold_a_stream() -> None:
     with between(Upstream(sse(*GOOD, cache_control="public", etag="x", content_length_="3"))) as url:
         answer = converse(url)

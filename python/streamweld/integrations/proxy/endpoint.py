@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote
 
 import orjson
 
@@ -60,7 +61,7 @@ class Conversation:
         self._config = config
         self._metrics = metrics
         self._path = path
-        self._query = request.scope["query_string"].decode("latin-1")
+        self._query = quote(request.scope["query_string"], safe="/:@!$&'()*+,;=-._~?%")
         self._converts = converts
         self._relay: Relay | None = None
         self._span: RequestSpan | None = None
@@ -211,7 +212,7 @@ class Conversation:
             limits=config.limits,
             tools=_names(request) if told is None else list(told.tools),
             known_call_ids=() if told is None else told.known_call_ids,
-            content_type=answer.headers.get("content-type"),
+            content_type=passing.plain(answer.headers.get("content-type")) or None,
             include_usage=told is None or told.include_usage,
         )
         self._relay = Relay(answer, self._send, done, config)
@@ -241,7 +242,7 @@ class Conversation:
             limits=config.limits,
             tools=list(told.tools),
             known_call_ids=told.known_call_ids,
-            content_type=answer.headers.get("content-type"),
+            content_type=passing.plain(answer.headers.get("content-type")) or None,
         )
         made = converter.feed(body) + converter.close()
         self._read(converter)
@@ -275,4 +276,7 @@ class Conversation:
 
 def _names(request: dict[str, Any]) -> list[str] | None:
     """The tools that a request declares, where it says so in a way that can be read."""
-    return [*tool_names(list_of(request.get("tools")))] or None
+    try:
+        return [*tool_names(list_of(request.get("tools")))] or None
+    except TypeError:
+        return None

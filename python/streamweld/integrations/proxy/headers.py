@@ -13,7 +13,7 @@ from streamweld._spec import load_proxy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["STREAM", "answered", "asked", "asked_in", "of_stream"]
+__all__ = ["STREAM", "answered", "asked", "asked_in", "of_stream", "plain"]
 
 _SPEC: Final = load_proxy()
 _LISTS: Final = _SPEC["headers"]
@@ -25,6 +25,11 @@ STREAM: Final = {
     "x-accel-buffering": "no",
 }
 """What stands over every stream: nobody on the way may hold it, or pack it."""
+
+
+def plain(value: str | None) -> str:
+    """The value of a header, where it is of the characters that all servers and clients read alike; else nothing."""
+    return value if value is not None and value.isascii() and value.isprintable() else ""
 
 
 class _Allowed:
@@ -47,7 +52,7 @@ def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> dict[str,
     given = [(name.lower(), value) for name, value in headers]
     # RFC 9110 7.6.1: what `connection` names is for the next hop alone.
     hop = {word.strip().lower() for name, value in given if name == "connection" for word in value.split(",")}
-    return {name: value for name, value in given if name in allowed and name not in hop}
+    return {name: value for name, value in given if name in allowed and name not in hop and plain(value)}
 
 
 def asked(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -60,7 +65,7 @@ def asked_in(headers: Iterable[tuple[str, str]], dialect: str) -> dict[str, str]
     given = {name.lower(): value for name, value in headers}
     made = _passing(given.items(), _ASKED_IN)
     for name, before in _CREDENTIALS["read"]:
-        value = given.get(name, "")
+        value = plain(given.get(name))
         if value[: len(before)].lower() == before.lower() and value[len(before) :]:
             to, start = _CREDENTIALS["write"][dialect]
             made[to] = start + value[len(before) :]

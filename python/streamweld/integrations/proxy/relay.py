@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.errors import NotAnEventStream, TruncatedStream, UnknownDialect
 from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS
+from streamweld.integrations.proxy.headers import plain
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.upstream import BROKEN, inflater_of
 
@@ -154,7 +155,7 @@ class Relay:
     def _refuse(self, fault: StreamError) -> None:
         nothing = isinstance(fault, NotAnEventStream | UnknownDialect)
         if nothing or (isinstance(fault, TruncatedStream) and fault.where == "empty"):
-            said = self._answer.headers.get("content-type", "no content type")
+            said = plain(self._answer.headers.get("content-type")) or "no content type"
             kind = type(fault).__name__
             message = (
                 f"the upstream answered with status {self._answer.status} ({said}), but with no event stream it speaks"

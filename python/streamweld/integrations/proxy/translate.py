@@ -48,8 +48,16 @@ def translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig) 
     """The request for the upstream of `config`.
 
     Raises:
-        Refusal: for what the other API cannot be asked, and for a history that it cannot be given.
+        Refusal: for what the other API cannot be asked, for a history that it cannot be given, and for members of
+            shapes that no request has.
     """
+    try:
+        return _translated(request, source, config)
+    except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:
+        raise Refusal(400, "invalid_request", f"the request cannot be read: {type(error).__name__}") from None
+
+
+def _translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig) -> Translated:
     target = cast("Speaks", config.to)
     stream = request.get("stream") is True
     _refuse(request, source, target)
@@ -98,8 +106,6 @@ def _history(request: Mapping[str, Any], source: Speaks, target: Speaks, config:
         )
     except (HistoryError, UsageError) as error:
         raise Refusal(400, "invalid_history", str(error)) from None
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise Refusal(400, "invalid_history", f"the messages cannot be read: {type(error).__name__}") from None
     return dict(done.payload)
 
 

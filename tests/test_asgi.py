@@ -226,7 +226,7 @@ def test_an_application_that_fails_has_its_failure_said_and_raised() -> None:
 
     async def endpoint(_: Any) -> StreamingResponse:
         async def body() -> AsyncIterator[bytes]:
-            yield CUT[0] + CUT[1]
+            yield GOOD[0] + GOOD[1]
             raise OSError("the upstream broke")
 
         return StreamingResponse(body(), media_type="text/event-stream")
@@ -245,7 +245,7 @@ def test_an_application_that_fails_has_its_failure_said_and_raised() -> None:
         with httpx2.stream("GET", f"{url}/v1/chat/completions") as answer, pytest.raises(httpx2.RemoteProtocolError):
             got_so_far.extend(answer.iter_raw())
     received = b"".join(got_so_far)
-    assert received.startswith(CUT[0] + CUT[1])
+    assert received.startswith(GOOD[0] + GOOD[1])
     assert received.count(b'data: {"error":') == 1
     assert DONE not in received
     assert "the upstream broke" in repr(raised)

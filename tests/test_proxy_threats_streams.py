@@ -25,7 +25,7 @@ from tests.wire import DONE, text
         (b"<!doctype html><html>Sign in</html>", "text/html; charset=utf-8"),
         (b"<!doctype html><html>Sign in</html>", "text/event-stream"),
         (b"Sign in, please.", "text/plain"),
-        (gzip.compress(b"<html></html>"), "application/octet-stream"),
+        (gzip.compress(b"<html></html>", mtime=0), "application/octet-stream"),
         (b"", "text/event-stream"),
         (b"", "application/json"),
     ],

@@ -77,8 +77,10 @@ PYTHON_LAYERS = (
     "history.*",
     "history",
     "streamweld",
-    "cli.* integrations.*",
-    "cli integrations",
+    "integrations._*",
+    "integrations.*",
+    "cli.* integrations",
+    "cli",
     "__main__",
 )
 RUST_CORE_LAYERS = (

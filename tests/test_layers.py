@@ -78,6 +78,7 @@ PYTHON_LAYERS = (
     "history",
     "streamweld",
     "integrations._*",
+    "integrations.httpx integrations.aiohttp",
     "integrations.*",
     "cli.* integrations",
     "cli",
@@ -134,6 +135,7 @@ DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_
 # Modules of one family are one thing cut in parts, and may import each other. One family for each dialect.
 FAMILIES = (
     "_pure.assemble*",
+    "integrations._*",
     "cli.*",
     "history.check_*",
     "assemble.*",

@@ -1,6 +1,6 @@
 """Repairs what the official `anthropic` client reads, in one line.
 
-client = streamweld.integrations.anthropic.repair(anthropic.Anthropic())
+    client = streamweld.integrations.anthropic.repair(anthropic.Anthropic())
 
 Of that client it knows one name, `_client`: there is no public way to the HTTP client of one that exists.
 """
@@ -39,6 +39,6 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     Raises:
         UsageError: for an option that cannot be, and for what is no such client.
     """
-    http: Any = getattr(client, "_client", None)
+    http: Any = getattr(client, "_client", client)
     repair_http(http, **options)
     return client

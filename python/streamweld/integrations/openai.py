@@ -1,6 +1,6 @@
 """Repairs what the official `openai` client reads, in one line.
 
-client = streamweld.integrations.openai.repair(openai.OpenAI())
+    client = streamweld.integrations.openai.repair(openai.OpenAI())
 
 Of that client it knows one name, `_client`: there is no public way to the HTTP client of one that exists.
 """
@@ -38,6 +38,6 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     Raises:
         UsageError: for an option that cannot be, and for what is no such client.
     """
-    http: Any = getattr(client, "_client", None)
+    http: Any = getattr(client, "_client", client)
     repair_http(http, **options)
     return client

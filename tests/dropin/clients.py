@@ -61,6 +61,9 @@ class ResponsesLoop:
             self.into.calls.append([event.item.call_id, event.item.name, event.item.arguments])
         elif event.type in ("response.completed", "response.incomplete", "response.failed"):
             self.into.finish = event.response.status
+            self.into.told = event.response.error and event.response.error.message
+        elif event.type == "error":
+            self.into.told = event.message
 
 
 class MessagesLoop:

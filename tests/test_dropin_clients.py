@@ -41,6 +41,7 @@ def run(environment: str, backend: str, *arguments: str) -> dict[str, Any]:
         text=True,
         encoding="utf-8",
         timeout=200,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stderr == "", done.stderr[-4000:]  # no task left, nothing unclosed

@@ -2,8 +2,8 @@
 
     python -m tests.dropin.clients [plain]        one object: "chat/a/async/helper" -> what came out
 
-`helper` is the client's own accumulating `.stream()`, `iter` a loop over `create(stream=True)` that takes every piece at
-its word, as users write it. With `plain`, nothing is repaired.
+`helper` is the client's own accumulating `.stream()`, `iter` a loop over `create(stream=True)` that takes every piece
+at its word, as users write it. With `plain`, nothing is repaired.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import anthropic
 import openai
 from streamweld.integrations import anthropic as our_anthropic
 from streamweld.integrations import openai as our_openai
+
 from tests.dropin.outcome import Outcome
 from tests.dropin.server import Gateway
 from tests.dropin.streams import APIS, answers, cells
@@ -143,7 +144,7 @@ def run_sync(client: Any, api: str, *, helper: bool) -> Outcome:
             loop = LOOPS[api](out)
             for event in started(client, api, helper=False):
                 loop.take(event)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (whatever it is, is the result)
         out.error = error
     return out
 
@@ -158,7 +159,7 @@ async def run_async(client: Any, api: str, *, helper: bool) -> Outcome:
             loop = LOOPS[api](out)
             async for event in await started(client, api, helper=False):
                 loop.take(event)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (whatever it is, is the result)
         out.error = error
     return out
 

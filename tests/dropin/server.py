@@ -1,7 +1,7 @@
 """A gateway on the loopback, in a thread: plain HTTP/1.1 on asyncio streams, which answers as a script says.
 
-The first piece of a path names the answer (`/a/v1/chat/completions` is answered by `a`). It counts what clients do to it:
-connections made, connections open, requests, bodies that a client gave up on. It knows no client.
+The first piece of a path names the answer (`/a/v1/chat/completions` is answered by `a`). It counts what clients do to
+it: connections made, connections open, requests, bodies that a client gave up on. It knows no client.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 @dataclass
@@ -49,7 +53,7 @@ class Gateway:
             time.sleep(0.01)
         return not self.open
 
-    def __enter__(self) -> Gateway:
+    def __enter__(self) -> Self:
         self._thread.start()
         self._ready.wait()
         return self

@@ -1,4 +1,4 @@
-"""The streams of `vectors/dropin`, as bytes. Imports nothing but the standard library: other environments read it, too."""
+"""The streams of `vectors/dropin`, as bytes. The standard library alone: other environments read them, too."""
 
 from __future__ import annotations
 

@@ -7,11 +7,10 @@ turns the pieces of one answer into repaired ones; what stands in them, `StreamC
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._step import Step
-from streamweld._words import DIALECTS
-from streamweld.convert import StreamConverter
+from streamweld.convert import StreamConverter, Target
 from streamweld.errors import UpstreamError, UsageError
 from streamweld.integrations._answers import is_event_stream
 from streamweld.integrations._tell import Teller
@@ -20,7 +19,6 @@ from streamweld.options import Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from streamweld.convert import Target
     from streamweld.integrations._tell import OnDiagnostic
     from streamweld.options import Base, Dialect, Policy
 
@@ -41,6 +39,7 @@ _ENDPOINTS: Final[dict[str, Target]] = {
 }
 _VERTEX: Final = "/publishers/anthropic/"  # Vertex AI serves several makers' models at one kind of path
 _VERTEX_END: Final = ":streamRawPredict"
+_TARGETS: Final = get_args(Target)
 _LIMITS: Final = Limits()
 _ON_ERROR: Final = ("client", "raise")
 _NO_BODY: Final = 204
@@ -53,7 +52,8 @@ class RepairOptions(TypedDict, total=False):
     limits: how much of an answer is taken, as of `StreamParser`.
     upstream: the dialect that the gateway answers in, or `auto`, if it is not the one that the client reads; the answer
         is converted. The request goes out as the client wrote it: to convert that as well, take `streamweld proxy`.
-    endpoints: other ends of paths, and the dialect that the client reads there: `{"/api/chat": "ai-sdk-ui"}`.
+    endpoints: other ends of paths, and the dialect that the client reads there, or `same`: whatever comes. As in
+        `{"/api/chat": "ai-sdk-ui"}`.
     on_diagnostic: called with each `Diagnostic`, where the answer is read. What it raises ends the reading.
     on_error: what a client sees of a stream that was cut, is broken or passes a limit: `client`: an error event of its
         dialect, which it raises as its own exception; `raise`: the `StreamError`, with `.partial`, out of its loop.
@@ -90,8 +90,8 @@ class Settings:
             raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
         self._endpoints: dict[str, Target] = {**_ENDPOINTS, **(endpoints or {})}
         for end, target in self._endpoints.items():
-            if target not in DIALECTS:
-                raise UsageError(f"endpoints[{end!r}]={target!r}: it must be one of {', '.join(DIALECTS)}")
+            if target not in _TARGETS:
+                raise UsageError(f"endpoints[{end!r}]={target!r}: it must be one of {', '.join(_TARGETS)}")
         self._policy: Base | Policy = policy
         self._limits = limits
         self._upstream: Dialect | None = upstream
@@ -135,7 +135,7 @@ class Settings:
 
     def _converter(self, target: Target, content_type: str, *, include_usage: bool) -> StreamConverter:
         return StreamConverter(
-            source=self._upstream or target,
+            source=self._upstream or ("auto" if target == "same" else target),
             target=target,
             policy=self._policy,
             limits=self._limits,

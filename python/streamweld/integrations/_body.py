@@ -141,6 +141,7 @@ class Settings:
             limits=self._limits,
             content_type=content_type or None,
             include_usage=include_usage,
+            cut_ending="error",
         )
 
 

@@ -157,7 +157,16 @@ class Body(Step[bytes]):
         self._raises = raises
 
     def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
-        return self._looked(self.converter.feed(chunk))
+        if not self._raises:
+            return self._looked(self.converter.feed(chunk))
+        # Line by line, so that all that stands before the fault goes out, and of the ending nothing: a client would
+        # raise its own exception from that before ours comes.
+        out: list[bytes] = []
+        for line in bytes(chunk).splitlines(keepends=True):
+            out.append(self._looked(self.converter.feed(line)))
+            if self.fault is not None:
+                break
+        return b"".join(out)
 
     def end(self) -> bytes:
         return self._looked(self.converter.close())
@@ -169,12 +178,14 @@ class Body(Step[bytes]):
     def _looked(self, given: bytes) -> bytes:
         self._tell()
         error = self.converter.error
-        if error is not None:
-            # Behind an error that the gateway sent, its own end of the stream goes on; behind ours there is nothing.
-            self.over = not isinstance(error, UpstreamError)
-            if self._raises:
-                self.fault = error
-        return given
+        if error is None:
+            return given
+        # Behind an error of the gateway the rest is read, for the connection; behind ours there is nothing to wait for.
+        self.over = not isinstance(error, UpstreamError)
+        if not self._raises:
+            return given
+        self.fault = error
+        return b""
 
 
 def _asked(request: Callable[[], bytes | None]) -> dict[str, Any]:

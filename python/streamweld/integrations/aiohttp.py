@@ -79,7 +79,7 @@ def repair_response(response: ClientResponse, **options: Unpack[RepairOptions]) 
 def _splice(response: ClientResponse, settings: Settings, request: Callable[[], bytes | None]) -> None:
     kind = response.headers.get("content-type", "")
     body = settings.body(response.method, response.url.path, response.status, kind, request)
-    if body is not None and not response.content.total_bytes:
+    if body is not None:
         response.content = _Repaired(response.content, body)
 
 

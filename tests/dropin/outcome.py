@@ -14,12 +14,20 @@ class Outcome:
         self.text = ""
         self.finish: str | None = None
         self.told: str | None = None  # an error that came as an event, and was not raised
+        self.ran: list[Any] = []  # tools that a framework ran
         self.error: BaseException | None = None
 
     def to_json(self) -> dict[str, Any]:
         calls = [[call_id, name, _value(arguments)] for call_id, name, arguments in self.calls]
         error = None if self.error is None else [type(self.error).__name__, str(self.error)]
-        return {"calls": calls, "text": self.text, "finish": self.finish, "told": self.told, "error": error}
+        return {
+            "calls": calls,
+            "text": self.text,
+            "finish": self.finish,
+            "told": self.told,
+            "ran": self.ran,
+            "error": error,
+        }
 
 
 def _value(arguments: Any) -> Any:

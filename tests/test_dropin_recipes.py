@@ -1,6 +1,7 @@
 """Frameworks on top of the repaired clients, cell by cell: right calls, or an error that says what went wrong.
 
-Each runs in an environment of its own, by `dropin/recipes.py`; what they do without repair is held too, where it is bad.
+Each runs in an environment of its own, by `dropin/recipes.py`. What they do without repair is held too, where it is
+bad.
 """
 
 from __future__ import annotations

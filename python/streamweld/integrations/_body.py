@@ -152,7 +152,7 @@ class Body(Step[bytes]):
 
     def __init__(self, converter: StreamConverter, on_diagnostic: OnDiagnostic | None, *, raises: bool) -> None:
         super().__init__()
-        self.converter = converter
+        self.converter: StreamConverter = converter
         self._tell = Teller(converter, on_diagnostic)
         self._raises = raises
 

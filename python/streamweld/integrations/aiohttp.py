@@ -18,8 +18,8 @@ from streamweld.integrations._body import RepairOptions, Settings
 try:
     from aiohttp import BytesPayload, StreamReader
     from aiohttp.base_protocol import BaseProtocol
-except ImportError as error:
-    raise MissingExtra("aiohttp", "aiohttp") from error
+except ImportError:
+    raise MissingExtra("aiohttp", "aiohttp") from None
 
 if TYPE_CHECKING:
     from collections.abc import Callable

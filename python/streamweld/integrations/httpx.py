@@ -11,7 +11,7 @@ It knows the two interfaces of these clients that are public, and no body.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from streamweld.errors import UsageError
 from streamweld.integrations._body import RepairOptions, Settings
@@ -19,10 +19,6 @@ from streamweld.integrations._splice import splice
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
-
-    _Transport: TypeAlias = Any  # of either library: its interface is what counts
-else:
-    _Transport = object
 
 __all__ = [
     "AsyncRepairHook",
@@ -36,6 +32,7 @@ __all__ = [
 ]
 
 _Client = TypeVar("_Client")
+_Transport = TypeVar("_Transport")
 
 
 class RepairHook:
@@ -43,8 +40,8 @@ class RepairHook:
 
     __slots__ = ("_settings",)
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, **options: Unpack[RepairOptions]) -> None:
+        self._settings = Settings(**options)
 
     def __call__(self, response: Any) -> None:
         """Puts the repairer into a response that has not been read yet."""
@@ -56,8 +53,8 @@ class AsyncRepairHook:
 
     __slots__ = ("_settings",)
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, **options: Unpack[RepairOptions]) -> None:
+        self._settings = Settings(**options)
 
     async def __call__(self, response: Any) -> None:
         """Puts the repairer into a response that has not been read yet."""
@@ -75,7 +72,7 @@ def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
     Raises:
         UsageError: for an option that cannot be.
     """
-    return RepairHook(Settings(**options))
+    return RepairHook(**options)
 
 
 def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
@@ -90,7 +87,7 @@ def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
     Raises:
         UsageError: for an option that cannot be.
     """
-    return AsyncRepairHook(Settings(**options))
+    return AsyncRepairHook(**options)
 
 
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
@@ -118,34 +115,62 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     return client
 
 
-class RepairTransport(_Transport):  # type: ignore[misc] # pyright: ignore[reportUntypedBaseClass]
+def RepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
     """A transport that repairs what another one receives, where hooks cannot be set.
 
     A client that gets a transport reads no proxies from the environment and sets no limits of its own: give those to
     `transport`.
 
     Args:
-        transport: such as `httpx2.HTTPTransport()`, or `client._transport`. It is closed with this one.
+        transport: such as `httpx2.HTTPTransport()`. It is closed with this one.
         **options: `RepairOptions`.
+
+    Returns:
+        What stands in for `transport`: it has the same methods.
 
     Raises:
         UsageError: for an option that cannot be.
     """
+    return cast("_Transport", _Sync(transport, Settings(**options)))
 
-    def __init__(self, transport: Any, **options: Unpack[RepairOptions]) -> None:
+
+def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
+    """The same for asynchronous clients, around `httpx2.AsyncHTTPTransport()` and its like.
+
+    Args:
+        transport: the transport to stand in for.
+        **options: `RepairOptions`.
+
+    Returns:
+        What stands in for `transport`: it has the same methods.
+
+    Raises:
+        UsageError: for an option that cannot be.
+    """
+    return cast("_Transport", _Async(transport, Settings(**options)))
+
+
+class _StandIn:
+    """What is asked for neither here nor below is asked of the transport itself."""
+
+    def __init__(self, transport: Any, settings: Settings) -> None:
         self._transport = transport
-        self._settings = Settings(**options)
+        self._settings = settings
 
-    def handle_request(self, request: Any) -> Any:
-        """Sends one request; its response, with the repairer in it."""
-        response = self._transport.handle_request(request)
+    def __getattr__(self, name: str) -> Any:
+        if name == "_transport":
+            raise AttributeError(name)
+        return getattr(self._transport, name)
+
+    def _repaired(self, response: Any, request: Any) -> Any:
         response.request = request
         splice(response, self._settings)
         return response
 
-    def close(self) -> None:
-        """Closes the other transport."""
-        self._transport.close()
+
+class _Sync(_StandIn):
+    def handle_request(self, request: Any) -> Any:
+        return self._repaired(self._transport.handle_request(request), request)
 
     def __enter__(self) -> Self:
         self._transport.__enter__()
@@ -155,23 +180,9 @@ class RepairTransport(_Transport):  # type: ignore[misc] # pyright: ignore[repor
         self._transport.__exit__(*exception)
 
 
-class AsyncRepairTransport(_Transport):  # type: ignore[misc] # pyright: ignore[reportUntypedBaseClass]
-    """The same for asynchronous clients, around `httpx2.AsyncHTTPTransport()` and its like."""
-
-    def __init__(self, transport: Any, **options: Unpack[RepairOptions]) -> None:
-        self._transport = transport
-        self._settings = Settings(**options)
-
+class _Async(_StandIn):
     async def handle_async_request(self, request: Any) -> Any:
-        """Sends one request; its response, with the repairer in it."""
-        response = await self._transport.handle_async_request(request)
-        response.request = request
-        splice(response, self._settings)
-        return response
-
-    async def aclose(self) -> None:
-        """Closes the other transport."""
-        await self._transport.aclose()
+        return self._repaired(await self._transport.handle_async_request(request), request)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()

@@ -363,4 +363,5 @@ def test_a_task_may_close_what_another_one_reads(family: Any, gateway: Gateway) 
             assert isinstance(found, BaseException)
 
     asyncio.run(run())
+    assert gateway.quiet()
     assert gateway.aborted == 1

@@ -77,7 +77,8 @@ PYTHON_LAYERS = (
     "history.*",
     "history",
     "streamweld",
-    "integrations._* integrations.otel",
+    "integrations._*",
+    "integrations.httpx integrations.aiohttp integrations.otel",
     "integrations.*",
     "cli.* integrations",
     "cli",
@@ -135,6 +136,7 @@ DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_
 FAMILIES = (
     *("_pure.assemble*", "assemble.*", "json.*", "sse.*", "encode.block*", "history.check_*", "cli.*"),
     "integrations.proxy*",
+    "integrations._*",
     *(f"{place}.{name}*" for place in ("_pure.dialect", "_pure.encode", "dialect", "encode") for name in DIALECTS),
 )
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.

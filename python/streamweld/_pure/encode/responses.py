@@ -145,7 +145,8 @@ class Responses:
         word = None if self._finished is None else finish_word(_TARGET, self._finished.reason)
         if fault is None and word is None:
             fault = fault_of("finish")
-        if fault is not None and (not fault.is_cut or self._calls_could_be_run()):
+        ends_unfinished = fault is not None and fault.is_cut and self._job.cut_ending == "incomplete"
+        if fault is not None and (not ends_unfinished or self._calls_could_be_run()):
             self._fail(fault)
             return
         self._close_all()
@@ -183,7 +184,9 @@ class Responses:
         self._settle("incomplete")
 
     def _fail(self, fault: Fault) -> None:
-        self._close_all()
+        # A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
+        if self._job.cut_ending == "incomplete":
+            self._close_all()
         # OpenResponses has these in `error`, OpenAI beside it: readers of both find them.
         code, message = quoted(fault.code), quoted(fault.message)
         said = members(type=quoted(fault.type), code=code, message=message, param="null")

@@ -115,74 +115,94 @@ impl Assembler {
         trail.rules == self.turn.rules
     }
 
-    /// The next piece of a part's text, where the trail leads. False, and nothing was done, if it may be more than that.
+    /// The next pieces of a part's text, where the trail leads: how many were taken, up to the first that may be more than
+    /// that.
     #[inline]
-    pub fn more_of_part(
+    pub fn more_of_part<'t>(
         &mut self,
         out: &mut Out<'_>,
         index: i32,
         sub: Option<i64>,
-        text: &str,
+        pieces: impl Iterator<Item = &'t str>,
         trail: &mut Trail,
-    ) -> bool {
+    ) -> usize {
         let (rules, sure) = (self.turn.rules, self.leads(trail));
-        let Some((choice, mut desk)) = self.follow(out, index, text, trail) else {
-            return false;
+        let Some((choice, mut desk)) = self.follow(out, index, trail) else {
+            return 0;
         };
         let Some((one, part)) = choice.one_mut(trail.spot) else {
-            return false;
+            return 0;
         };
-        let goes_on = sure || (goes_on(one, sub) && part.open);
-        if !goes_on || desk.spend_bytes(text.len()).is_err() {
-            return false;
+        if !(sure || (goes_on(one, sub) && part.open)) {
+            return 0;
         }
-        part.text.push_str(text);
-        part.delta(index, text, None, |event| desk.out.emit(event));
-        trail.rules = rules;
-        true
+        let mut taken = 0;
+        for text in pieces {
+            if text.is_empty() || desk.spend_bytes(text.len()).is_err() {
+                break;
+            }
+            part.text.push_str(text);
+            part.delta(index, text, None, |event| desk.out.emit(event));
+            trail.rules = rules;
+            taken += 1;
+        }
+        taken
     }
 
-    /// The next piece of a call's arguments, where the trail leads. False, and nothing was done, if it may be more than
-    /// that. `bare`: it was scanned already, and is nothing but characters of a string.
+    /// The next pieces of a call's arguments, where the trail leads: how many were taken, up to the first that may be more
+    /// than that. `bare`: they were scanned already, and are nothing but characters of a string.
     #[inline]
-    pub fn more_of_call(
+    pub fn more_of_call<'t>(
         &mut self,
         out: &mut Out<'_>,
         index: i32,
-        text: &str,
+        pieces: impl Iterator<Item = &'t str>,
         bare: bool,
         trail: &mut Trail,
-    ) -> bool {
+    ) -> usize {
         let sure = self.leads(trail);
-        let Some((choice, desk)) = self.follow(out, index, text, trail) else {
-            return false;
+        let Some((choice, desk)) = self.follow(out, index, trail) else {
+            return 0;
         };
         let Some((record, call)) = choice.item_call_mut(trail.spot.item) else {
-            return false;
+            return 0;
         };
-        let goes_on = (sure || takes_more(record, call))
-            && desk.has_room_for_arguments(call.text.data.len(), text.len())
-            && call.text.append(text.as_bytes(), bare);
-        if !goes_on {
-            return false;
+        if !(sure || takes_more(record, call)) {
+            return 0;
         }
-        desk.shared.add_arguments(text.len());
-        call.sent = call.text.data.len();
-        let (slot, whole) = (call.slot, !call.text.is_unfinished());
-        desk.out.emit(&Event::ToolCallDelta(Delta {
-            part: call.part,
-            text,
-            choice: index,
-            metadata: None,
-        }));
-        if whole {
-            choice.track(slot);
-            // What comes behind it is for the rules.
-            self.turn.rules += 1;
+        let (mut taken, mut unfinished) = (0, true);
+        for text in pieces {
+            let goes_on = !text.is_empty()
+                && desk.has_room_for_arguments(call.text.data.len(), text.len())
+                && call.text.append(text.as_bytes(), bare);
+            if !goes_on {
+                break;
+            }
+            desk.shared.add_arguments(text.len());
+            call.sent = call.text.data.len();
+            desk.out.emit(&Event::ToolCallDelta(Delta {
+                part: call.part,
+                text,
+                choice: index,
+                metadata: None,
+            }));
+            taken += 1;
+            unfinished = call.text.is_unfinished();
+            if !unfinished {
+                break;
+            }
+        }
+        if unfinished {
+            if taken > 0 {
+                trail.rules = self.turn.rules;
+            }
         } else {
-            trail.rules = self.turn.rules;
+            let slot = call.slot;
+            choice.track(slot);
+            // What comes behind a whole value is for the rules.
+            self.turn.rules += 1;
         }
-        true
+        taken
     }
 
     /// The choice, if the trail leads where it led.
@@ -191,10 +211,9 @@ impl Assembler {
         &'a mut self,
         out: &'a mut Out<'o>,
         index: i32,
-        text: &str,
         trail: &Trail,
     ) -> Option<(&'a mut Choice, Desk<'a, 'o>)> {
-        if trail.ways != self.turn.ways || self.over || text.is_empty() {
+        if trail.ways != self.turn.ways || self.over {
             return None;
         }
         let mut choices = self.choices.iter_mut();

@@ -8,6 +8,8 @@
 mod form;
 mod row;
 
+use std::iter;
+
 use crate::delta::{Address, PartAt};
 use crate::json::{Raw, Text};
 use crate::wire::{Incoming, Step, Wire};
@@ -86,7 +88,8 @@ impl Envelopes {
         } else {
             Text::plain(found.text)
         };
-        if text.is_whole() && envelope.more(wire, &text.body, !found.escaped) {
+        let piece = iter::once(&*text.body);
+        if text.is_whole() && envelope.more(wire, piece, !found.escaped) > 0 {
             return Ok(());
         }
         let mut trail = envelope.trail;

@@ -47,21 +47,31 @@ impl Envelopes {
             let texts = self.gather(wire, rest, row.iter_mut().take(most), number);
             let (text, ends) = texts.valid();
             let mut start = 0;
-            for (event, end) in row.iter().zip(ends) {
+            let mut pieces = ends.iter().map(|end| {
                 let piece = text.get(start..*end).unwrap_or_default();
-                let envelope = self.known.get_mut(event.place);
-                if !envelope.is_some_and(|envelope| envelope.more(wire, piece, true)) {
+                start = *end;
+                piece
+            });
+            let row = row.get(..ends.len()).unwrap_or_default();
+            for run in row.chunk_by(|one, next| one.place == next.place) {
+                let place = run.first().map_or(0, |event| event.place);
+                let pieces = pieces.by_ref().take(run.len());
+                let envelope = self.known.get_mut(place);
+                let gone = envelope.map_or(0, |envelope| envelope.more(wire, pieces, true));
+                for event in run.iter().take(gone) {
+                    if let (Some(payload), Some(of)) = (event.numbered, number) {
+                        numbered(of, payload);
+                        number = of.checked_add(1);
+                    }
+                    taken.bytes += event.length;
+                }
+                if gone > 0 {
+                    (self.last, self.fruitless) = (place, 0);
+                    taken.events += gone;
+                }
+                if gone < run.len() {
                     return taken;
                 }
-                if let (Some(payload), Some(of)) = (event.numbered, number) {
-                    numbered(of, payload);
-                    number = of.checked_add(1);
-                }
-                self.last = event.place;
-                self.fruitless = 0;
-                taken.events += 1;
-                taken.bytes += event.length;
-                start = *end;
             }
             if ends.len() < AT_ONCE {
                 return taken;
@@ -115,15 +125,20 @@ impl Envelopes {
 }
 
 impl Envelope {
-    /// Gives the next piece where the one before went. False, and nothing was done, if it may be more than that. `bare`: it
-    /// was scanned already, and is nothing but characters of a string.
+    /// Gives the next pieces where the one before went: how many, up to the first that may be more than that. `bare`: they
+    /// were scanned already, and are nothing but characters of a string.
     #[inline]
-    pub(super) fn more(&mut self, wire: &mut Wire<'_, '_>, piece: &str, bare: bool) -> bool {
+    pub(super) fn more<'t>(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        pieces: impl Iterator<Item = &'t str>,
+        bare: bool,
+    ) -> usize {
         let Wire { assembler, out } = wire;
         let trail = &mut self.trail;
         match self.part {
-            Some(part) => assembler.more_of_part(out, part.choice, self.whom.sub, piece, trail),
-            None => assembler.more_of_call(out, 0, piece, bare, trail),
+            Some(part) => assembler.more_of_part(out, part.choice, self.whom.sub, pieces, trail),
+            None => assembler.more_of_call(out, 0, pieces, bare, trail),
         }
     }
 }

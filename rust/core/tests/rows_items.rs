@@ -225,7 +225,7 @@ fn body(dialect: Dialect, rng: &mut Rng) -> Vec<u8> {
 fn rows_change_nothing() {
     let mut rng = Rng(0x9E37_79B9_7F4A_7C15);
     let configs = configs();
-    for round in 0..12_000 {
+    for round in 0..6_000 {
         let dialect = [Dialect::Anthropic, Dialect::Responses][round % 2];
         let body = body(dialect, &mut rng);
         let config = &configs[rng.below(configs.len())];

@@ -91,7 +91,7 @@ RUST_CORE_LAYERS = (
     "json.value json.members json.repeats",
     "json.scan",
     "json",
-    "config fault delta complaint leftovers",
+    "config fault delta complaint leftovers texts",
     "event",
     "counts",
     "sse.*",
@@ -100,7 +100,7 @@ RUST_CORE_LAYERS = (
     "assemble.*",
     "assemble",
     "wire",
-    "envelope notes decode",
+    "envelope.* envelope notes decode",
     "ai_sdk_part ai_sdk_piece",
     "ai_sdk_block",
     "dialect.think",
@@ -134,7 +134,7 @@ RUST_BINDINGS_LAYERS = (
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Modules of one family are one thing cut in parts, and may import each other. One family for each dialect.
 FAMILIES = (
-    *("_pure.assemble*", "assemble.*", "json.*", "sse.*", "encode.block*", "history.check_*", "cli.*"),
+    *("_pure.assemble*", "assemble.*", "envelope*", "json.*", "sse.*", "encode.block*", "history.check_*", "cli.*"),
     "integrations.proxy*",
     "integrations._*",
     *(f"{place}.{name}*" for place in ("_pure.dialect", "_pure.encode", "dialect", "encode") for name in DIALECTS),

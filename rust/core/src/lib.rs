@@ -38,6 +38,7 @@ mod rare;
 pub mod spec;
 pub mod sse;
 mod stage;
+mod texts;
 mod waiting;
 mod wire;
 

@@ -37,6 +37,7 @@ use crate::json::repeats::may_repeat;
 use crate::json::{Kind, Raw, Scanner};
 use crate::notes::Notes;
 use crate::spec::Code;
+use crate::sse::Taken;
 use crate::wire::{Incoming, Payload, Step, Wire};
 
 /// The decoder of one stream. A response has one answer: the choice is always 0.
@@ -297,6 +298,16 @@ impl Decode for Responses {
             self.envelopes.act(wire, &found)?;
         }
         Ok(found.length)
+    }
+
+    fn row(&mut self, wire: &mut Wire<'_, '_>, lines: &[u8], most: usize) -> Taken {
+        if self.items.texts.waiting() {
+            return Taken::default();
+        }
+        let (envelopes, sequence) = (&mut self.envelopes, &mut self.sequence);
+        envelopes.row(wire, lines, most, sequence.next(), |number, payload| {
+            sequence.go_on(number, payload);
+        })
     }
 
     /// The OpenResponses rule sends it behind the terminal event; without that it says nothing.

@@ -47,7 +47,7 @@ EXTRAS_demo := cli
 EXTRAS_test := cli,test
 EXTRAS_bench := cli,test,bench
 EXTRAS_lint := cli,test,bench,lint
-EXTRAS_history := cli,test,bench-history
+EXTRAS_history := cli,bench-history
 
 $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
 	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]'
@@ -71,7 +71,7 @@ test-all: test-rust test-python ## every suite with its full counts
 test-rust:
 	$(CARGO) test --locked
 
-test-python: $(STAMPS)/test build node-modules
+test-python: $(STAMPS)/test build node-modules environments
 	$(PY) -m pytest -n auto $(PYTEST_ARGS)
 
 # npm writes this file last. Without Node.js the tests that need it skip, and say so.
@@ -84,6 +84,17 @@ $(NODE_MODULES): tests/node/package.json tests/node/package-lock.json
 	@if command -v node >/dev/null; then \
 		cd tests/node && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && touch node_modules/.package-lock.json; \
 	else echo 'no Node.js on PATH: tests that ask JavaScript clients are skipped'; fi
+
+# Clients and frameworks that cannot live beside those of the test extra: what they make of repaired streams is tested.
+ENVIRONMENTS := old recipes
+
+.PHONY: environments
+environments: $(ENVIRONMENTS:%=$(VENV)/%/made)
+
+$(VENV)/%/made: tests/dropin/environments/%.txt | $(STAMPS)/venv
+	$(PY) -m venv --clear --without-pip $(@D)
+	$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --no-deps --only-binary :all: --requirement $<
+	@touch $@
 
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.generate_calls import NAMES, fragments_of, random_arguments, random_id, random_text
+from tests.generate_calls import NAMES, random_arguments, random_id, random_text, row_of
 from tests.generate_frames import Frame, Source
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _block(rng: Random) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
         return [_text(rng)]
     if roll < 0.5:
         text = random_text(rng)
-        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in fragments_of(rng, text)]
+        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in row_of(rng, text)]
         deltas.append({"type": "signature_delta", "signature": random_id(rng)})
         return [({"type": "thinking", "thinking": "", "signature": ""}, deltas[: rng.choice((None, -1))])]
     if roll < 0.55:
@@ -121,7 +121,7 @@ def _block(rng: Random) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
 def _text(rng: Random) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     start: dict[str, Any] = {"type": "text", "text": random_text(rng) if rng.random() < 0.1 else ""}
     deltas: list[dict[str, Any]] = []
-    for piece in fragments_of(rng, random_text(rng) + random_text(rng)):
+    for piece in row_of(rng, random_text(rng) + random_text(rng)):
         deltas.append({"type": "text_delta", "text": piece})
         if rng.random() < 0.05:
             deltas.append({"type": "citations_delta", "citation": {"type": "char_location", "cited_text": piece}})
@@ -135,7 +135,7 @@ def _call(rng: Random, kind: str, identity: str) -> tuple[dict[str, Any], list[d
     if kind == "mcp_tool_use":
         start["server_name"] = "s"
     text = random_arguments(rng)
-    pieces = fragments_of(rng, text)
+    pieces = row_of(rng, text)
     if rng.random() < 0.1:
         start["input"] = json.loads(text)
         pieces = rng.choice(([], ["{}"], pieces))

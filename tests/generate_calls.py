@@ -80,6 +80,11 @@ def fragments_of(rng: Random, text: str, most: int = 8) -> list[str]:
     return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
+def row_of(rng: Random, text: str) -> list[str]:
+    """The same, now and then in so many that consecutive deltas make a row of events that look alike."""
+    return fragments_of(rng, text, 8 if rng.random() < 0.8 else 80)
+
+
 def random_id(rng: Random) -> str:
     return rng.choice(("call_", "toolu_", "fc-", "")) + "".join(
         rng.choice("abcdefghijkXYZ0123456789") for _ in range(12)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.generate_calls import NAMES, fragments_of, random_arguments, random_id, random_text
+from tests.generate_calls import NAMES, random_arguments, random_id, random_text, row_of
 from tests.generate_frames import Frame, Source
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _message(rng: Random) -> tuple[Item, Events]:
         if rng.random() < 0.9:
             events.append(("response.content_part.added", at | {"part": opened}))
         name = "response.refusal" if refused else "response.output_text"
-        for piece in fragments_of(rng, text):
+        for piece in row_of(rng, text):
             more = {"logprobs": rng.choice(([], [{"token": piece}]))} if rng.random() < 0.3 else {}
             events.append((name + ".delta", at | {"delta": piece} | more))
         if rng.random() < 0.7:
@@ -140,7 +140,7 @@ def _reasoning(rng: Random) -> tuple[Item, Events]:
         at = {"summary_index": place}
         part = {"type": "summary_text", "text": text}
         events.append(("response.reasoning_summary_part.added", at | {"part": part | {"text": ""}}))
-        events += [("response.reasoning_summary_text.delta", at | {"delta": p}) for p in fragments_of(rng, text)]
+        events += [("response.reasoning_summary_text.delta", at | {"delta": p}) for p in row_of(rng, text)]
         events.append(("response.reasoning_summary_text.done", at | {"text": text}))
         events.append(("response.reasoning_summary_part.done", at | {"part": part}))
         item["summary"].append(part)
@@ -148,7 +148,7 @@ def _reasoning(rng: Random) -> tuple[Item, Events]:
         text = random_text(rng)
         item["content"] = [{"type": "reasoning_text", "text": text}]
         name = rng.choice(("response.reasoning_text", "response.reasoning"))
-        events += [(name + ".delta", {"content_index": 0, "delta": p}) for p in fragments_of(rng, text)]
+        events += [(name + ".delta", {"content_index": 0, "delta": p}) for p in row_of(rng, text)]
         events.append((name + ".done", {"content_index": 0, "text": text}))
     if rng.random() < 0.4:
         item["encrypted_content"] = random_id(rng)
@@ -164,7 +164,7 @@ def _call(rng: Random) -> tuple[Item, Events]:
     member = "input" if custom else "arguments"
     text = random_text(rng) if custom else random_arguments(rng)
     name = {"function_call": "function_call_arguments", "mcp_call": "mcp_call_arguments"}.get(kind, kind + "_input")
-    events: Events = [(f"response.{name}.delta", {"delta": piece}) for piece in fragments_of(rng, text)]
+    events: Events = [(f"response.{name}.delta", {"delta": piece}) for piece in row_of(rng, text)]
     if rng.random() < 0.95:
         events.append((f"response.{name}.done", {member: text}))
     item |= {member: text, "status": "completed"}
@@ -184,7 +184,7 @@ def _other(rng: Random) -> tuple[Item, Events]:
     if kind == "code":
         code = random_text(rng)
         item |= {"type": "code_interpreter_call", "code": code, "container_id": "c", "outputs": None}
-        events: Events = [("response.code_interpreter_call_code.delta", {"delta": p}) for p in fragments_of(rng, code)]
+        events: Events = [("response.code_interpreter_call_code.delta", {"delta": p}) for p in row_of(rng, code)]
         return item, [*events, ("response.code_interpreter_call_code.done", {"code": code})]
     if kind == "image":
         item |= {"type": "image_generation_call", "result": rng.choice(("AAAA", "https://x/y.png", None))}

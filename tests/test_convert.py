@@ -239,3 +239,14 @@ def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
         return [line[:16] if line.startswith(b"event") else line[:5] for line in lines]
 
     assert frames(EVIL) == frames("tame")
+
+
+def test_a_loss_that_is_a_fault_stands_where_it_happened() -> None:
+    """A payload that tells no dialect waits; two documents in one event tell it, so that the first is read inside."""
+    body = b'data: {"x":1}\n\ndata: {"choices":[{"delta":{"content":"a"}}]}\ndata: [DONE]\n\n'
+    policy = sw.Policy("salvage", actions={"not_carried": "raise"})
+    converter = sw.StreamConverter(target="anthropic", policy=policy)
+    assert converter.feed(body).startswith(b"event: error\n")
+    assert converter.error is not None
+    assert (converter.error.rule, converter.error.detail) == ("not_carried", "unknown")
+    assert (converter.error.event_ordinal, converter.error.raw) == (0, b'{"x":1}')

@@ -20,6 +20,9 @@ import streamweld
 from streamweld import stream
 from streamweld.cli.sample import sample
 
+from tests.dropin.server import Gateway
+from tests.dropin.streams import answers
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
@@ -59,7 +62,14 @@ async def astreaming(*_: Any, **__: Any) -> AsyncIterator[Answer]:
     yield Answer()
 
 
-def given() -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[str]:
+    """One that gives its calls no index."""
+    with Gateway(answers()) as found:
+        yield found.url("chat-b3") + "/v1"
+
+
+def given(gateway: str) -> dict[str, Any]:
     """What the README's blocks take as there."""
     completions = SimpleNamespace(with_streaming_response=SimpleNamespace(create=streaming))
     return {
@@ -72,6 +82,7 @@ def given() -> dict[str, Any]:
         "request": {"model": "m", "messages": []},
         "network": pieces(),
         "sample": sample(),
+        "gateway": gateway,
     }
 
 
@@ -83,12 +94,14 @@ PYTHON = [
 
 
 @pytest.mark.parametrize(("code", "following"), PYTHON)
-def test_readme(backend: str, code: str, following: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readme(
+    backend: str, code: str, following: tuple[str, str], monkeypatch: pytest.MonkeyPatch, gateway: str
+) -> None:
     monkeypatch.setattr(stream, "backend", backend)
     assert following[0] == "text", "a block of code is followed by what it prints"
     out = StringIO()
     with redirect_stdout(out):
-        exec(compile(code, "README.md", "exec"), given())
+        exec(compile(code, "README.md", "exec"), given(gateway))
     assert out.getvalue() == following[1]
 
 

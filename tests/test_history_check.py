@@ -113,7 +113,11 @@ ONLY_FOR_CONVERTERS = {
     *("text_embedding", "text_embedding.call", "text_embedding.result", "text_embedding.join"),
     *("system.lead", "system.developer", "system.keep_developer_message", "tool_id.keep", "result_empty.text"),
     *("reasoning.issuers", "reasoning.same_model", "reasoning.unsigned", "reasoning.when"),
-    *("reasoning.roles", "reasoning.item_ids"),  # they say what holds anyway, or holds with `store: false` only
+    *(
+        "reasoning.roles",
+        "reasoning.item_ids",
+        "inline",
+    ),  # they say what holds anyway, or holds with `store: false` only
 }
 
 

@@ -14,7 +14,7 @@ from streamweld._json import JsonFault, loads_arguments, loads_raw
 from streamweld._pure import json_door
 from streamweld._pure.automaton import examine
 from streamweld._pure.json_door import BigInteger, parse, replace_lone_surrogates
-from streamweld._pure.numeral import exact_int
+from streamweld._pure.numeral import exact_digits, exact_int
 
 from tests.json_texts import Refused, each_vector, oracle, texts
 
@@ -196,6 +196,8 @@ def test_integers_of_any_length() -> None:
         digits = "9" * size
         assert exact_int(digits) == 10**size - 1
         assert exact_int("-" + digits) == 1 - 10**size
+        assert exact_digits(10**size - 1) == digits
+        assert exact_digits(-(10**size)) == "-1" + "0" * size
         assert loads_arguments(f"[{digits}]") == [10**size - 1]
         assert loads_arguments(f"[-{digits}]") == [1 - 10**size]
 

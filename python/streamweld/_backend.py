@@ -14,6 +14,8 @@ from streamweld._extension import NAME, extension
 from streamweld.errors import UsageError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from streamweld.errors import StreamError
     from streamweld.events import Diagnostic, Event
 
@@ -79,29 +81,43 @@ def load(name: Backend) -> type[Parser]:
         UsageError: for `native` where the extension is not installed.
     """
     if name == "native":
-        module = extension()
-        if module is None:
-            raise UsageError(f"{NAME} is not installed: this is a pure-Python installation of streamweld")
-        return cast("type[Parser]", module.Parser)
+        return cast("type[Parser]", _native().Parser)
     from streamweld._pure.parser import Parser as PureParser
 
     return PureParser
 
 
 def load_converter(name: Backend) -> type[Converter]:
-    """The converter class of one backend."""
-    del name  # the extension has no converter yet: both backends convert with the pure one
+    """The converter class of one backend. Both may be loaded in one process.
+
+    Raises:
+        UsageError: for `native` where the extension is not installed.
+    """
+    if name == "native":
+        return cast("type[Converter]", _native().Converter)
     from streamweld._pure.convert import Converter as PureConverter
 
     return PureConverter
 
 
 def load_repairer(name: Backend) -> type[Repairer]:
-    """What stands in the place of a converter where source and target are one dialect."""
-    del name  # both backends repair with the pure one
+    """What stands in the place of a converter where source and target are one dialect. Both may be loaded in one process.
+
+    Raises:
+        UsageError: for `native` where the extension is not installed.
+    """
+    if name == "native":
+        return cast("type[Repairer]", _native().Repairer)
     from streamweld._pure.repair import Repairer as PureRepairer
 
     return PureRepairer
+
+
+def _native() -> ModuleType:
+    module = extension()
+    if module is None:
+        raise UsageError(f"{NAME} is not installed: this is a pure-Python installation of streamweld")
+    return module
 
 
 def _choose(wanted: str) -> Backend:

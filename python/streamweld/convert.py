@@ -41,6 +41,7 @@ __all__ = [
 
 Target: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui", "same"]
 ReasoningEvents: TypeAlias = Literal["openai", "openresponses"]
+CutEnding: TypeAlias = Literal["incomplete", "error"]
 
 TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
@@ -60,6 +61,7 @@ class ConvertOptions(TypedDict, total=False):
     hold_arguments: bool
     include_usage: bool
     reasoning_events: ReasoningEvents
+    cut_ending: CutEnding
     raise_on_error: bool
 
 
@@ -85,6 +87,8 @@ class StreamConverter:
         include_usage: whether a `chat` target gets the last chunk with the usage, as `stream_options` asks for it.
         reasoning_events: how a `responses` target names reasoning text: `openai` (`response.reasoning_text.*`) or
             `openresponses` (`response.reasoning.*`).
+        cut_ending: how Responses says a cut: `incomplete`, as a response that is one, its open items closed as such, or
+            `error`, as it says every other fault, for clients that raise nothing else.
         raise_on_error: raise `error` once all bytes were handed out: by the next call of `feed` or `close`.
 
     Raises:
@@ -113,12 +117,14 @@ class StreamConverter:
         hold_arguments: bool = False,
         include_usage: bool = True,
         reasoning_events: ReasoningEvents = "openai",
+        cut_ending: CutEnding = "incomplete",
         raise_on_error: bool = False,
     ) -> None:
         for name, value, known in (
             ("target", target, TARGETS),
             ("source", source, DIALECTS),
             ("reasoning_events", reasoning_events, get_args(ReasoningEvents)),
+            ("cut_ending", cut_ending, get_args(CutEnding)),
         ):
             if value not in known:
                 raise UsageError(f"{name}={value!r}: it must be one of {', '.join(known)}")
@@ -131,6 +137,7 @@ class StreamConverter:
             "hold_arguments": bool(hold_arguments),
             "include_usage": bool(include_usage),
             "reasoning_events": reasoning_events,
+            "cut_ending": cut_ending,
         }
         self._base: str = config["base"]
         self._arguments = (target, config, options)

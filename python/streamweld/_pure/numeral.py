@@ -80,8 +80,20 @@ def exact_int(digits: str) -> int:
     return -value if negative else value
 
 
+def exact_digits(value: int) -> str:
+    """The digits of an integer of any length: `str()` refuses more than 4,300 of them."""
+    pieces: list[str] = []
+    rest = abs(value)
+    while rest >= _PIECE:
+        rest, low = divmod(rest, _PIECE)
+        pieces.append(f"{low:0{_DIRECT}}")
+    pieces.append(f"-{rest}" if value < 0 else str(rest))
+    return "".join(reversed(pieces))
+
+
 # The lowest limit that sys.set_int_max_str_digits takes is 640 digits: at or below it int() works in every process.
 _DIRECT: Final = 640
+_PIECE: Final = 10**_DIRECT
 _HUGE: Final = 10**30  # above every count of digits that memory can hold
 # The least decimal that rounds to infinity: halfway between the largest double and 2^1024.
 _INFINITE: Final = str((1 << 1024) - (1 << 970)).encode()

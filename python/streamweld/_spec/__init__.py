@@ -30,6 +30,7 @@ __all__ = [
     "Severity",
     "load_conversions",
     "load_history",
+    "load_proxy",
     "load_rules",
 ]
 
@@ -132,6 +133,13 @@ DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.j
 def load_conversions() -> Mapping[str, Any]:
     """The facts about writing a dialect: finish words, usage conventions, faults, losses. Read where one is written."""
     loaded: Mapping[str, Any] = _frozen(_load("conversions.json"))
+    return loaded
+
+
+@cache
+def load_proxy() -> Mapping[str, Any]:
+    """The facts about requests and their paths, headers and errors. Python alone reads them, and only in the proxy."""
+    loaded: Mapping[str, Any] = _frozen(_load("proxy.json"))
     return loaded
 
 

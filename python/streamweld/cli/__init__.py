@@ -17,6 +17,7 @@ from streamweld.cli.convert import convert
 from streamweld.cli.demo import demo
 from streamweld.cli.history import history
 from streamweld.cli.inspect import inspect
+from streamweld.cli.proxy import proxy
 from streamweld.errors import UsageError
 
 __all__ = ["main", "run"]
@@ -43,6 +44,7 @@ main.add_command(inspect)
 main.add_command(convert)
 main.add_command(check)
 main.add_command(history)
+main.add_command(proxy)
 main.add_command(bench)
 
 

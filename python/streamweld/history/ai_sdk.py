@@ -33,12 +33,17 @@ def custody(told: Any) -> Custody:
             if not isinstance(raw, Mapping):
                 continue
             said = cast("Mapping[str, Any]", raw)
-            item_id = said.get("itemId") or None
-            signature = said.get("signature") or said.get("thoughtSignature") or None
-            encrypted = said.get("reasoningEncryptedContent") or said.get("redactedData") or None
+            item_id = _word(said, "itemId")
+            signature = _word(said, "signature") or _word(said, "thoughtSignature")
+            encrypted = _word(said, "reasoningEncryptedContent") or _word(said, "redactedData")
             if item_id or signature or encrypted:
                 return Custody(str(issuer), item_id, signature, encrypted)
     return Custody(None, None, None, None)
+
+
+def _word(said: Mapping[str, Any], name: str) -> str | None:
+    value = said.get(name)
+    return value if isinstance(value, str) and value else None
 
 
 def metadata(issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None) -> dict[str, Any]:

@@ -84,11 +84,11 @@ def _block(raw: Json, path: Path, report: Report) -> Block:
 def _server_pairs(messages: list[Message], report: Report) -> None:
     """`web_search_tool_result` and its kind stand behind the `server_tool_use` that they answer."""
     for message in messages:
-        asked: set[Any] = set()
+        asked: set[str] = set()
         for block in message.blocks:
             if block.type in _SERVER_CALLS:
-                asked.add(block.json.get("id"))
+                asked.add(str(block.json.get("id")))
             elif block.kind == "other" and block.type.endswith("_tool_result"):
-                call_id = block.json.get("tool_use_id")
+                call_id = str(block.json.get("tool_use_id"))
                 if call_id not in asked:
-                    report.say("server_result_unmatched", block.path, str(call_id), "server_pairs")
+                    report.say("server_result_unmatched", block.path, call_id, "server_pairs")

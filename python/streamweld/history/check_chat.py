@@ -24,6 +24,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "input_audio": "audio",
     "file": "file",
     "document_url": "file",
+    "file_id": "file",
     "video_url": "video",
     "thinking": "reasoning",
     "reference": "other",
@@ -78,15 +79,15 @@ def _calls(entries: Any, path: Path, report: Report) -> list[Block]:
     found: list[Block] = []
     for n, raw in enumerate(cast("Sequence[Any]", entries)):
         entry = as_json(raw)
-        function = None if entry is None else as_json(entry.get("custom" if "custom" in entry else "function"))
+        kind = "custom" if entry is not None and entry.get("custom") is not None else "function"
+        function = None if entry is None else as_json(entry.get(kind))
         if entry is None or function is None:
             report.say("shape", (*path, n), "a tool call is an object with a function")
             continue
-        arguments = function.get("input" if "custom" in entry else "arguments")
+        arguments = function.get("input" if kind == "custom" else "arguments")
         if not isinstance(arguments, str):
             report.say("arguments_not_text", (*path, n), type(arguments).__name__)
         call_id, name = entry.get("id"), function.get("name")
-        kind = "custom" if "custom" in entry else "function"
         found.append(
             Block(
                 "call",
@@ -103,6 +104,8 @@ def _calls(entries: Any, path: Path, report: Report) -> list[Block]:
 
 def _block(raw: Json, path: Path) -> Block:
     kind = str(raw.get("type"))
+    if kind == "file" and "file" not in raw:
+        kind = "file_id"  # Mistral's FileChunk
     text = raw.get("refusal" if kind == "refusal" else "text")
     if kind == "text" and not isinstance(text, str):
         return Block("unknown", path, raw, kind)

@@ -1,5 +1,6 @@
-"""Judges what stands in messages. Reads the constraints `content`, `assistant_content`, `text_types`, `strip_fields`,
-`arguments`, `result_value`, `content_or_calls`, and those on empty text, messages, results, and documents."""
+"""Judges what stands in messages. Reads the constraints `content`, `assistant_content`, `text_types`, `file_types`,
+`strip_fields`, `members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text,
+messages, results, and documents."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from streamweld.history.check_ids import conforms
 from streamweld.history.check_view import as_json, is_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from streamweld.history.check_report import Report
-    from streamweld.history.check_view import Block, Kind, Message, View
+    from streamweld.history.check_report import Path, Report
+    from streamweld.history.check_view import Block, Json, Kind, Message, View
 
 __all__ = ["check_content"]
 
@@ -52,8 +53,10 @@ def _kinds(message: Message, report: Report) -> None:
         report.say("assistant_not_string", (*message.path, "content"), "", "assistant_content")
     for role, block in blocks:
         allowed = content.get(role)
-        if block.kind == "unknown" or (
-            allowed is not None and block.kind not in _NO_CONTENT and block.kind not in allowed
+        if (
+            block.kind == "unknown"
+            or (allowed is not None and block.kind not in _NO_CONTENT and block.kind not in allowed)
+            or (block.kind == "file" and block.type not in (report.fact("file_types") or (block.type,)))
         ):
             report.say("content_kind", block.path, f"{block.type or block.kind} of {role}", "content")
         elif block.kind == "text" and block.type and types:
@@ -69,10 +72,26 @@ def _members(message: Message, report: Report) -> None:
     for name in strip.get(message.item, ()):
         if message.raw.get(name) is not None:
             report.say("replayed_member", (*message.path, name), name, "strip_fields")
+    known = report.facts("members")
+    _beyond(message.raw, message.path, known.get(message.role), report)
     for block in message.blocks:
+        if block.kind == "call" and block.type != "custom":
+            _beyond(block.json, block.path, known.get("call"), report)
+            _beyond(as_json(block.json.get("function")) or {}, (*block.path, "function"), known.get("function"), report)
+        for text in (block, *block.inner):
+            if text.kind == "text":
+                _beyond(text.json, text.path, known.get("text"), report)
         for name in strip.get("text", ()) if block.kind == "text" else ():
             if block.json.get(name) is not None:
                 report.say("replayed_member", (*block.path, name), name, "strip_fields")
+
+
+def _beyond(raw: Json, path: Path, known: Sequence[str] | None, report: Report) -> None:
+    if known is None:
+        return
+    for name in raw:
+        if name not in known:
+            report.say("member_unknown", (*path, name), "", "members")
 
 
 def _emptiness(message: Message, report: Report) -> None:
@@ -117,6 +136,8 @@ def _documents(message: Message, report: Report) -> None:
 
 def _arguments(block: Block, report: Report) -> None:
     """Where the target wants an object: one that is text must hold one."""
+    if report.fact("free_form_tools") is False and block.type in ("custom", "custom_tool_call"):
+        report.say("call_free_form", block.path, block.name or "", "free_form_tools")
     if report.fact("arguments") != "object" or block.type in ("custom", "custom_tool_call"):
         return
     value: Any = block.arguments

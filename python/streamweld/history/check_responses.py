@@ -75,7 +75,7 @@ def _item(item: Json, path: Path, report: Report) -> Message:
     if kind == "item_reference" or (kind == "None" and "id" in item):
         reference = Block("reference", path, item, kind, id=_text(item, "id"))
         return Message("other", "", path, item, [reference], item="item_reference")
-    if kind == "None":
+    if not isinstance(item.get("type"), str) or not kind:
         report.say("shape", path, "an item has a type, a message a role")
     role = "assistant" if kind.endswith("_call") or kind in _SERVER_ITEMS else "other"
     return Message(role, "", path, item, [Block("other", path, item, kind, item_id=_text(item, "id"))], item=kind)

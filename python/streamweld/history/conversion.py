@@ -47,7 +47,7 @@ def convert(
     Args:
         messages: the messages or items; or the request that holds them, whose other members are kept; or a `Response`,
             which is the assistant's next turn. A list may hold messages and Responses side
-            by side. It is not changed.
+            by side. It is not changed. A message is a mapping: of the packages' own objects give `model_dump()`.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
         target: one of the same (the type `history.Target`; a name that is only known as `str` needs a cast for a type
@@ -61,7 +61,8 @@ def convert(
         store: whether the target keeps items between requests (Responses).
         previous: what an earlier call made of the beginning of these very messages, under the same options: that is
             kept where it can be, and only the end is converted. The payload is the same as without it; the edits of
-            what was kept stand first. The conversion keeps hold of the messages for that.
+            what was kept stand first. The conversion keeps hold of the messages for that, and knows them by identity:
+            one that was changed in place since then is not noticed.
 
     Returns:
         The payload, the edits, the map of ids and the losses. Where nothing had to change, the payload holds the very
@@ -70,7 +71,8 @@ def convert(
     Raises:
         UsageError: a source, target, gateway or provider that does not exist.
         HistoryError: a message that no message of its dialect can be (`unreadable`, `unknown_role`); or what no edit
-            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`.
+            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`; and every error that
+            `check` finds where blocks went back as they were that only their own dialect can say (`content_kind`).
     """
     try:
         family = FAMILIES[target]
@@ -137,7 +139,8 @@ def _seen(
 
 
 def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, work: Work) -> None:
-    """Raises for what no edit can mend: nothing is left to send, nobody asks, or the wrong one speaks last."""
+    """Raises for what no edit can mend: nothing is left to send, nobody asks, the wrong one speaks last, or what it is
+    nobody knows."""
     lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # behind what stands outside
     said = turns[lead:]
     last: Collection[str] | None = work.fact("last_role")
@@ -147,11 +150,18 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
         rule = "user_missing"
     elif last is not None and said and said[-1].role not in last:
         rule = "last_role"
+    elif work.survey(turns).opaque:
+        rule = ""
     else:
         return
     from streamweld.history.checker import check
 
     found = check(payload, target=cast("Target", profile.target), gateway=profile)
+    if not rule:  # what only its own dialect can say is handed back, but not what that does not have either
+        found = [one for one in found if one.severity == "error"]
+        if not found:
+            return
+        rule = found[0].rule
     raise HistoryError(rule, found[0].path if found else "", found)
 
 
@@ -163,10 +173,12 @@ def _items(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
         told = cast("Mapping[str, Any]", messages)
         for name in ("messages", "input", "contents"):
             if name in told:
-                found: Sequence[Any] | str = told[name]
+                found: Any = told[name]
+                if not isinstance(found, Sequence | Response) or isinstance(found, bytes | bytearray):
+                    raise UsageError(f"{name!r} must be a list")
                 return found, (name,)
         raise UsageError("the mapping holds no messages, input or contents")
-    if isinstance(messages, str) or not isinstance(messages, Sequence):
+    if isinstance(messages, str | bytes | bytearray) or not isinstance(messages, Sequence):
         raise UsageError("messages must be a list, a mapping that holds one, or a Response")
     return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
 
@@ -182,7 +194,10 @@ def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
         told = facts.get(name)
-        facts[name] = {**told, **value} if isinstance(told, Mapping) else value  # pyright: ignore[reportUnknownVariableType]
+        if told is None:
+            facts[name] = value
+        elif isinstance(told, Mapping):
+            facts[name] = {**told, **value}  # pyright: ignore[reportUnknownVariableType]
     return facts
 
 
@@ -216,13 +231,17 @@ def tool_names(tools: Any) -> dict[str, Any]:
         return {}
     if isinstance(tools, Mapping):
         return dict(cast("Mapping[str, Any]", tools))
+    if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
+        raise UsageError("tools must be a list of their names or definitions, or a mapping by name")
     found: dict[str, Any] = {}
-    for tool in cast("Iterable[Any]", tools):
+    for tool in tools:
         if isinstance(tool, str):
             found[tool] = None
         elif isinstance(tool, Mapping):
             told = cast("Mapping[str, Any]", tool)
-            for raw in (told, told.get("function"), told.get("toolSpec"), *(told.get("functionDeclarations") or ())):
+            declared: Any = told.get("functionDeclarations")
+            several: list[Any] = declared if isinstance(declared, list) else []
+            for raw in (told, told.get("function"), told.get("toolSpec"), *several):
                 name = members_of(raw).get("name")
                 if isinstance(name, str):
                     found[name] = raw

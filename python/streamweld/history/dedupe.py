@@ -190,9 +190,9 @@ def _read_item(item: Mapping[str, Any], at: int, said: list[_Said], results: lis
         text = "\0".join([str(piece.get("text", "")) for piece in pieces if isinstance(piece, Mapping)])  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         text = text if text.strip("\0") else ""
     elif found == "msg":
-        text = json_text([item.get("role"), item.get("content")]) if item.get("content") else ""
+        text = json_text([item.get("role"), item.get("content")], (at,)) if item.get("content") else ""
     else:
-        text = json_text([item.get(name) for name in ("call_id", "name", "arguments", "input")])
+        text = json_text([item.get(name) for name in ("call_id", "name", "arguments", "input")], (at,))
     owned = found != "msg" or item.get("role") == "assistant"
     said.append(_Said(at, None, found, item_id, text, item, item.get("encrypted_content"), item.get("call_id"), owned))
 
@@ -213,7 +213,8 @@ def _read_part(raw: Mapping[str, Any], at: int, n: int, owned: bool, said: list[
     elif "toolCallId" in raw:
         # In a UIMessage the result stands in the call's own part: another result makes it another part.
         found, call_id = "fc", str(raw["toolCallId"])
-        text = json_text([raw.get(name) for name in ("toolCallId", "type", "toolName", "input", "output", "errorText")])
+        members = ("toolCallId", "type", "toolName", "input", "output", "errorText")
+        text = json_text([raw.get(name) for name in members], (at, "parts", n))
     else:
         return
     item_id, cipher = _custody(raw)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld.history.model import members_of
 from streamweld.response import Response
 
 if TYPE_CHECKING:
@@ -78,10 +79,10 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
         found = _of_message(message)
         if found is not None:
             return found
-        roles.add(message.get("role"))
+        roles.add(str(message.get("role")))
     if payload is not None and "system" in payload:
         blocks: Any = payload["system"]
-        told = isinstance(blocks, list) and any("type" not in block for block in cast("Iterable[Any]", blocks))
+        told = isinstance(blocks, list) and any("type" not in members_of(b) for b in cast("Iterable[Any]", blocks))
         return "bedrock-converse" if told else "anthropic"
     plain = _PLAIN.get(family)
     return family if plain is not None and roles <= plain else "openai-chat"
@@ -110,7 +111,7 @@ def _of_blocks(blocks: Iterable[Any]) -> str | None:
             continue
         raw = cast("Mapping[str, Any]", block)
         kind = raw.get("type")
-        if kind is None:
+        if not isinstance(kind, str):
             if raw.keys() & _BEDROCK:
                 return "bedrock-converse"
             continue

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast,
 import orjson
 
 from streamweld._json import JsonFault, loads_arguments
+from streamweld.errors import HistoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +24,7 @@ __all__ = [
     "MISSING",
     "NOTHING",
     "Call",
+    "Inner",
     "Media",
     "Opaque",
     "Origin",
@@ -70,6 +72,12 @@ MISSING: Final[Any] = _Missing()
 NOTHING: Final[Mapping[str, Any]] = _Nothing()
 
 
+class Inner(str):
+    """The name of a member inside of an object of a block: its way there, with slashes. It cannot be put back alone."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True, eq=False)
 class Origin:
     """One message (or item) of the source. `count`: how many parts were read from it. `extra`: its other members."""
@@ -104,7 +112,8 @@ def _part(cls: type[_T]) -> type[_T]:
 class _Part:
     """`at`: which part of its origin. `raw`: the source's own object. `touched`: a pass changed it, `raw` is stale.
 
-    `extra`: members of `raw` that the model has no word for. They go back to the same dialect, and are lost elsewhere.
+    `extra`: members of `raw` that the model has no word for. They go back to the same dialect, and are lost elsewhere;
+    those of objects inside of it, under an `Inner` name, are lost wherever the block is written anew.
     """
 
     origin: Origin | None = None
@@ -268,21 +277,28 @@ def pointer(path: Path) -> str:
     return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
 
 
-def json_text(value: Any) -> str:
-    """A JSON value as compact text; integers beyond 64 bits stay exact."""
+def json_text(value: Any, path: Path) -> str:
+    """A JSON value as compact text; integers beyond 64 bits stay exact.
+
+    Raises:
+        HistoryError: it is none: it holds itself, or is too deep.
+    """
     try:
         return orjson.dumps(value).decode()
     except (TypeError, ValueError):
         import json
 
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        except (TypeError, ValueError, RecursionError):
+            raise HistoryError("unreadable", pointer(path)) from None
 
 
 def arguments_text(call: Call) -> str:
     """The arguments as JSON text."""
     if call.arguments is not None:
         return call.arguments
-    return "{}" if call.input is MISSING or call.input is None else json_text(call.input)
+    return "{}" if call.input is MISSING or call.input is None else json_text(call.input, call.path)
 
 
 def arguments_object(call: Call) -> dict[str, Any] | None:
@@ -311,7 +327,7 @@ def custom_input(call: Call) -> str:
     """What a free-form tool was given: text of its own, no JSON."""
     given = arguments_object(call) or {}
     text = given.get("input", "")
-    return text if isinstance(text, str) else json_text(text)
+    return text if isinstance(text, str) else json_text(text, call.path)
 
 
 def value_object(result: Result) -> dict[str, Any] | None:
@@ -339,5 +355,5 @@ def what_was(part: Part) -> Any:
 def result_text(result: Result) -> str:
     """The result as text; media and what is opaque leave none."""
     if result.value is not MISSING:
-        return result.value if isinstance(result.value, str) else json_text(result.value)
+        return result.value if isinstance(result.value, str) else json_text(result.value, result.path)
     return "".join([part.text for part in result.parts if isinstance(part, Text)])

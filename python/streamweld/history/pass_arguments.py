@@ -1,11 +1,11 @@
 """Arguments that are no JSON object: cut texts, lists, bare words. It knows calls and the constraints `arguments`,
-`free_form_tools` and `text_input_of`."""
+`arguments_text`, `free_form_tools` and `text_input_of`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Result, arguments_object, changed, retold, what_was
+from streamweld.history.model import Call, Result, arguments_object, arguments_text, changed, retold, what_was
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_FORMS: Final = {True: "text", False: "an object"}
+
 
 def run(turns: list[Turn], work: Work) -> list[Turn]:
     """The turns with arguments that are objects, by the policy `truncated_arguments`."""
     objects, free = work.fact("arguments") == "object", bool(work.fact("free_form_tools"))
     text_of = work.fact("text_input_of") or ()
+    turns = _spelled(turns, work)
     if (not objects and free) or _is_sound(work.survey(turns).calls, objects, free):
         return turns
     out: list[Turn] = []
@@ -35,11 +38,14 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                 touched = True
                 continue
             if isinstance(part, Call) and part.custom and not free:
-                work.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
+                if part.origin is not None and part.origin.dialect == work.family:
+                    work.edit("call_free_form", part.path, f"made the text for {part.name!r} an argument")
+                else:
+                    work.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
                 part = changed(part, custom=False)
                 touched = True
             own = part.origin is not None and part.origin.dialect in text_of
-            if not isinstance(part, Call) or part.custom or not objects or own:
+            if not isinstance(part, Call) or part.custom or not objects or (own and part.arguments is not None):
                 parts.append(part)
                 continue
             if arguments_object(part) is not None:
@@ -64,6 +70,29 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         if parts or not touched:
             out.append(retold(turn, parts) if touched else turn)
     return out
+
+
+def _spelled(turns: list[Turn], work: Work) -> list[Turn]:
+    """Calls of the target's own dialect with their arguments as it has them: a text, or an object and never null."""
+    text = bool(work.fact("arguments_text"))
+    if not any(_is_misspelled(call, text, work) for call in work.survey(turns).calls):
+        return turns
+    out: list[Turn] = []
+    for turn in turns:
+        parts: list[Part] = []
+        for part in turn.parts:
+            if isinstance(part, Call) and _is_misspelled(part, text, work):
+                work.edit("arguments_form", part.path, f"wrote the arguments of {part.name!r} as {_FORMS[text]}")
+                part = changed(part, arguments=arguments_text(part)) if text else changed(part, input={})
+            parts.append(part)
+        out.append(retold(turn, parts))
+    return out
+
+
+def _is_misspelled(call: Call, text: bool, work: Work) -> bool:
+    if call.custom or call.raw is None or call.origin is None or call.origin.dialect != work.family:
+        return False
+    return call.arguments is None if text else call.input is None
 
 
 def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.ids import form_of
 from streamweld.history.model import MISSING, Media, Opaque, Result, Text, Turn, changed, members_of, retold
 
 if TYPE_CHECKING:
@@ -91,12 +92,29 @@ def _content(
         return part
     foreign = part.origin is None or part.origin.dialect != work.family
     sayable = part.data is not None if part.kind in (work.fact("inline") or ()) else bool(part.data or part.url)
-    if (kinds is None or part.kind in kinds) and (sayable or not foreign):
-        return part
+    types = work.fact("file_types") if part.kind == "file" and not foreign else None
+    other = types is not None and _type(part) not in types
+    if (kinds is None or part.kind in kinds) and (sayable or not (foreign or other)):
+        if not other:
+            return part if foreign or _is_named(part, work) else changed(part)  # the writer gives it a name that does
+        work.edit("file_type", part.path, "put the file into a block of the target's own")
+        return changed(part)
     gone = part.raw if part.raw is not None else part.data or part.url or part.file_id
     work.edit("content_kind", part.path, f"put a note in the place of a part of kind {part.kind}", gone)
     note = f"[{part.kind} omitted{': ' + part.filename if part.filename else ''}]"
     return Text(text=note, path=part.path, origin=part.origin, at=part.at, touched=True)
+
+
+def _is_named(part: Media, work: Work) -> bool:
+    """Whether the name of a document is one that the target takes."""
+    fact = work.fact("document_name")
+    return fact is None or part.kind != "file" or form_of(fact).fits(part.filename or "")
+
+
+def _type(part: Media) -> str:
+    """The type of a file's block; two targets mean different ones by `file`."""
+    raw = members_of(part.raw)
+    return "file_id" if raw.get("type") == "file" and "file" not in raw else str(raw.get("type"))
 
 
 def _of_result(result: Result, work: Work) -> Result:

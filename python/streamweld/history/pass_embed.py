@@ -33,6 +33,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
 def _calls(turn: Turn, form: str, join: str, work: Work) -> Turn:
     texts: list[str] = []
     rest: list[Part] = []
+    _leave_members(turn, work)
     for part in turn.parts:
         if isinstance(part, Call):
             work.edit("call_as_text", part.path, f"wrote the call of {part.name!r} as text")
@@ -49,6 +50,7 @@ def _calls(turn: Turn, form: str, join: str, work: Work) -> Turn:
 def _results(turn: Turn, form: str, join: str, work: Work) -> Turn:
     texts: list[str] = []
     rest: list[Part] = []
+    _leave_members(turn, work)
     for part in turn.parts:
         if isinstance(part, Result):
             work.edit("result_as_text", part.path, f"wrote the result of {part.call_id!r} as text")
@@ -57,6 +59,17 @@ def _results(turn: Turn, form: str, join: str, work: Work) -> Turn:
         else:
             rest.append(part)
     return Turn("user", (Text(text=join.join(texts), path=turn.path), *rest))
+
+
+def _leave_members(turn: Turn, work: Work) -> None:
+    """Books what a text has no room for: members of the messages and blocks that it is made of."""
+    origins = {id(part.origin): part.origin for part in turn.parts if part.origin is not None}
+    for origin in origins.values():
+        work.lose_members(origin.extra, origin.path, "there is room for the text only")
+    for part in turn.parts:
+        work.lose_members(part.extra, part.path, "there is room for the text only")
+        for inner in part.parts if isinstance(part, Result) else ():
+            work.lose_members(inner.extra, inner.path, "there is room for the text only")
 
 
 def _filled(form: str, said: dict[str, str]) -> str:

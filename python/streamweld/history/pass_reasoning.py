@@ -13,7 +13,7 @@ from streamweld.history.model import Call, Reasoning, Text, changed, members_of,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld.history.model import Part, Turn
+    from streamweld.history.model import Origin, Part, Turn
     from streamweld.history.work import Work
 
 __all__ = ["run"]
@@ -75,7 +75,7 @@ class _Keeper:
                     )
                     part = changed(part, item_id=None)
                     altered = True
-                elif broken and self.fact.get("group") and part.origin is not None and part.origin.extra.get("id"):
+                elif broken and self.fact.get("group") and part.origin is not None and self._names(part.origin):
                     self.work.edit(
                         "item_id_dropped", part.path, "dropped the item id of a message whose reasoning is gone"
                     )
@@ -94,6 +94,10 @@ class _Keeper:
                 broken = False
                 parts.append(kept)
         return retold(turn, parts) if altered else turn
+
+    def _names(self, origin: Origin) -> bool:
+        """Whether the message has an item id, which is the target's: the ids of other dialects are none."""
+        return origin.dialect == self.work.family and bool(origin.extra.get("id"))
 
     def _kept(self, part: Reasoning, asks: bool) -> Part | None:
         mode = self.work.policy.reasoning
@@ -115,12 +119,13 @@ class _Keeper:
         if part_ is None:
             return None
         part_ = self._with_a_sound_id(part_)
-        signed = bool(part_.signature or part_.encrypted)
+        signed = bool(part_.encrypted or (part_.signature and self.accept != "items"))  # items have no signature
         if self.fact.get("needs_encrypted") and not part_.encrypted:
             return self._gone(part_, "nothing is stored there, and it has no encrypted content")
         if self.fact.get("needs_id") and part_.encrypted and not part_.item_id:
             return self._gone(part_, "its encrypted content is worth nothing without its id")
-        if not signed and not (part_.item_id and self.accept == "items"):
+        named = self.accept == "items" and part_.item_id and self.fact.get("item_ids") is not False
+        if not signed and not named:
             proven = self.fact.get("signed") == "required" or (self.accept == "items" and self.fact.get("issuers"))
             way = self.fact.get("unsigned") or ("drop" if proven else "keep")
             if way == "text":

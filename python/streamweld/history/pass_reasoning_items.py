@@ -36,9 +36,14 @@ def _holds(turn: Turn) -> bool:
     return turn.role == "assistant" and any(isinstance(part, Reasoning) for part in turn.parts)
 
 
-def _is_followed(parts: tuple[Part, ...], at: int) -> bool:
-    """Whether something that is no reasoning stands behind it in the turn."""
-    return any(isinstance(part, Text | Call | Opaque) for part in parts[at + 1 :])
+def _leads_to(part: Part, work: Work) -> bool:
+    """Whether it is what reasoning can have led to, and will be there: what is opaque is so in its own dialect only."""
+    return isinstance(part, Text | Call) or (isinstance(part, Opaque) and part.dialect == work.family)
+
+
+def _is_followed(parts: tuple[Part, ...], at: int, work: Work) -> bool:
+    """Whether something that it led to stands behind it in the turn."""
+    return any(_leads_to(part, work) for part in parts[at + 1 :])
 
 
 def _once(turns: list[Turn], work: Work) -> list[Turn]:
@@ -54,7 +59,7 @@ def _once(turns: list[Turn], work: Work) -> list[Turn]:
     for item_id, found in places.items():
         if len(found) < 2:
             continue
-        home = next((one for one in found if _is_followed(turns[one[0]].parts, one[1])), found[0])
+        home = next((one for one in found if _is_followed(turns[one[0]].parts, one[1], work)), found[0])
         segments: list[str] = []
         for _, _, part in found:
             segments += [text for text in part.segments if text.strip() and text not in segments]
@@ -114,7 +119,9 @@ def _followed(turns: list[Turn], work: Work) -> list[Turn]:
             continue
         for part in reversed(turn.parts):
             if not isinstance(part, Reasoning):
-                break
+                if _leads_to(part, work):
+                    break
+                continue
             new[id(part)] = None
             touched.add(n)
             removed = what_was(part)

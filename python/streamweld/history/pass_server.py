@@ -28,7 +28,7 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
             raw = members_of(part.raw)
             if part.kind in ("server_tool_use", "mcp_tool_use") and isinstance(raw.get("id"), str):
                 seen.add(raw["id"])
-            elif part.kind.endswith("_tool_result") and raw.get("tool_use_id") not in seen:
+            elif part.kind.endswith("_tool_result") and str(raw.get("tool_use_id")) not in seen:
                 gone.add(id(part))
                 work.edit("server_result_unasked", part.path, f"dropped a {part.kind} without its call", part.raw)
         if not gone:

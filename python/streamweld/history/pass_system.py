@@ -94,6 +94,8 @@ def _to_messages(head: list[Turn], work: Work) -> list[Turn]:
         role: Role = work.about("system").get("lead") or "system"
         if _own(turn, work):
             work.edit("system_place", turn.path, "put the instructions into the first message")
+        if turn.origin is not None:
+            work.lose_members(turn.origin.extra, turn.path, "the target has no such member")
         parts = [changed(part, origin=None) for part in turn.parts]
         out.append(Turn(role, tuple(parts), None))
     return out

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
-from streamweld.history.reading import as_list, as_mapping, as_text, began, placed, split_results
+from streamweld.history.reading import (
+    around,
+    as_data,
+    as_list,
+    as_mapping,
+    as_text,
+    as_word,
+    began,
+    placed,
+    split_results,
+)
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Part, Path
@@ -16,6 +26,12 @@ __all__ = ["DIALECT", "read", "read_system"]
 
 DIALECT: Final = "bedrock-converse"
 _MESSAGE: Final = frozenset({"role", "content"})
+_USE: Final = frozenset({"toolUseId", "name", "input"})
+_RESULT: Final = frozenset({"toolUseId", "content", "status"})
+_THOUGHT: Final = frozenset({"reasoningText", "redactedContent"})
+_TEXT: Final = frozenset({"text", "signature"})
+_MEDIUM: Final = frozenset({"format", "name", "source"})
+_SOURCE: Final = frozenset({"bytes"})
 _KINDS: Final = (("image", "image"), ("document", "file"), ("video", "video"))
 
 
@@ -23,7 +39,7 @@ def read_system(raw: Any) -> list[Turn]:
     """The turn that the member `system` is."""
     path: Path = ("system",)
     origin = began(DIALECT, path, raw, _MESSAGE)
-    blocks = as_list(raw or (), path)
+    blocks = as_list(raw, path)
     parts = [_block(as_mapping(b, (*path, n)), origin, (*path, n), None) for n, b in enumerate(blocks)]
     return [Turn("system", tuple(parts), origin, top=True)]
 
@@ -39,7 +55,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if role not in ("user", "assistant"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
     origin = began(DIALECT, path, message, _MESSAGE)
-    blocks = as_list(message.get("content") or (), (*path, "content"))
+    blocks = as_list(message.get("content"), (*path, "content"))
     places = [(*path, "content", n) for n in range(len(blocks))]
     parts = [_block(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
     if role == "assistant":
@@ -53,15 +69,18 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         return Text(*placed(origin, path, raw, frozenset({"text"})), text=raw["text"])
     if "toolUse" in raw:
         use = as_mapping(raw["toolUse"], path)
-        place = placed(origin, path, raw, frozenset({"toolUse"}))
+        place = around(placed(origin, path, raw, frozenset({"toolUse"})), ("toolUse", use, _USE))
         return Call(
-            *place, call_id=as_text(use.get("toolUseId")), name=as_text(use.get("name")), input=use.get("input")
+            *place,
+            call_id=as_text(use.get("toolUseId"), path),
+            name=as_text(use.get("name"), path),
+            input=use.get("input"),
         )
     if "toolResult" in raw:
         answer = as_mapping(raw["toolResult"], path)
-        place = placed(origin, path, raw, frozenset({"toolResult"}))
-        call_id, failed = as_text(answer.get("toolUseId")), answer.get("status") == "error"
-        pieces = as_list(answer.get("content") or (), path)
+        place = around(placed(origin, path, raw, frozenset({"toolResult"})), ("toolResult", answer, _RESULT))
+        call_id, failed = as_text(answer.get("toolUseId"), path), answer.get("status") == "error"
+        pieces = as_list(answer.get("content"), path)
         if len(pieces) == 1 and "json" in as_mapping(pieces[0], path):
             return Result(*place, call_id=call_id, value=pieces[0]["json"], is_error=failed)
         within = began(DIALECT, path, None, _MESSAGE)
@@ -73,24 +92,28 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         return Result(*place, call_id=call_id, parts=kept, is_error=failed)
     if "reasoningContent" in raw:
         thought = as_mapping(raw["reasoningContent"], path)
-        place = placed(origin, path, raw, frozenset({"reasoningContent"}))
         said = thought.get("reasoningText")
+        place = around(
+            placed(origin, path, raw, frozenset({"reasoningContent"})),
+            ("reasoningContent", thought, _THOUGHT),
+            ("reasoningContent/reasoningText", said, _TEXT),
+        )
         if isinstance(said, dict):
             told = as_mapping(said, path)
-            signature = as_text(told.get("signature")) or None
+            signature = as_text(told.get("signature"), path) or None
             return Reasoning(
                 *place,
-                segments=(as_text(told.get("text")),),
+                segments=(as_text(told.get("text"), path),),
                 signature=signature,
                 issuer=issuer or "bedrock",
                 assumed=not issuer,
             )
-        cipher = thought.get("redactedContent")
+        cipher = as_data(thought.get("redactedContent"), path)
         return Reasoning(
             *place, segments=(), kind="redacted", encrypted=cipher, issuer=issuer or "bedrock", assumed=not issuer
         )
     for member, media in _KINDS:
-        if isinstance(raw.get(member), dict):
+        if member in raw:
             medium = _medium(as_mapping(raw[member], path), raw, origin, path, media)
             if medium is not None:
                 return medium
@@ -103,7 +126,10 @@ def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Med
         return None
     member = next(name for name, media in _KINDS if media == kind)
     media_type = f"{'application' if kind == 'file' else kind}/{told.get('format')}"
-    place = placed(origin, path, raw, frozenset({member}))
-    return Media(
-        *place, kind=kind, media_type=media_type, data=as_mapping(source, path)["bytes"], filename=told.get("name")
+    place = around(
+        placed(origin, path, raw, frozenset({member})),
+        (member, told, _MEDIUM),
+        (f"{member}/source", source, _SOURCE),
     )
+    data, name = as_data(as_mapping(source, path)["bytes"], path), as_word(told.get("name"), path)
+    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
-from streamweld.history.reading import as_list, as_mapping, as_text, began, file_of, placed, split_data, text_of
+from streamweld.history.reading import (
+    around,
+    as_list,
+    as_mapping,
+    as_text,
+    as_word,
+    began,
+    file_of,
+    free_text,
+    placed,
+    split_data,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Part, Path
@@ -23,6 +35,7 @@ _TEXT: Final = frozenset({"type", "text"})
 _REFUSAL: Final = frozenset({"type", "refusal"})
 _IMAGE: Final = frozenset({"type", "image_url", "file_id", "detail"})
 _FILE: Final = frozenset({"type", "file_data", "file_url", "file_id", "filename"})
+_AUDIO: Final = frozenset({"data", "format"})
 _CALL: Final = frozenset({"type", "id", "call_id", "name", "arguments"})
 _CUSTOM: Final = frozenset({"type", "id", "call_id", "name", "input"})
 _OUTPUT: Final = frozenset({"type", "id", "call_id", "output"})
@@ -32,7 +45,14 @@ _REASONING: Final = frozenset({"type", "id", "summary", "content", "encrypted_co
 def read_instructions(raw: Any) -> list[Turn]:
     """The turn that `instructions` is."""
     origin = began(DIALECT, ("instructions",), raw, _MESSAGE)
-    return [Turn("system", (Text(*placed(origin, ("instructions",)), text=as_text(raw)),), origin, top=True)]
+    return [
+        Turn(
+            "system",
+            (Text(*placed(origin, ("instructions",)), text=as_text(raw, ("instructions",))),),
+            origin,
+            top=True,
+        )
+    ]
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
@@ -41,7 +61,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     Raises:
         HistoryError: the item is no object, or a message with a role that the dialect does not have.
     """
-    if isinstance(raw, str):  # `input` itself
+    if isinstance(raw, str) and not (path and isinstance(path[-1], int)):  # `input` itself
         origin = began(DIALECT, path, raw, _MESSAGE)
         return [Turn("user", (Text(*placed(origin, path), text=raw),), origin)]
     item = as_mapping(raw, path)
@@ -68,7 +88,7 @@ def _message(item: Json, path: Path) -> Turn:
     if isinstance(content, str):
         parts = [text_of(origin, (*path, "content"), content)]
     else:
-        blocks = as_list(content or (), (*path, "content"))
+        blocks = as_list(content, (*path, "content"))
         parts = [
             _block(as_mapping(raw, (*path, "content", n)), origin, (*path, "content", n))
             for n, raw in enumerate(blocks)
@@ -81,48 +101,57 @@ def _block(raw: Json, origin: Origin, path: Path) -> Text | Media | Opaque:
     if kind in ("input_text", "output_text", "text") and isinstance(raw.get("text"), str):
         return Text(*placed(origin, path, raw, _TEXT), text=raw["text"])
     if kind == "refusal":
-        return Text(*placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal")), refusal=True)
+        return Text(*placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal"), path), refusal=True)
     if kind == "input_image":
         place = placed(origin, path, raw, _IMAGE)
-        if file_id := raw.get("file_id"):
-            return Media(*place, kind="image", file_id=file_id, detail=raw.get("detail"))
-        return file_of(place, as_text(raw.get("image_url")), None, kind="image", detail=raw.get("detail"))
+        detail = as_word(raw.get("detail"), path)
+        if file_id := as_word(raw.get("file_id"), path):
+            return Media(*place, kind="image", file_id=file_id, detail=detail)
+        return file_of(place, as_text(raw.get("image_url"), path), None, kind="image", detail=detail)
     if kind == "input_file":
-        media_type, data, rest = split_data(as_text(raw.get("file_data")))
+        media_type, data, rest = split_data(as_text(raw.get("file_data"), path))
         return Media(
             *placed(origin, path, raw, _FILE),
             kind="file",
             media_type=media_type,
             data=data or rest or None,
-            url=raw.get("file_url"),
-            file_id=raw.get("file_id"),
-            filename=raw.get("filename"),
+            url=as_word(raw.get("file_url"), path),
+            file_id=as_word(raw.get("file_id"), path),
+            filename=as_word(raw.get("filename"), path),
         )
     if kind == "input_video":
         return file_of(
             placed(origin, path, raw, frozenset({"type", "video_url"})),
-            as_text(raw.get("video_url")),
+            as_text(raw.get("video_url"), path),
             None,
             kind="video",
         )
     if kind == "input_audio" and isinstance(raw.get("input_audio"), dict):
         audio = as_mapping(raw["input_audio"], path)
         place = placed(origin, path, raw, frozenset({"type", "input_audio"}))
-        return Media(*place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data")))
+        place = around(place, ("input_audio", audio, _AUDIO))
+        return Media(
+            *place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
+        )
     return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
 
 
 def _call(item: Json, path: Path, *, custom: bool) -> Call:
     origin = began(DIALECT, path, item, frozenset(item))
     place = placed(origin, path, item, _CUSTOM if custom else _CALL)
-    call_id, name, item_id = as_text(item.get("call_id")), as_text(item.get("name")), item.get("id")
+    call_id, name, item_id = (
+        as_text(item.get("call_id"), path),
+        as_text(item.get("name"), path),
+        as_word(item.get("id"), path),
+    )
     if custom:
-        value = {"input": as_text(item.get("input"))}
+        value = {"input": free_text(item, path)}
         return Call(*place, call_id=call_id, name=name, input=value, item_id=item_id, custom=True)
     arguments = item.get("arguments")
-    if arguments is None or isinstance(arguments, str):
-        return Call(*place, call_id=call_id, name=name, arguments=arguments or "", item_id=item_id)
-    return Call(*place, call_id=call_id, name=name, input=arguments, item_id=item_id)
+    if isinstance(arguments, str):
+        return Call(*place, call_id=call_id, name=name, arguments=arguments, item_id=item_id)
+    value = {} if arguments is None else arguments
+    return Call(*place, call_id=call_id, name=name, input=value, item_id=item_id)
 
 
 def _output(item: Json, path: Path) -> Result:
@@ -130,7 +159,7 @@ def _output(item: Json, path: Path) -> Result:
     place = placed(origin, path, item, _OUTPUT)
     output = item.get("output")
     inner: tuple[Text | Media | Opaque, ...] = ()
-    call_id, item_id = as_text(item.get("call_id")), item.get("id")
+    call_id, item_id = as_text(item.get("call_id"), path), as_word(item.get("id"), path)
     if isinstance(output, str):
         inner = (Text(text=output, path=(*path, "output")),)
     elif isinstance(output, list):
@@ -143,15 +172,19 @@ def _output(item: Json, path: Path) -> Result:
 
 
 def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
+    if item.get("summary") is None:
+        raise HistoryError("unreadable", pointer((*path, "summary")))
     origin = began(DIALECT, path, item, frozenset(item))
-    summary = [as_text(as_mapping(piece, path).get("text")) for piece in item.get("summary") or ()]
-    content = [as_text(as_mapping(piece, path).get("text")) for piece in item.get("content") or ()]
+    summary = [as_mapping(piece, path) for piece in as_list(item.get("summary"), path)]
+    content = [as_mapping(piece, path) for piece in as_list(item.get("content"), path)]
+    pieces = [(f"summary/{n}", piece, _TEXT) for n, piece in enumerate(summary)]
+    pieces += [(f"content/{n}", piece, _TEXT) for n, piece in enumerate(content)]
     return Reasoning(
-        *placed(origin, path, item, _REASONING),
-        segments=tuple(summary or content),
+        *around(placed(origin, path, item, _REASONING), *pieces),
+        segments=tuple([as_text(piece.get("text"), path) for piece in summary or content]),
         kind="summary" if summary or not content else "raw",
-        item_id=item.get("id"),
-        encrypted=item.get("encrypted_content"),
+        item_id=as_word(item.get("id"), path),
+        encrypted=as_word(item.get("encrypted_content"), path),
         issuer=issuer or "openai",
         assumed=not issuer,
     )

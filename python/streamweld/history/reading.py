@@ -5,23 +5,28 @@ It knows no dialect.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from streamweld.errors import HistoryError
-from streamweld.history.model import NOTHING, Media, Origin, Result, Text, Turn, pointer
+from streamweld.history.model import NOTHING, Call, Inner, Media, Origin, Reasoning, Result, Text, Turn, pointer
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Path, Role
 
 __all__ = [
     "Json",
+    "around",
+    "as_data",
     "as_list",
     "as_mapping",
     "as_text",
+    "as_word",
     "began",
     "beside",
     "file_of",
+    "free_text",
     "kind_of",
     "placed",
     "split_data",
@@ -67,6 +72,17 @@ def text_of(origin: Origin, path: Path, text: str) -> Text:
     return Text(origin, at, path, None, NOTHING, False, text)
 
 
+def around(place: Place, *inner: tuple[str, Any, frozenset[str]]) -> Place:
+    """The same place, with what objects inside of the block have beyond the known members: `(way there, object,
+    known)`."""
+    origin, at, path, raw, extra = place
+    found: dict[str, Any] = {}
+    for way, told, known in inner:
+        for name, value in beside(told, known).items():
+            found[Inner(f"{way}/{name}")] = value
+    return (origin, at, path, raw, {**extra, **found}) if found else place
+
+
 def as_mapping(value: Any, path: Path) -> Json:
     """The value, which must be an object.
 
@@ -81,19 +97,59 @@ def as_mapping(value: Any, path: Path) -> Json:
 
 
 def as_list(value: Any, path: Path) -> Sequence[Any]:
-    """The value, which must be a list.
+    """The value, which must be a list; null is one without anything.
 
     Raises:
         HistoryError: it is none.
     """
     if isinstance(value, list | tuple):
         return cast("Sequence[Any]", value)
+    if value is None:
+        return ()
     raise HistoryError("unreadable", pointer(path))
 
 
-def as_text(value: Any) -> str:
-    """A member that should be text; what is none counts as absent."""
-    return value if isinstance(value, str) else ""
+def as_text(value: Any, path: Path) -> str:
+    """A member that must be text; null is one without anything.
+
+    Raises:
+        HistoryError: it is something else.
+    """
+    return as_word(value, path) or ""
+
+
+def as_word(value: Any, path: Path) -> str | None:
+    """A member that is text, if it is there.
+
+    Raises:
+        HistoryError: it is something else.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    raise HistoryError("unreadable", pointer(path))
+
+
+def free_text(call: Json, path: Path) -> str:
+    """The input of a free-form call, which is a text.
+
+    Raises:
+        HistoryError: it is none.
+    """
+    text = call.get("input")
+    if isinstance(text, str):
+        return text
+    raise HistoryError("unreadable", pointer((*path, "input")))
+
+
+def as_data(value: Any, path: Path) -> str | None:
+    """A member that is base64 text; packages such as boto3 and google-genai have the bytes themselves there.
+
+    Raises:
+        HistoryError: it is something else.
+    """
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
+    return as_word(value, path)
 
 
 def split_data(url: str) -> tuple[str | None, str | None, str | None]:
@@ -118,11 +174,17 @@ def file_of(place: Place, url: str, media_type: str | None, *, kind: _MediaKind 
 
 
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
-    """A user message whose dialect keeps results among the user's words: runs of results, runs of the rest."""
+    """A user message whose dialect keeps results among the user's words: runs of results, runs of the rest.
+
+    Raises:
+        HistoryError: it holds what only the assistant says.
+    """
     turns: list[Turn] = []
     run: list[Part] = []
     side: Role = "user"
     for part in parts:
+        if isinstance(part, Call | Reasoning):  # the assistant's, whose message this is not
+            raise HistoryError("unreadable", pointer(part.path))
         own: Role = "tool" if isinstance(part, Result) else "user"
         if own != side and run:
             turns.append(Turn(side, tuple(run), origin))

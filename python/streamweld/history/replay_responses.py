@@ -121,7 +121,7 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
     if kind == "mcp_call":
         return {**head, "id": item.item_id or item.call_id, "name": item.name, "arguments": written(item), **beyond}
     if kind == "code_interpreter_call":
-        return {**head, "id": item.item_id or item.call_id, "code": written(item), **beyond}
+        return {**head, "id": item.item_id or item.call_id, "code": written(item), "outputs": None, **beyond}
     own = {"id": item.item_id or item.call_id}
     if kind in _UNPAIRED:
         paired = {"call_id": item.call_id} if item.call_id != own["id"] else {}

@@ -28,7 +28,7 @@ class Survey:
         instructed: a turn is one of system or developer.
         joined: two turns in a row are of one side.
         reasoned: there is reasoning.
-        opaque: there is what only one dialect can say.
+        opaque: there is what only one dialect can say, in a result too.
         dialects: those that anything was read from.
         bare: the model has a word for every member of every message and block.
         plain: every turn has parts, and what stands in them is reasoning, calls, texts that say something and are no
@@ -117,6 +117,7 @@ class Survey:
                     for inner in part.parts:
                         if type(inner) is not Text or not (text := inner.text) or inner.refusal or text.isspace():
                             plain = False
+                            opaque = opaque or type(inner) is Opaque
                         if inner.extra:
                             bare = False
                         if inner.origin is not None:

@@ -6,11 +6,11 @@ It knows no dialect; what a gateway accepts comes from its profile.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from streamweld.errors import UsageError
 from streamweld.history.edits import Edit, IdMap, Loss
-from streamweld.history.model import NOTHING, pointer
+from streamweld.history.model import NOTHING, Inner, pointer
 from streamweld.history.rules import edits as edit_rules
 from streamweld.history.survey import Survey
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HistoryPolicy", "Work"]
 
+_SAY_NOTHING: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobody misses them
 _WORDS = {
     "orphan_call": ("error_result", "drop"),
     "orphan_result": ("synthesise", "text", "drop"),
@@ -96,6 +97,13 @@ class Work:
     def lose(self, feature: str, path: Path, why: str, removed: Any = None) -> None:
         """Books something that cannot be said in the target."""
         self.losses.append(Loss(feature, pointer(path), why, removed))
+
+    def lose_members(self, members: Mapping[str, Any], path: Path, why: str) -> None:
+        """Books members of a message or block that cannot be said, but for those that say nothing."""
+        for name, value in members.items():
+            if value not in _SAY_NOTHING:
+                steps = name.split("/") if isinstance(name, Inner) else (name,)
+                self.lose(steps[-1], (*path, *steps), why, value)
 
     def fact(self, name: str, member: str | None = None) -> Any:
         """A constraint of the target, or a member of it; None where there is none."""

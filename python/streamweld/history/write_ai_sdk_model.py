@@ -116,6 +116,7 @@ def _inner(part: Text | Media | Opaque, pen: Pen) -> Any:
         return part.raw
     if isinstance(part, Text):
         return {"type": "text", "text": part.text, **pen.beyond(part)}
+    pen.beyond(part)
     if part.url:
         return {"type": "image-url" if part.kind == "image" else "file-url", "url": part.url}
     return {

@@ -135,18 +135,17 @@ def _tool(call: Call, result: Result | None, pen: Pen) -> Any:
     head |= {"toolCallId": call.call_id, "state": "input-available", "input": value}
     if result is not None:
         pen.beyond(result)
+        for part in result.parts:
+            pen.bare(part)
+            if not isinstance(part, Text):
+                pen.work.lose("media", part.path, "the output of a tool is a value, no content", part.raw)
         if result.is_error:
             head |= {"state": "output-error", "errorText": result_text(result)}
         else:
-            head |= {"state": "output-available", "output": _output(result, pen)}
+            head |= {"state": "output-available", "output": _output(result)}
     issuer = "google" if call.signature else "openai" if call.item_id else None
     return {**head, **_metadata(call, "callProviderMetadata", None, issuer), **beyond}
 
 
-def _output(result: Result, pen: Pen) -> Any:
-    if result.value is not MISSING:
-        return result.value
-    for part in result.parts:
-        if not isinstance(part, Text):
-            pen.work.lose("media", part.path, "the output of a tool is a value, no content", part.raw)
-    return result_text(result)
+def _output(result: Result) -> Any:
+    return result_text(result) if result.value is MISSING else result.value

@@ -97,6 +97,6 @@ def _media(part: Media, pen: Pen) -> dict[str, Any]:
     if fact.get("chars"):
         name = re.sub(f"[^{fact['chars']}]", "-", name)
     name = re.sub(r"\s+", " ", name).strip()[: fact.get("max")] or "document"
-    if part.filename and name != part.filename:
+    if name != part.filename and (part.filename or pen.own(part)):
         pen.work.edit("document_name", part.path, f"document name {part.filename!r} -> {name!r}")
     return {"document": {"format": told["format"], "name": name, "source": told["source"]}}

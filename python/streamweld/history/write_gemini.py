@@ -3,6 +3,7 @@ dialect."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamweld.history.matching import OpenCalls
@@ -15,6 +16,7 @@ from streamweld.history.model import (
     Result,
     Text,
     arguments_object,
+    members_of,
     value_object,
 )
 from streamweld.history.writing import Pen, said
@@ -72,6 +74,8 @@ def _parts(parts: Sequence[Part], pen: Pen, names: OpenCalls[str]) -> list[Any]:
             continue
         written.append(_part(part, pen, names.take(part.call_id, part.name)))
         if pen.foreign or pen.block(part) is None:
+            for inner in part.parts:
+                pen.bare(inner)
             attached += [_media(inner) for inner in part.parts if isinstance(inner, Media)]
     return written + attached if attached else written
 
@@ -80,9 +84,18 @@ def _part(part: Part, pen: Pen, named: str | None) -> Any:
     """`named`: what the call of a result is called."""
     if not pen.foreign and (own := pen.block(part)) is not None:
         return own
+    if isinstance(part, Result) and pen.own(part) and _is_bare(part):
+        pen.work.edit("result_value", part.path, "put a result that is no object into one")
     beyond = pen.beyond(part) if part.extra else None
     block = _made(part, named)
     return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
+
+
+def _is_bare(part: Result) -> bool:
+    """Whether its response was no object."""
+    raw = members_of(part.raw)
+    told = members_of(raw.get("functionResponse") or raw.get("function_response"))
+    return not isinstance(told.get("response"), Mapping)
 
 
 def _made(part: Part, named: str | None) -> Any:

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_text, custom_input
+from streamweld.history.model import (
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_text,
+    custom_input,
+    members_of,
+)
 from streamweld.history.writing import Pen, said
 
 if TYPE_CHECKING:
@@ -52,6 +62,11 @@ def _message(turn: Turn, pen: Pen) -> dict[str, Any]:
     if thoughts and not chunks:
         field = pen.work.about("reasoning").get("field", "reasoning_content")
         message[field] = "\n\n".join([part.text for part in thoughts])
+        for part in thoughts:
+            pen.bare(part)
+    origin = turn.origin
+    if origin is not None and origin.dialect == pen.dialect and members_of(origin.raw).get("tool_calls") == []:
+        pen.work.edit("calls_empty", origin.path, "left out an empty list of calls")
     if calls:
         message["tool_calls"] = [_call(part, pen) for part in calls]
     if members := pen.members(turn, turn.parts):
@@ -75,11 +90,11 @@ def _block(part: Part, pen: Pen) -> Any:
     if isinstance(part, Reasoning):
         return {"type": "thinking", "thinking": [{"type": "text", "text": part.text}], **pen.beyond(part)}
     if isinstance(part, Media):
-        return _media(part) | pen.beyond(part)
+        return _media(part, pen) | pen.beyond(part)
     return part.raw
 
 
-def _media(part: Media) -> dict[str, Any]:
+def _media(part: Media, pen: Pen) -> dict[str, Any]:
     url = part.url or f"data:{part.media_type or 'application/octet-stream'};base64,{part.data or ''}"
     if part.kind == "image":
         image: dict[str, Any] = {"url": url}
@@ -93,6 +108,12 @@ def _media(part: Media) -> dict[str, Any]:
         return {
             "type": "input_audio",
             "input_audio": {"data": part.data or "", "format": {"mpeg": "mp3"}.get(form, form)},
+        }
+    if "document_url" in (pen.work.fact("file_types") or ()):
+        return {
+            "type": "document_url",
+            "document_url": url,
+            **({"document_name": part.filename} if part.filename else {}),
         }
     file: dict[str, Any] = {"file_id": part.file_id} if part.file_id else {"file_data": url}
     if part.filename:

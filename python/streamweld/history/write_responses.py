@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["write"]
 
 _CONTENT: Final = frozenset({Text, Media})
+_FREE_OUTPUT: Final = "custom_tool_call_output"
 
 
 def write(turns: list[Turn], work: Work) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def _media(part: Media) -> dict[str, Any]:
 def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
     if isinstance(part, Call) and part.custom:
         custom.add(part.call_id)
-    if not pen.foreign and (whole := pen.whole((part,))) is not None:
+    if not pen.foreign and (whole := pen.whole((part,))) is not None and not _outlived(part, whole, pen, custom):
         return whole
     if isinstance(part, Call):
         item = _call(part, pen)
@@ -165,6 +166,12 @@ def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
     return item
 
 
+def _outlived(part: Part, whole: Any, pen: Pen, custom: set[str]) -> bool:
+    """Whether it is the output of a free-form call that became a function's, where there are no free-form tools."""
+    free = pen.work.fact("free_form_tools")
+    return isinstance(part, Result) and not free and whole["type"] == _FREE_OUTPUT and part.call_id not in custom
+
+
 def _call(part: Call, pen: Pen) -> dict[str, Any]:
     if part.signature and not pen.own(part):
         pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
@@ -179,7 +186,7 @@ def _output(part: Result, pen: Pen, custom: set[str]) -> dict[str, Any]:
         pen.failed(part)
     told = said(part)
     output = told if isinstance(told, str) else [_block(inner, "user", pen) for inner in told]
-    kind = "custom_tool_call_output" if part.call_id in custom else "function_call_output"
+    kind = _FREE_OUTPUT if part.call_id in custom else "function_call_output"
     return {"type": kind, "call_id": part.call_id, "output": output}
 
 

@@ -33,13 +33,13 @@ _WRITERS: Final[Mapping[str, Callable[[list[Turn], Work], dict[str, Any]]]] = {
 }
 _EVERY: Final = ("image", "audio", "video", "file")
 _AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
-# Constraints that hold by the shape of the dialect, whatever the gateway: merged into those of the profile.
-# `free_form_tools`: calls whose input is text of their own. `inline`: kinds of media that must come as data, there is
-# no place for an address. `text_input_of`: dialects whose calls may have a text for input, which stays: it is a
-# free-form tool's there.
+# Constraints that hold by the shape of the dialect where the profile says nothing of them; members of a mapping always.
+# `arguments_text`: arguments are a text that holds JSON. `free_form_tools`: calls whose input is text of their own.
+# `inline`: kinds of media that must come as data, there is no place for an address. `text_input_of`: dialects whose
+# calls may have a text for input, which stays: it is a free-form tool's there.
 SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "openai-chat": {"inline": ("audio", "file"), "free_form_tools": True},
-    "responses": {"inline": ("audio",), "free_form_tools": True},
+    "openai-chat": {"inline": ("audio", "file"), "free_form_tools": True, "arguments_text": True},
+    "responses": {"inline": ("audio",), "free_form_tools": True, "arguments_text": True},
     "anthropic": {"arguments": "object"},
     "gemini": {"arguments": "object"},
     "bedrock-converse": {"arguments": "object", "inline": _EVERY},

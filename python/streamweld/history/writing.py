@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import MISSING, Media, Opaque, Text, json_text, pointer
+from streamweld.history.model import MISSING, Inner, Media, Opaque, Text, json_text, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pen", "said"]
 
-
-_SAY_NOTHING: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobody misses them
+_NO_MEMBER: Final = "the target has no such member"
 
 
 class Pen:
@@ -86,20 +85,17 @@ class Pen:
         """The members of a block beyond the model: kept in their own dialect, lost in another one."""
         if not part.extra:
             return {}
-        if not self.own(part):
-            if id(part) not in self._lost:
-                self._lost.add(id(part))
-                for name, value in part.extra.items():
-                    if value not in _SAY_NOTHING:
-                        self.work.lose(name, (*part.path, name), "the target has no such member", value)
-            return {}
-        return dict(part.extra)
+        own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, Inner)}
+        if id(part) not in self._lost:
+            self._lost.add(id(part))
+            why = "the block was written anew" if self.own(part) else _NO_MEMBER
+            left = {name: value for name, value in part.extra.items() if name not in own}
+            self.work.lose_members(left, part.path, why)
+        return own
 
     def bare(self, part: Part) -> None:
         """Books the members of a block whose place has room for its text only."""
-        for name, value in part.extra.items() if self.own(part) else self.beyond(part).items():
-            if value not in _SAY_NOTHING:
-                self.work.lose(name, (*part.path, name), "there is room for the text only", value)
+        self.work.lose_members(part.extra, part.path, "there is room for the text only")
 
     def members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
         """The members of the message beyond the model, once for each message; those of several lie over each other."""
@@ -114,12 +110,11 @@ class Pen:
             if id(origin) in self._told:
                 continue
             self._told.add(id(origin))
-            if origin.dialect == self.dialect:
-                out = {**origin.extra, **out}
-                continue
-            for name, value in origin.extra.items():
-                if value not in _SAY_NOTHING:
-                    self.work.lose(name, (*origin.path, name), "the target has no such member", value)
+            own = origin.dialect == self.dialect
+            kept = {name: value for name, value in origin.extra.items() if own and not isinstance(name, Inner)}
+            left = {name: value for name, value in origin.extra.items() if name not in kept or name in out}
+            self.work.lose_members(left, origin.path, "the message was written anew" if own else _NO_MEMBER)
+            out = {**kept, **out}
         return {**out, **turn.marks}
 
     def _merged(self) -> set[str]:
@@ -151,7 +146,7 @@ def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
 def said(result: Result) -> str | list[Text | Media | Opaque]:
     """The content of a result for dialects without JSON values: a text, or parts of which more than one is needed."""
     if result.value is not MISSING:
-        return json_text(result.value) if not isinstance(result.value, str) else result.value
+        return json_text(result.value, result.path) if not isinstance(result.value, str) else result.value
     parts = result.parts
     if not parts:
         return ""

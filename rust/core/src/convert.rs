@@ -49,8 +49,9 @@ struct Flow {
     lost: Lost,
     /// A loss is a fault, as the policy has it.
     raises: bool,
-    /// Why nothing more is taken: such a loss, or what went out cannot be mended.
-    stopped: Option<Fault>,
+    /// Why nothing more is taken: such a loss, or what went out cannot be mended. Until the parser was told.
+    refusal: Option<Fault>,
+    stopped: bool,
     /// The upstream's error, where a policy let it pass.
     complaint: Option<Trouble>,
 }
@@ -60,7 +61,7 @@ impl Sink for Flow {
     fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Diagnostic { .. } => self.lost.said += 1,
-            _ if self.stopped.is_some() || self.is_same() => {}
+            _ if self.stopped || self.is_same() => {}
             Event::UpstreamError {
                 code,
                 kind,
@@ -70,15 +71,15 @@ impl Sink for Flow {
             event => {
                 self.encoder.event(&mut self.job, event);
                 self.tell();
-                if self.job.broken && self.stopped.is_none() {
-                    self.stopped = Some(Fault::new(Class::Lifecycle, "lifecycle"));
+                if self.job.broken {
+                    self.stop(|| Fault::new(Class::Lifecycle, "lifecycle"));
                 }
             }
         }
     }
 
-    fn refusal(&self) -> Option<Fault> {
-        self.stopped.clone()
+    fn refusal(&mut self) -> Option<Fault> {
+        self.refusal.take()
     }
 
     fn at(&mut self, offset: u64, ordinal: u64) {
@@ -109,9 +110,16 @@ impl Flow {
         while let Some(id) = self.job.losses.next() {
             if !self.raises {
                 self.lost.add(id, self.place);
-            } else if self.stopped.is_none() {
-                self.stopped = Some(Fault::of_code(Code::NOT_CARRIED, id));
+            } else {
+                self.stop(|| Fault::of_code(Code::NOT_CARRIED, id));
             }
+        }
+    }
+
+    /// For the first reason that there is.
+    fn stop(&mut self, why: impl FnOnce() -> Fault) {
+        if !mem::replace(&mut self.stopped, true) {
+            self.refusal = Some(why());
         }
     }
 }
@@ -137,7 +145,8 @@ impl Converter {
             place: (0, 0),
             lost: Lost::default(),
             raises: config.policy.raises(Code::NOT_CARRIED),
-            stopped: None,
+            refusal: None,
+            stopped: false,
             complaint: None,
         };
         Ok(Converter {

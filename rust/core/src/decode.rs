@@ -6,6 +6,7 @@ use std::fmt::Debug;
 
 use crate::fault::Fault;
 use crate::json::members::Document;
+use crate::sse::Taken;
 use crate::wire::{Incoming, Payload, Step, Wire};
 
 /// The decoder of one stream.
@@ -22,6 +23,12 @@ pub(crate) trait Decode: Debug + Send {
     /// read.
     fn known(&mut self, _wire: &mut Wire<'_, '_>, _incoming: Incoming<'_>) -> Result<usize, Fault> {
         Ok(0)
+    }
+
+    /// Takes whole events that fit known envelopes, as many as can be nothing but the next pieces of what is under way; at
+    /// most so many. Nothing is said of any of them, so that where they stand is not asked.
+    fn row(&mut self, _wire: &mut Wire<'_, '_>, _lines: &[u8], _most: usize) -> Taken {
+        Taken::default()
     }
 
     /// A `[DONE]`: the end where the dialect has it; else only where the end was told already.

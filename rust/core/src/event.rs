@@ -274,9 +274,9 @@ pub enum Sign<'a> {
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
 
-    /// Why no more is to be read, where the sink has a reason. Asked behind every payload that is more than one text like
-    /// those before it.
-    fn refusal(&self) -> Option<Fault> {
+    /// Why no more is to be read, where the sink has a reason; it says so once. Asked behind every payload that is more than
+    /// one text like those before it.
+    fn refusal(&mut self) -> Option<Fault> {
         None
     }
 

@@ -18,21 +18,22 @@ pub(crate) struct Gate<'g, 'o> {
 }
 
 impl Gate<'_, '_> {
-    /// Events that differ in one text only, as many as there are. None of them has anything to say but its text, so that
-    /// where they stand is not asked.
+    /// Events that have nothing to say but the next piece of a text, as many as there are. Where they stand is not asked.
     #[inline]
     fn alike(&mut self, rest: &[u8], most: usize) -> Taken {
         let Stage {
-            other: None,
-            chat: Some(chat),
+            other,
+            chat,
             assembler,
             ..
-        } = &mut *self.stage
-        else {
-            return Taken::default();
-        };
+        } = &mut *self.stage;
         let out = &mut self.out;
-        chat.alike(&mut Wire { assembler, out }, rest, most)
+        let mut wire = Wire { assembler, out };
+        match (other, chat) {
+            (Some(decoder), _) => decoder.row(&mut wire, rest, most),
+            (None, Some(chat)) => chat.alike(&mut wire, rest, most),
+            (None, None) => Taken::default(),
+        }
     }
 
     /// The elements of an array, one by one.

@@ -42,6 +42,7 @@ pub mod repair;
 pub mod spec;
 pub mod sse;
 mod stage;
+mod texts;
 mod waiting;
 mod wire;
 

@@ -101,7 +101,7 @@ impl<'a> Out<'a> {
 
     /// What came of a payload, unless the sink wants no more.
     #[inline]
-    pub fn taken(&self, result: Result<(), Fault>) -> Result<(), Fault> {
+    pub fn taken(&mut self, result: Result<(), Fault>) -> Result<(), Fault> {
         self.sink.refusal().map_or(result, Err)
     }
 

@@ -4,6 +4,8 @@
 
 use std::mem;
 
+use memchr::memchr;
+
 use crate::arrival::{Arrival, Standing};
 use crate::assemble::Assembler;
 use crate::decode::Decode;
@@ -187,7 +189,7 @@ impl Stage {
                 let standing = Standing {
                     stray: arrival.stray,
                     first,
-                    one_line: !arrival.data.contains(&b'\n'),
+                    one_line: memchr(b'\n', arrival.data).is_none(),
                 };
                 if let Some(watch) = &mut self.watch {
                     watch.look(arrival, text);

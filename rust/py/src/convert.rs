@@ -173,7 +173,7 @@ fn refused(py: Python<'_>, refusal: Refusal, target: &str) -> PyErr {
 }
 
 /// The options of the writer; what is not named is off.
-fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
+pub(crate) fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     let py = options.py();
     let flag = |name: &Bound<'_, PyString>| -> PyResult<bool> {
         let value = options.get_item(name)?;
@@ -188,5 +188,6 @@ fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
         hold_arguments: flag(intern!(py, "hold_arguments"))?,
         include_usage: flag(intern!(py, "include_usage"))?,
         openresponses: word(intern!(py, "reasoning_events"))? == "openresponses",
+        cut_as_error: word(intern!(py, "cut_ending"))? == "error",
     })
 }

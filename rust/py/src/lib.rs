@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod input;
 mod parser;
+mod repair;
 #[allow(unsafe_code)]
 mod shelf;
 mod sink;
@@ -34,6 +35,9 @@ mod _native {
 
     #[pymodule_export]
     use crate::parser::Parser;
+
+    #[pymodule_export]
+    use crate::repair::Repairer;
 
     #[pymodule_export]
     use crate::sse::Framer;

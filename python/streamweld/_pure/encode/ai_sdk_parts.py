@@ -1,4 +1,4 @@
-"""Writes language-model stream parts of the AI SDK (LanguageModelV3StreamPart), one `data:` event each, no marker.
+"""Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart), one `data:` event each, no marker.
 
 Templates and order: what providers of the SDK emit for one call is one id through `tool-input-start`, `-delta`, `-end`
 and `tool-call`, each once (B 9.2, report 000). Knows these parts; knows no other dialect.
@@ -121,10 +121,11 @@ class AiSdkParts(AiSdk):
         )
 
     def write_file(self, file: File) -> None:
+        # As V4 has it, which @ai-sdk/gateway reads: V3 has no form for an address.
         if file.data is not None:
-            data = quoted(file.data)
+            data = members(type='"data"', data=quoted(file.data))
         else:
-            data = members(type='"url"', url=quoted(file.url or ""))  # V4: the one version that has a form for it
+            data = members(type='"url"', url=quoted(file.url or ""))
         self.frame("file", mediaType=quoted(file.media_type or OCTETS), data=data)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.encode.chat_calls import Calls
-from streamweld._pure.encode.citations import Citation, cited, read_citation
+from streamweld._pure.encode.citations import Citation, read_citation
 from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word
 from streamweld._pure.encode.told import Told
 from streamweld._pure.encode.usage import neutral
@@ -73,6 +73,7 @@ class Chat:
         self._choices: dict[int, Calls] = {}
         self._finished: dict[int, str] = {}
         self._told: dict[int, Told] = {}  # of the parts that are open
+        self._citations: dict[int, list[str]] = {}
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             ResponseStarted: self._begin,
@@ -120,6 +121,9 @@ class Chat:
         for index, reason in sorted(self._finished.items()):
             if index in self._job.passed.finished:
                 continue
+            # In one chunk: openai-python raises at a second list of them, openai-node keeps the last one.
+            if index in self._citations and index not in self._job.passed.choices:
+                self._chunk(index, f'{{"annotations":[{",".join(self._citations[index])}]}}')
             self._chunk(index, "{}", quoted(self._word(index, reason)))
         self._write_usage()
         self._job.frames.done()
@@ -182,10 +186,13 @@ class Chat:
 
     def _text_done(self, event: TextDone) -> None:
         self._rest(event)
-        found = [read_citation(annotation) for annotation in event.annotations]
-        self._cite(event.choice, [citation for citation in found if citation is not None])
-        if None in found:
-            self._job.losses.note("sources")
+        for annotation in event.annotations:
+            citation = read_citation(annotation)
+            if citation is None or citation.start is None or citation.end is None:
+                # Every client has its types with the place in the text; @ai-sdk/openai refuses the stream without it.
+                self._job.losses.note("sources")
+            else:
+                self._citations.setdefault(event.choice, []).append(_citation(citation))
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         self._rest(event)
@@ -196,17 +203,8 @@ class Chat:
         if event.kind == "redacted" and not event.text:
             self._job.losses.note("redacted_reasoning")
 
-    def _cite(self, choice: int, citations: list[Citation]) -> None:
-        if citations:
-            self._choice(choice)
-            self._chunk(choice, f'{{"annotations":[{",".join(map(_citation, citations))}]}}')
-
-    def _source(self, event: Source) -> None:
-        citation = cited(event)
-        if citation is None:
-            self._job.losses.note("sources")
-        else:
-            self._cite(event.choice, [citation])
+    def _source(self, _: Source) -> None:
+        self._job.losses.note("sources")  # a citation here needs the place in the text that it stands for
 
     # Calls
 
@@ -290,8 +288,8 @@ def _details(**counts: int | None) -> str | None:
 def _citation(citation: Citation) -> str:
     said = members(
         url=quoted(citation.url),
-        title=None if citation.title is None else quoted(citation.title),
-        start_index=None if citation.start is None else str(citation.start),
-        end_index=None if citation.end is None else str(citation.end),
+        title=quoted(citation.title or ""),
+        start_index=str(citation.start),
+        end_index=str(citation.end),
     )
     return f'{{"type":"url_citation","url_citation":{said}}}'

@@ -6,14 +6,11 @@ Knows the two spellings of OpenAI (flat in Responses, under `url_citation` in Ch
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamweld._pure.kinds import integer, is_object
 
-if TYPE_CHECKING:
-    from streamweld.events import Source
-
-__all__ = ["Citation", "cited", "read_citation"]
+__all__ = ["Citation", "read_citation"]
 
 _KIND = "url_citation"
 
@@ -44,8 +41,3 @@ def read_citation(annotation: Any) -> Citation | None:
         integer(holder.get("start_index")),
         integer(holder.get("end_index")),
     )
-
-
-def cited(source: Source) -> Citation | None:
-    """A source of the answer, if it is a page."""
-    return Citation(source.url, source.title, None, None) if source.url else None

@@ -33,6 +33,7 @@ class Job:
     hold_arguments: bool = False  # nothing of a call before its ToolCall
     include_usage: bool = True  # of Chat Completions, which sends it on request only
     reasoning_events: Literal["openai", "openresponses"] = "openai"
+    cut_ending: Literal["incomplete", "error"] = "incomplete"  # of Responses, where a cut answer may end as unfinished
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
     passed: Passed = field(default_factory=Passed)

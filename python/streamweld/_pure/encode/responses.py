@@ -92,6 +92,7 @@ class Responses:
         self._holders: dict[int | str, Holder] = {}  # of the source's own: its items, by their index or id, until done
         self._usage: Usage | None = None
         self._finished: Finished | None = None
+        self._called = False  # a call is whole
         self._unfinished: str | None = None  # why a call that stays open is not whole
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             TextStarted: self._text_started,
@@ -144,7 +145,8 @@ class Responses:
         word = None if self._finished is None else finish_word(_TARGET, self._finished.reason)
         if fault is None and word is None:
             fault = fault_of("finish")
-        if fault is not None and not fault.is_cut:
+        ends_unfinished = fault is not None and fault.is_cut and self._job.cut_ending == "incomplete"
+        if fault is not None and (not ends_unfinished or self._calls_could_be_run()):
             self._fail(fault)
             return
         self._close_all()
@@ -170,6 +172,11 @@ class Responses:
                 self._wire.event(kind, f'"response":{resource.json("in_progress")}')
         return resource
 
+    def _calls_could_be_run(self) -> bool:
+        """Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on."""
+        items = self._items.values()
+        return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
+
     def _close_all(self) -> None:
         self._settle()
         for part in list(self._items):
@@ -177,7 +184,9 @@ class Responses:
         self._settle("incomplete")
 
     def _fail(self, fault: Fault) -> None:
-        self._close_all()
+        # A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
+        if self._job.cut_ending == "incomplete":
+            self._close_all()
         # OpenResponses has these in `error`, OpenAI beside it: readers of both find them.
         code, message = quoted(fault.code), quoted(fault.message)
         said = members(type=quoted(fault.type), code=code, message=message, param="null")
@@ -394,6 +403,7 @@ class Responses:
             item.delta(rest or "")
             item.whole = text
         if whole:
+            self._called = True
             self._close(call.part, "completed")
         else:
             # An incomplete item must be the last one: it stays open until the end.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from streamweld._pure.encode.same import is_value
 from streamweld._pure.encode.told import Told
 from streamweld._pure.encode.writer import quoted
 
@@ -208,15 +209,23 @@ class CallItem:
             self.told.add(text)
             self._wire.event(f"response.{self._shape.text}.delta", f'{self._place},"delta":{quoted(text)}')
 
+    def could_be_run(self) -> bool:
+        """Whether a reader that does not look at its status would: AI SDK takes no text for `{}`."""
+        text = self._text()
+        return self.custom or not text.strip() or is_value(text)
+
     def close(self, status: ItemStatus, *, closed: bool = False, ended: bool = False) -> str:
         """The done events, with the whole text, unless they went out; the item as it is in the end."""
-        text = quoted(self.told.text() if self.whole is None else self.whole)
+        text = quoted(self._text())
         if not closed:
             self._wire.event(f"response.{self._shape.text}.done", f'{self._place},"{self._shape.member}":{text}')
         item = self._item(status, text)
         if not ended:
             self._wire.event("response.output_item.done", f'{self._at},"item":{item}')
         return item
+
+    def _text(self) -> str:
+        return self.told.text() if self.whole is None else self.whole
 
     def _item(self, status: str, text: str) -> str:
         return f'{{{self._head},"{self._shape.member}":{text},"status":"{status}"}}'

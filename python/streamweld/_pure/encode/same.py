@@ -9,7 +9,16 @@ from __future__ import annotations
 from streamweld._json import JsonFault, loads_arguments
 from streamweld._pure.kinds import is_array, is_object
 
-__all__ = ["same_value"]
+__all__ = ["is_value", "same_value"]
+
+
+def is_value(text: str) -> bool:
+    """It is one whole JSON value."""
+    try:
+        loads_arguments(text)
+    except JsonFault:
+        return False
+    return True
 
 
 def same_value(one: str, other: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, cast
 from streamweld._json import pair_escapes
 from streamweld._pure.kinds import is_array, is_object
 from streamweld._pure.members import compact
+from streamweld._pure.numeral import exact_digits
 
 __all__ = ["Frames", "compact_json", "members", "quoted", "spliced"]
 
@@ -61,7 +62,7 @@ def compact_json(value: Any) -> str:
     try:
         made = dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        made = dumps(_finite(value), ensure_ascii=False, separators=(",", ":"))
+        made = _spelled(value)
     return made if made.isascii() else _separated(made)
 
 
@@ -83,11 +84,15 @@ def _separated(text: str) -> str:
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _finite(value: object) -> object:
+def _spelled(value: object) -> str:
+    """As `dumps` writes it, and what it refuses: an infinite float, an integer longer than Python prints."""
     if isinstance(value, float) and not isfinite(value):
-        return None
+        return "null"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return exact_digits(value)
     if is_object(value):
-        return {key: _finite(member) for key, member in cast("dict[str, object]", value).items()}
+        named = cast("dict[str, object]", value).items()
+        return "{" + ",".join([f"{encode_basestring(key)}:{_spelled(member)}" for key, member in named]) + "}"
     if is_array(value):
-        return [_finite(member) for member in cast("list[object]", value)]
-    return value
+        return "[" + ",".join([_spelled(item) for item in cast("list[object]", value)]) + "]"
+    return dumps(value, ensure_ascii=False)

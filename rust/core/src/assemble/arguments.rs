@@ -44,11 +44,11 @@ pub struct ArgumentText {
     /// It began with a fragment that carried the call's name.
     pub shadow_has_header: bool,
     /// Fragments seen.
-    count: usize,
+    pub(super) count: usize,
     /// Where the last one begins in the text.
-    last: usize,
-    cumulative: Cumulative,
-    doubling: Doubling,
+    pub(super) last: usize,
+    pub(super) cumulative: Cumulative,
+    pub(super) doubling: Doubling,
     canonical: Option<Box<str>>,
 }
 
@@ -167,24 +167,6 @@ impl ArgumentText {
             return plainly(Change::Grew);
         }
         self.repair(piece, header)
-    }
-
-    /// The same where a piece can only be what it seems: false, and nothing was done, if it has to be `push`ed.
-    #[inline(always)]
-    pub fn append_plainly(&mut self, piece: &[u8]) -> bool {
-        let settled = !self.plain
-            && self.overflow.is_empty()
-            && self.shadow == 0
-            && self.count > 0
-            && !(self.cumulative.alive || self.cumulative.follows)
-            && !(self.doubling.alive || self.doubling.follows);
-        if !settled || matches!(self.automaton.offer(piece), Status::Broken { .. }) {
-            return false;
-        }
-        self.count += 1;
-        self.last = self.data.len();
-        extend(&mut self.data, piece);
-        true
     }
 
     /// R1e: a header came again with the beginning of the finished text.

@@ -54,6 +54,7 @@ use records::{ErrorRecord, StartRecord, UsageRecord};
 use settings::Settings;
 use shared::{Desk, Shared, Step};
 pub use swift_items::Trail;
+use swift_items::Turn;
 use textual::{Attributes, Channel, Textual};
 
 use serde_json::Value;
@@ -75,7 +76,7 @@ pub struct Assembler {
     /// In order of first sight.
     choices: Vec<Choice>,
     /// Changes with whatever happens to a choice, but for the next piece of what is under way.
-    turn: u64,
+    turn: Turn,
     attached: Rare<Attached>,
     started: Option<Box<StartRecord>>,
     usage: Option<Box<UsageRecord>>,
@@ -105,7 +106,7 @@ impl Assembler {
 
     #[inline]
     fn at<'a, 'o>(&'a mut self, out: &'a mut Out<'o>, index: i32) -> Result<At<'a, 'o>, Fault> {
-        self.turn += 1;
+        self.turn.pass();
         let mut desk = Desk {
             shared: &mut self.shared,
             out,

@@ -93,6 +93,19 @@ impl Desk<'_, '_> {
         Ok(())
     }
 
+    /// So many bytes more of a call's text pass no cap.
+    #[inline]
+    pub fn has_room_for_arguments(&self, before: usize, more: usize) -> bool {
+        let limits = &self.out.config.limits;
+        let within =
+            |size: usize, limit: Option<u64>| limit.is_none_or(|limit| size as u64 <= limit);
+        within(before + more, limits.max_arguments_bytes)
+            && within(
+                self.shared.argument_bytes + more,
+                limits.max_total_arguments_bytes,
+            )
+    }
+
     /// Before `more` bytes of text, reasoning, refusal or metadata are kept.
     #[inline]
     pub fn spend_text(&mut self, more: i64) -> Step {
@@ -120,6 +133,12 @@ impl Desk<'_, '_> {
 }
 
 impl Shared {
+    /// A call's text has so many bytes more, for which there was room.
+    #[inline]
+    pub fn add_arguments(&mut self, more: usize) {
+        self.argument_bytes += more;
+    }
+
     pub fn new(settings: Rare<Settings>) -> Shared {
         Shared {
             settings,

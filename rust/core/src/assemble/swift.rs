@@ -4,12 +4,15 @@
 //! the case, nothing at all; then the rules decide. They know no rule of their own.
 
 use super::Assembler;
+use super::arguments::ArgumentText;
 use super::call::Call;
 use super::choice::Choice;
+use super::push::extend;
 use super::shared::Desk;
 use crate::delta::Piece;
 use crate::event::{Delta, Event};
 use crate::fault::Fault;
+use crate::json::Status;
 use crate::out::Out;
 
 impl Assembler {
@@ -93,7 +96,7 @@ fn go_on(desk: &mut Desk<'_, '_>, choice: &mut Choice, piece: Piece<'_>) -> Resu
         desk.out.touch(); // readers join what is told again
     }
     let before = call.text.data.len();
-    if !call.text.append_plainly(piece.text.as_bytes()) {
+    if !(call.text.is_settled() && call.text.append(piece.text.as_bytes(), false)) {
         return Ok(false);
     }
     if let Err(fault) = desk.count_arguments(before, call.text.data.len()) {
@@ -129,6 +132,33 @@ pub(super) fn is_shown(call: &Call) -> bool {
         && call.fork.is_none()
         && call.merge.is_none()
         && call.contested.is_none()
+}
+
+impl ArgumentText {
+    /// The next piece can only be what it seems.
+    #[inline(always)]
+    pub(super) fn is_settled(&self) -> bool {
+        !self.plain
+            && self.overflow.is_empty()
+            && self.shadow == 0
+            && self.count > 0
+            && !(self.cumulative.alive || self.cumulative.follows)
+            && !(self.doubling.alive || self.doubling.follows)
+    }
+
+    /// The next piece of a settled text: false, and nothing was done, if it has to be `push`ed. `bare`: it was scanned
+    /// already, and is nothing but characters of a string.
+    #[inline(always)]
+    pub(super) fn append(&mut self, piece: &[u8], bare: bool) -> bool {
+        let goes_on = bare && self.automaton.goes_on_with(piece.len());
+        if !goes_on && matches!(self.automaton.offer(piece), Status::Broken { .. }) {
+            return false;
+        }
+        self.count += 1;
+        self.last = self.data.len();
+        extend(&mut self.data, piece);
+        true
+    }
 }
 
 #[inline]

@@ -117,8 +117,8 @@ impl Protocol for Parts {
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>) {
         let to = member(frame(to, "file"), "\"mediaType\"", media_type).raw(",\"data\":");
         end(match data {
-            Some(data) => to.string(data),
-            // V4: the one version that has a form for it
+            // As V4 has it, which @ai-sdk/gateway reads: V3 has no form for an address.
+            Some(data) => member(to.raw("{\"type\":\"data\""), "\"data\"", data).raw("}"),
             None => member(
                 to.raw("{\"type\":\"url\""),
                 "\"url\"",

@@ -5,7 +5,7 @@
 
 use super::Encode;
 use super::chat_calls::Begun;
-use super::citations::{Citation, citations};
+use super::citations::citations;
 use super::finish::{self, Trouble};
 use super::job::Job;
 use super::usage::Counts;
@@ -31,6 +31,8 @@ pub(crate) struct Chat {
 pub(super) struct Choice {
     index: i32,
     reason: Option<&'static str>,
+    /// Of its texts, as JSON.
+    citations: String,
     /// Ids of the calls that were written, and that nothing in the stream answered: its reader is to run them.
     pub(super) waiting: Set<String>,
     /// The index of the next call, above all that were begun; -1 before the choice itself is.
@@ -71,11 +73,7 @@ impl Encode for Chat {
             } => {
                 self.rest(job, "content", (part, choice), text);
                 if let Some(annotations) = annotations {
-                    let (cited, others) = citations(annotations);
-                    self.cite(job, choice, &cited);
-                    if others {
-                        job.losses.note("sources");
-                    }
+                    self.cite(job, choice, annotations);
                 }
             }
             Event::ReasoningDone {
@@ -104,18 +102,8 @@ impl Encode for Chat {
                 self.choice(choice).waiting.remove(call_id);
                 job.losses.note("server_tool");
             }
-            Event::Source { url, title, .. } => match url.filter(|url| !url.is_empty()) {
-                Some(url) => {
-                    let cited = Citation {
-                        url: url.into(),
-                        title: title.map(Into::into),
-                        start: None,
-                        end: None,
-                    };
-                    self.cite(job, choice, &[cited]);
-                }
-                None => job.losses.note("sources"),
-            },
+            // A citation here needs the place in the text that it stands for.
+            Event::Source { .. } => job.losses.note("sources"),
             Event::File { .. } => job.losses.note("files"),
             Event::Finished { reason, .. } => {
                 self.choice(choice).reason = Some(reason);
@@ -208,30 +196,30 @@ impl Chat {
         self.parts.remove(&part);
     }
 
-    fn cite(&mut self, job: &mut Job, choice: i32, cited: &[Citation<'_>]) {
-        if cited.is_empty() {
-            return;
+    /// Keeps what every client has a type for: @ai-sdk/openai refuses a citation without its place in the text.
+    fn cite(&mut self, job: &mut Job, choice: i32, annotations: &str) {
+        let (cited, others) = citations(annotations);
+        let mut lost = others;
+        for citation in &cited {
+            let (Some(start), Some(end)) = (citation.start, citation.end) else {
+                lost = true;
+                continue;
+            };
+            let mut said = Writer::default();
+            said.raw("{\"type\":\"url_citation\",\"url_citation\":{\"url\":");
+            said.string(&citation.url).raw(",\"title\":");
+            said.string(citation.title.as_deref().unwrap_or_default());
+            said.raw(",\"start_index\":").number(start);
+            said.raw(",\"end_index\":").number(end).raw("}}");
+            let kept = &mut self.choice(choice).citations;
+            if !kept.is_empty() {
+                kept.push(',');
+            }
+            kept.push_str(&said.into_text());
         }
-        self.open(job, choice);
-        let to = self.begin_chunk(job, choice).raw("{\"annotations\":[");
-        let mut mark = "";
-        for citation in cited {
-            to.raw(mark);
-            mark = ",";
-            to.raw("{\"type\":\"url_citation\",\"url_citation\":{\"url\":");
-            to.string(&citation.url);
-            if let Some(title) = &citation.title {
-                to.raw(",\"title\":").string(title);
-            }
-            if let Some(start) = citation.start {
-                to.raw(",\"start_index\":").number(start);
-            }
-            if let Some(end) = citation.end {
-                to.raw(",\"end_index\":").number(end);
-            }
-            to.raw("}}");
+        if lost {
+            job.losses.note("sources");
         }
-        to.raw("]}").raw(LAST).end();
     }
 
     /// What was passed on does not hold.
@@ -274,6 +262,12 @@ impl Chat {
                 continue;
             }
             self.open(job, *index);
+            // In one chunk: openai-python raises at a second list of them, openai-node keeps the last one.
+            let cited = std::mem::take(&mut self.choice(*index).citations);
+            if !cited.is_empty() && !job.passed.choices.contains(index) {
+                let to = self.begin_chunk(job, *index).raw("{\"annotations\":[");
+                to.raw(&cited).raw("]}").raw(LAST).end();
+            }
             let to = self.begin_chunk(job, *index);
             to.raw("{},\"finish_reason\":")
                 .string(word)

@@ -6,6 +6,9 @@ use crate::encode::writer::Writer;
 use crate::few::Map;
 use crate::json::{Kind, Number, Scan, Scanner};
 
+/// Integers of more digits are texts of their digits in Python: nothing there could print them.
+const MAX_INTEGER_DIGITS: usize = 16_384;
+
 /// How a value is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
@@ -89,7 +92,12 @@ fn object(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Sca
 /// An integer as its digits, a float as Python writes it; the infinite one has no spelling in JSON.
 fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     if number.is_integer() {
-        to.raw(if number.raw == "-0" { "0" } else { number.raw });
+        let long = number.raw.trim_start_matches('-').len() > MAX_INTEGER_DIGITS;
+        if long && spelling == Spelling::Python {
+            to.string(number.raw);
+        } else {
+            to.raw(if number.raw == "-0" { "0" } else { number.raw });
+        }
         return;
     }
     let value: f64 = number.raw.parse().unwrap_or(f64::INFINITY);
@@ -195,6 +203,14 @@ mod tests {
         ] {
             assert_eq!(text(|to| canonical(to, token)), spelled);
         }
+    }
+
+    #[test]
+    fn integers_that_python_could_not_print_are_texts() {
+        let digits = "9".repeat(MAX_INTEGER_DIGITS);
+        assert_eq!(text(|to| canonical(to, &digits)), digits);
+        let longer = format!("-{digits}0");
+        assert_eq!(text(|to| canonical(to, &longer)), format!("\"{longer}\""));
     }
 
     #[test]

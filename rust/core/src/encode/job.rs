@@ -24,6 +24,8 @@ pub struct Options {
     pub include_usage: bool,
     /// Responses only: reasoning text has the event names of OpenResponses.
     pub openresponses: bool,
+    /// Responses only: a cut is told as an error, and what is open stays so.
+    pub cut_as_error: bool,
 }
 
 /// What the source said of the answer as a whole.

@@ -34,6 +34,8 @@ pub(crate) struct Responses {
     /// The one choice that is written.
     choice: Option<i32>,
     reason: Option<&'static str>,
+    /// A call is whole.
+    called: bool,
     /// Why a call that stays open is not whole.
     left: Option<&'static str>,
 }
@@ -148,7 +150,14 @@ impl Encode for Responses {
             finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))
         };
         let word = trouble.map_or_else(word, Err);
-        self.items.close_all(job);
+        // Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on.
+        let runs = self.called || self.items.could_be_run();
+        let ends_unfinished = |trouble: &Trouble| trouble.cut && !job.options.cut_as_error && !runs;
+        let fails = word.as_ref().is_err_and(|trouble| !ends_unfinished(trouble));
+        // A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
+        if !(fails && job.options.cut_as_error) {
+            self.items.close_all(job);
+        }
         match word {
             Ok(word) => {
                 let detail = match word {
@@ -160,7 +169,7 @@ impl Encode for Responses {
                     Some(detail) => self.last(job, &Outcome::Incomplete(detail)),
                 }
             }
-            Err(trouble) if trouble.cut => {
+            Err(_) if !fails => {
                 self.last(job, &Outcome::Incomplete("stream_truncated"));
             }
             Err(trouble) => {
@@ -409,6 +418,7 @@ impl Responses {
     /// A whole call closes; any other stays open until the end, which says it is incomplete.
     fn leave(&mut self, job: &mut Job, place: usize, call: &Call<'_>) {
         if call.is_whole() {
+            self.called = true;
             return self.items.close(job, place, true);
         }
         self.left = Some(if call.is_cut() {

@@ -6,6 +6,7 @@
 use super::citations::Citation;
 use super::job::Job;
 use super::passed::Passed;
+use super::same::is_value;
 use super::writer::Writer;
 
 /// What an item holds.
@@ -186,6 +187,17 @@ pub(super) struct Items {
 impl Items {
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Part> {
         self.parts.get_mut(place)
+    }
+
+    /// An open call that a reader would run if it does not look at its status: AI SDK takes no text for `{}`.
+    pub(super) fn could_be_run(&self) -> bool {
+        let mut open = self.parts.iter().filter(|part| !part.is_closed);
+        open.any(|part| match part.body {
+            Body::Call { custom, .. } => {
+                custom || part.text.trim().is_empty() || is_value(&part.text)
+            }
+            _ => false,
+        })
     }
 
     /// The beginning of the next event.

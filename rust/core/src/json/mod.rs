@@ -15,7 +15,7 @@ pub mod verdict;
 pub use automaton::Automaton;
 pub use scan::Scanner;
 pub use text::{Surrogates, Text, compact, write_string};
-pub(crate) use token::string_end;
+pub(crate) use token::{plain_end, string_end};
 pub use value::{Key, Kind, Number, Raw, Scan, ScanError, Value};
 pub use verdict::{Problem, Root, Status};
 

@@ -47,6 +47,12 @@ impl<'a> Text<'a> {
         self.body.is_empty() && self.lead_low.is_none() && self.tail_high.is_none()
     }
 
+    /// Nothing was cut off of it, and nothing in it was replaced.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.lead_low.is_none() && self.tail_high.is_none() && !self.lone
+    }
+
     /// The text where nothing can be joined to it: halves become U+FFFD. True where there was a lone surrogate.
     pub fn into_whole(self) -> (Cow<'a, str>, bool) {
         if self.lead_low.is_none() && self.tail_high.is_none() {

@@ -12,6 +12,23 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     Some((end_behind_escapes(bytes, end)?, true))
 }
 
+/// Bytes that are looked at in one go.
+const WIDE: usize = 16;
+
+/// The same of a string that is nothing but ASCII without escapes, as most are; `None` for long ones and at the end of the
+/// input too.
+#[inline(always)]
+pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
+    let mut stops = [0; WIDE];
+    for (stop, byte) in stops.iter_mut().zip(bytes.first_chunk::<WIDE>()?) {
+        // What is not ASCII is below zero.
+        let special = (*byte as i8) < 0x20 || *byte == b'"' || *byte == b'\\';
+        *stop = if special { u8::MAX } else { 0 };
+    }
+    let end = (u128::from_le_bytes(stops).trailing_zeros() / 8) as usize;
+    (bytes.get(end) == Some(&b'"')).then_some(end)
+}
+
 #[inline(never)]
 fn end_behind_escapes(bytes: &[u8], first: usize) -> Option<usize> {
     let mut at = first;

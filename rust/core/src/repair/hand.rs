@@ -36,8 +36,9 @@ pub(super) struct Hand {
     pub(super) lost: Lost,
     /// A loss is a fault, as the policy has it.
     pub(super) raises: bool,
-    /// What went out cannot be mended.
-    stopped: Option<Fault>,
+    /// What went out cannot be mended: until the parser was told, and from then on.
+    refusal: Option<Fault>,
+    stopped: bool,
     /// Calls that are under way.
     calls: Set<u32>,
     /// What was said by blocks that did not pass yet.
@@ -63,7 +64,7 @@ impl Sink for Hand {
             self.lost.said += 1;
             return;
         }
-        let Some(encoder) = self.encoder.as_mut().filter(|_| self.stopped.is_none()) else {
+        let Some(encoder) = self.encoder.as_mut().filter(|_| !self.stopped) else {
             return;
         };
         self.brought = true;
@@ -88,12 +89,13 @@ impl Sink for Hand {
         encoder.event(&mut self.job, event);
         if self.job.broken {
             self.touched = true;
-            self.stopped = Some(Fault::new(Class::Lifecycle, "lifecycle"));
+            self.stopped = true;
+            self.refusal = Some(Fault::new(Class::Lifecycle, "lifecycle"));
         }
     }
 
-    fn refusal(&self) -> Option<Fault> {
-        self.stopped.clone()
+    fn refusal(&mut self) -> Option<Fault> {
+        self.refusal.take()
     }
 
     fn at(&mut self, offset: u64, ordinal: u64) {
@@ -168,7 +170,8 @@ impl Hand {
             place: (0, 0),
             lost: Lost::default(),
             raises: config.policy.raises(Code::NOT_CARRIED),
-            stopped: None,
+            refusal: None,
+            stopped: false,
             calls: Set::default(),
             news: Vec::new(),
             reasons: Set::default(),

@@ -28,6 +28,7 @@ use crate::json::{Kind, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer, tell_repeats, tell_wide_integer};
 use crate::spec::Code;
+use crate::sse::Taken;
 use crate::wire::{Incoming, Payload, Step, Wire, unknown};
 
 /// The decoder of one stream. There is one choice.
@@ -230,6 +231,13 @@ impl Decode for Anthropic {
         wire.out.further(found.before);
         self.envelopes.act(wire, &found)?;
         Ok(found.length)
+    }
+
+    fn row(&mut self, wire: &mut Wire<'_, '_>, lines: &[u8], most: usize) -> Taken {
+        if !self.blocks.is_plain() {
+            return Taken::default();
+        }
+        self.envelopes.row(wire, lines, most, None, |_, _| {})
     }
 
     /// `[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing.

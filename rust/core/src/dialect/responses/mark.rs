@@ -11,11 +11,12 @@ const STEP: u64 = 0xd6e8_feb8_6659_fd93;
 pub(super) fn mark(bytes: &[u8]) -> u64 {
     // Four words at a time, of which two do not wait for the others.
     let (mut first, mut second) = (SEED, STEP);
-    let mut blocks = bytes.chunks_exact(32);
-    for block in &mut blocks {
+    let mut rest = bytes;
+    while let Some((block, tail)) = rest.split_first_chunk() {
         (first, second) = take(block, first, second);
+        rest = tail;
     }
-    let (first, second) = match bytes.last_chunk::<32>() {
+    let (first, second) = match bytes.last_chunk() {
         // Some of them a second time, which is quicker than to see how many are left.
         Some(last) => take(last, first, second),
         None => {
@@ -31,17 +32,16 @@ pub(super) fn mark(bytes: &[u8]) -> u64 {
     fold(state ^ bytes.len() as u64, SEED)
 }
 
-#[inline]
-fn take(block: &[u8], first: u64, second: u64) -> (u64, u64) {
-    let (left, right) = block.split_at_checked(16).unwrap_or_default();
-    let [a, b] = words(left);
-    let [c, d] = words(right);
+#[inline(always)]
+fn take(block: &[u8; 32], first: u64, second: u64) -> (u64, u64) {
+    let [a, b] = words(block.first_chunk());
+    let [c, d] = words(block.last_chunk());
     (fold(first ^ a, STEP ^ b), fold(second ^ c, SEED ^ d))
 }
 
-#[inline]
-fn words(pair: &[u8]) -> [u64; 2] {
-    let pair = u128::from_le_bytes(pair.try_into().unwrap_or_default());
+#[inline(always)]
+fn words(pair: Option<&[u8; 16]>) -> [u64; 2] {
+    let pair = pair.map_or(0, |pair| u128::from_le_bytes(*pair));
     [pair as u64, (pair >> 64) as u64]
 }
 

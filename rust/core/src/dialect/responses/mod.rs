@@ -31,12 +31,14 @@ use crate::complaint::{Complaint, says_nothing};
 use crate::config::Config;
 use crate::decode::Decode;
 use crate::envelope::{Envelopes, Lesson, Target, is_small};
+use crate::event::Sign;
 use crate::fault::Fault;
 use crate::json::members::{Document, Member, Object, first_item, string};
 use crate::json::repeats::may_repeat;
 use crate::json::{Kind, Raw, Scanner};
 use crate::notes::Notes;
 use crate::spec::Code;
+use crate::sse::Taken;
 use crate::wire::{Incoming, Payload, Step, Wire};
 
 /// The decoder of one stream. A response has one answer: the choice is always 0.
@@ -297,6 +299,20 @@ impl Decode for Responses {
             self.envelopes.act(wire, &found)?;
         }
         Ok(found.length)
+    }
+
+    fn row(&mut self, wire: &mut Wire<'_, '_>, lines: &[u8], most: usize) -> Taken {
+        if self.items.texts.waiting() {
+            return Taken::default();
+        }
+        let (envelopes, sequence) = (&mut self.envelopes, &mut self.sequence);
+        let taken = envelopes.row(wire, lines, most, sequence.next(), |number, payload| {
+            sequence.go_on(number, payload);
+        });
+        if let Some(next) = sequence.next().filter(|_| taken.events > 0) {
+            wire.out.sign(Sign::Sequence(i128::from(next) - 1));
+        }
+        taken
     }
 
     /// The OpenResponses rule sends it behind the terminal event; without that it says nothing.

@@ -54,6 +54,25 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
+    /// The number of an event that is the next one in order, where that can be told.
+    #[inline]
+    pub(super) fn next(&self) -> Option<u32> {
+        let counted = !self.run.is_empty() && self.scattered.is_none() && !self.distrusted;
+        let next = self.first + self.run.len() as i128;
+        u32::try_from(next).ok().filter(|_| counted)
+    }
+
+    /// Keeps the next event in order, which was not there before.
+    #[inline]
+    pub(super) fn go_on(&mut self, number: u32, text: &[u8]) {
+        let mark = mark(text) as u32;
+        if self.run.len() < WINDOW.min(self.run.capacity()) {
+            self.run.push_back(mark);
+        } else {
+            self.keep(i128::from(number), mark);
+        }
+    }
+
     /// Whether this very event was there before.
     pub(super) fn is_replayed(
         &mut self,

@@ -1,0 +1,79 @@
+"""`streamweld proxy`: a server in front of one gateway. What it does is in `streamweld.integrations.proxy`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, cast, get_args
+
+import click
+
+from streamweld._spec import Base
+from streamweld.cli.console import UNREADABLE
+from streamweld.integrations.proxy import ProxyConfig, serve
+from streamweld.integrations.proxy.config import SPEAKS
+
+if TYPE_CHECKING:
+    from streamweld.integrations.proxy.config import Speaks
+
+__all__ = ["proxy"]
+
+
+@click.command(short_help="A server in front of a gateway, which repairs and converts.")
+@click.option("--upstream", required=True, metavar="URL", help="The gateway, and the only place that is asked.")
+@click.option(
+    "--to",
+    type=click.Choice(SPEAKS),
+    help="What the gateway speaks: requests in another of these dialects are converted, and their answers back.",
+)
+@click.option("--policy", type=click.Choice(get_args(Base)), default="standard", show_default=True)
+@click.option("--gateway", metavar="NAME", help="Whose rules a converted history has to follow, if not those of --to.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--grace", type=click.IntRange(0), default=300, show_default=True, help="Seconds for open streams at the end."
+)
+@click.option("--idle-timeout", type=float, default=300.0, show_default=True, help="Seconds of silence of the gateway.")
+@click.option("--max-body-bytes", type=int, default=ProxyConfig.max_body_bytes, show_default=True)
+@click.option("--max-stream-bytes", type=int, default=ProxyConfig.max_stream_bytes, show_default=True)
+@click.option("--otel", is_flag=True, help="A span for each request (OpenTelemetry, extra `otel`).")
+def proxy(
+    upstream: str,
+    to: str | None,
+    policy: str,
+    gateway: str | None,
+    host: str,
+    port: int,
+    grace: int,
+    idle_timeout: float,
+    max_body_bytes: int,
+    max_stream_bytes: int,
+    otel: bool,
+) -> None:
+    """Repair the streams of the gateway at URL on their way to clients of any official SDK.
+
+    A client's base URL is this server's address; its credentials go on to the gateway and are neither kept nor logged.
+    /metrics has counters for Prometheus, /healthz says that the server runs; the access log goes to standard error.
+    Needs the extra `proxy`: pip install 'streamweld[cli,proxy]'.
+    """
+    config = ProxyConfig(
+        upstream,
+        to=cast("Speaks | None", to),
+        policy=cast("Base", policy),
+        gateway=gateway,
+        idle_timeout=idle_timeout,
+        max_body_bytes=max_body_bytes,
+        max_stream_bytes=max_stream_bytes,
+        tracing=otel,
+    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+    def ready(address: str) -> None:
+        click.echo(f"streamweld: {address} -> {upstream}", err=True)
+
+    try:
+        serve(config, host, port, grace=grace, ready=ready)
+    except OSError as error:
+        click.echo(f"streamweld: {host}:{port}: {error.strerror or error}", err=True)
+        sys.exit(UNREADABLE)

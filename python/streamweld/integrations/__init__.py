@@ -1,0 +1,1 @@
+"""Streams repaired where they pass: under the official clients, and in front of a server."""

@@ -1,0 +1,200 @@
+"""Which answers are repaired under a client, and into what: by endpoint, status, type and what the request asked for.
+
+Sans-I/O, shared by every HTTP client. It knows which dialect a client reads at which path, and gives the step that
+turns the pieces of one answer into repaired ones; what stands in them, `StreamConverter` knows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
+
+from streamweld._step import Step
+from streamweld.convert import StreamConverter, Target
+from streamweld.errors import UpstreamError, UsageError
+from streamweld.integrations._answers import is_event_stream
+from streamweld.integrations._tell import Teller
+from streamweld.options import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld.integrations._tell import OnDiagnostic
+    from streamweld.options import Base, Dialect, Policy
+
+__all__ = ["EVENT_STREAM", "Body", "OnError", "RepairOptions", "Settings"]
+
+OnError: TypeAlias = Literal["client", "raise"]
+
+EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
+"""The type of every repaired body, whatever the gateway called it."""
+
+# How the paths end at which the official clients read event streams of a dialect. What stands beside them (files, runs
+# of assistants, images, speech, the legacy completions) has events of its own, and is never touched.
+_ENDPOINTS: Final[dict[str, Target]] = {
+    "/chat/completions": "chat",
+    "/responses": "responses",
+    "/messages": "anthropic",
+    ":streamGenerateContent": "gemini",
+}
+_VERTEX: Final = "/publishers/anthropic/"  # Vertex AI serves several makers' models at one kind of path
+_VERTEX_END: Final = ":streamRawPredict"
+_TARGETS: Final = get_args(Target)
+_LIMITS: Final = Limits()
+_ON_ERROR: Final = ("client", "raise")
+_NO_BODY: Final = 204
+
+
+class RepairOptions(TypedDict, total=False):
+    """The keywords of everything that repairs under a client.
+
+    policy: what is repaired and what is an error, as of `StreamParser`.
+    limits: how much of an answer is taken, as of `StreamParser`.
+    upstream: the dialect that the gateway answers in, or `auto`, if it is not the one that the client reads; the answer
+        is converted. The request goes out as the client wrote it: to convert that as well, take `streamweld proxy`.
+    endpoints: other ends of paths, and the dialect that the client reads there, or `same`: whatever comes. As in
+        `{"/api/chat": "ai-sdk-ui"}`.
+    on_diagnostic: called with each `Diagnostic`, where the answer is read. What it raises ends the reading.
+    on_error: what a client sees of a stream that was cut, is broken or passes a limit: `client`: an error event of its
+        dialect, which it raises as its own exception; `raise`: the `StreamError`, with `.partial`, out of its loop.
+    """
+
+    policy: Base | Policy
+    limits: Limits
+    upstream: Dialect | None
+    endpoints: Mapping[str, Target]
+    on_diagnostic: OnDiagnostic | None
+    on_error: OnError
+
+
+class Settings:
+    """The options of one hook, checked once: `RepairOptions`.
+
+    Raises:
+        UsageError: for an option that cannot be.
+    """
+
+    __slots__ = ("_endpoints", "_limits", "_on_diagnostic", "_policy", "_raises", "_upstream")
+
+    def __init__(
+        self,
+        *,
+        policy: Base | Policy = "standard",
+        limits: Limits = _LIMITS,
+        upstream: Dialect | None = None,
+        endpoints: Mapping[str, Target] | None = None,
+        on_diagnostic: OnDiagnostic | None = None,
+        on_error: OnError = "client",
+    ) -> None:
+        if on_error not in _ON_ERROR:
+            raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
+        self._endpoints: dict[str, Target] = {**_ENDPOINTS, **(endpoints or {})}
+        for end, target in self._endpoints.items():
+            if target not in _TARGETS:
+                raise UsageError(f"endpoints[{end!r}]={target!r}: it must be one of {', '.join(_TARGETS)}")
+        self._policy: Base | Policy = policy
+        self._limits = limits
+        self._upstream: Dialect | None = upstream
+        self._on_diagnostic = on_diagnostic
+        self._raises = on_error == "raise"
+        self._converter("chat", "", include_usage=True)
+
+    def body(
+        self, method: str, path: str, status: int, content_type: str, request: Callable[[], bytes | None]
+    ) -> Body | None:
+        """The step for one answer; None for those that are left as they are.
+
+        Args:
+            method, path: of the request; the path without its query.
+            status: of the answer.
+            content_type: of the answer; empty where it has none.
+            request: gives the body of the request, if that can be had. It is asked only where the type does not tell.
+        """
+        target = self._target(path.rstrip("/")) if method == "POST" else None
+        if target is None or not 200 <= status < 300 or status == _NO_BODY:
+            return None
+        asked: Any = None
+        if not is_event_stream(content_type):
+            # Called something else, or nothing: a client that asked for an event stream reads it as one (R:A15, A19).
+            asked = _asked(request)
+            if asked.get("stream") is not True:
+                return None
+        usage = True
+        if target == "chat" and self._upstream not in (None, "chat"):
+            asked = _asked(request) if asked is None else asked
+            wanted = asked.get("stream_options")
+            usage = isinstance(wanted, dict) and cast("dict[str, object]", wanted).get("include_usage") is True
+        converter = self._converter(target, content_type, include_usage=usage)
+        return Body(converter, self._on_diagnostic, raises=self._raises)
+
+    def _target(self, path: str) -> Target | None:
+        if path.endswith(_VERTEX_END) and _VERTEX in path:
+            return "anthropic"
+        ends = [end for end in self._endpoints if path.endswith(end)]
+        return self._endpoints[max(ends, key=len)] if ends else None
+
+    def _converter(self, target: Target, content_type: str, *, include_usage: bool) -> StreamConverter:
+        return StreamConverter(
+            source=self._upstream or ("auto" if target == "same" else target),
+            target=target,
+            policy=self._policy,
+            limits=self._limits,
+            content_type=content_type or None,
+            include_usage=include_usage,
+            cut_ending="error",
+        )
+
+
+class Body(Step[bytes]):
+    """The step of one answer: repaired bytes. What the connection raises goes on as it is: the client knows it best."""
+
+    __slots__ = ("_raises", "_tell", "converter")
+
+    def __init__(self, converter: StreamConverter, on_diagnostic: OnDiagnostic | None, *, raises: bool) -> None:
+        super().__init__()
+        self.converter: StreamConverter = converter
+        self._tell = Teller(converter, on_diagnostic)
+        self._raises = raises
+
+    def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
+        if not self._raises:
+            return self._looked(self.converter.feed(chunk))
+        # Line by line, so that all that stands before the fault goes out, and of the ending nothing: a client would
+        # raise its own exception from that before ours comes.
+        out: list[bytes] = []
+        for line in bytes(chunk).splitlines(keepends=True):
+            out.append(self._looked(self.converter.feed(line)))
+            if self.fault is not None:
+                break
+        return b"".join(out)
+
+    def end(self) -> bytes:
+        return self._looked(self.converter.close())
+
+    def failed(self, error: Exception) -> bytes:
+        self.fault = error
+        return b""
+
+    def _looked(self, given: bytes) -> bytes:
+        self._tell()
+        error = self.converter.error
+        if error is None:
+            return given
+        # Behind an error of the gateway the rest is read, for the connection; behind ours there is nothing to wait for.
+        self.over = not isinstance(error, UpstreamError)
+        if not self._raises:
+            return given
+        self.fault = error
+        return b""
+
+
+def _asked(request: Callable[[], bytes | None]) -> dict[str, Any]:
+    """The request as an object, where it is one that says something of streams; else empty."""
+    body = request()
+    if body is None or b'"stream' not in body:
+        return {}
+    try:
+        asked: object = json.loads(body)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", asked) if isinstance(asked, dict) else {}

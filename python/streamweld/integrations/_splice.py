@@ -1,0 +1,162 @@
+"""A response of httpx, or of httpx2, whose body is repaired while it is read.
+
+The two are different classes with one interface, and each asserts its own: which one is at hand is seen by the
+response, and the classes are made from that module. Nothing is imported. It knows how these libraries hold a body
+(encoded, closed once, iterated twice), and nothing of what stands in it.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._source import Source
+from streamweld._step import arun, run
+from streamweld.errors import UsageError
+from streamweld.integrations._body import EVENT_STREAM
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+    from typing import Self
+
+    from streamweld.integrations._body import Body, Settings
+
+__all__ = ["EXTENSION", "splice"]
+
+_FAMILIES: Final = ("httpx2", "httpx")
+EXTENSION: Final = "streamweld"
+"""The key of `response.extensions` under which the `StreamConverter` of a repaired response can be found."""
+
+
+def splice(response: Any, settings: Settings) -> None:
+    """Put the repairer between a response and its body, if it is one to repair.
+
+    Its `content-encoding` and `content-length` are taken out: what the client reads now is neither.
+
+    Raises:
+        UsageError: for what is no response of httpx or httpx2.
+    """
+    module = _module_of(response)
+    request = response.request
+    if response.is_stream_consumed or response.is_closed:
+        return  # somebody before us has read it whole
+    headers = response.headers
+    body = settings.body(
+        request.method,
+        request.url.path,
+        response.status_code,
+        headers.get("content-type", ""),
+        lambda: _content(request, module),
+    )
+    if body is None:
+        return
+    # A second response around the body as it came decodes it by public API, with whatever decoders are installed.
+    inner = response.stream
+    decoded = module.Response(response.status_code, headers=headers, stream=inner, request=request)
+    asynchronous = isinstance(inner, module.AsyncByteStream)
+    response.stream = (
+        _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
+    )(body, decoded, inner)
+    response.extensions[EXTENSION] = body.converter
+    for name in ("content-encoding", "content-length"):
+        headers.pop(name, None)
+    headers["content-type"] = EVENT_STREAM
+
+
+def _module_of(response: Any) -> Any:
+    for name in _FAMILIES:
+        module = sys.modules.get(name)
+        if module is not None and isinstance(response, module.Response):
+            return module
+    raise UsageError(f"{type(response).__name__!r} is no response of {' or of '.join(_FAMILIES)}")
+
+
+def _content(request: Any, module: Any) -> bytes | None:
+    try:
+        content: bytes = request.content
+    except module.RequestNotRead:  # it was sent piece by piece and is gone
+        return None
+    return content
+
+
+@cache
+def _class(ours: type[Any], base: type[Any]) -> Any:
+    return type(ours.__name__, (ours, base), {"__slots__": ()})
+
+
+class _Held:
+    """What both streams have: all else that is asked of them (`elapsed`) is asked of the body as it came."""
+
+    def __init__(self, decoded: Any, inner: Any) -> None:
+        self._decoded = decoded
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_inner":
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+
+class _Repaired(_Held):
+    """Its own one iterator: openai iterates a second time behind `[DONE]`, and must go on where the first was."""
+
+    def __init__(self, body: Body, decoded: Any, inner: Any) -> None:
+        super().__init__(decoded, inner)
+        self._pieces: Generator[bytes] = run(body, Source(_Decoded(decoded), close=True))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        self._pieces.close()
+        self._decoded.close()  # nothing more, where the iterator has done it
+
+
+class _AsyncRepaired(_Held):
+    """The same for `async for`."""
+
+    def __init__(self, body: Body, decoded: Any, inner: Any) -> None:
+        super().__init__(decoded, inner)
+        self._pieces: Any = arun(body, Source(_AsyncDecoded(decoded), close=True), None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._pieces)
+
+    async def aclose(self) -> None:
+        # Another task may be reading: it is the connection that has to go then, and the reader finds out.
+        if not self._pieces.ag_running:
+            await self._pieces.aclose()
+        await self._decoded.aclose()
+
+
+class _Decoded:
+    """The pieces of a response, as a source that can be closed."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    def __iter__(self) -> Generator[bytes]:
+        return self._response.iter_bytes()  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class _AsyncDecoded:
+    """The same for `async for`."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    def __aiter__(self) -> AsyncGenerator[bytes]:
+        return self._response.aiter_bytes()  # type: ignore[no-any-return]
+
+    async def aclose(self) -> None:
+        await self._response.aclose()

@@ -1,0 +1,185 @@
+"""`RepairMiddleware`: what an ASGI application streams is repaired on its way out. No dependency.
+
+    app.add_middleware(RepairMiddleware, policy="standard")        # Starlette, FastAPI
+    app = RepairMiddleware(app)                                    # any ASGI application
+
+It knows ASGI's messages, and of an answer its status and two headers; what stands in a stream, `StreamConverter` knows.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from streamweld.convert import StreamConverter
+from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, is_event_stream
+from streamweld.integrations._inflate import Inflater, is_plain, is_readable
+from streamweld.integrations._tell import Teller
+from streamweld.options import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    from streamweld.integrations._tell import OnDiagnostic
+    from streamweld.options import Base, Dialect, Policy
+
+    Message: TypeAlias = MutableMapping[str, Any]
+    Receive: TypeAlias = Callable[[], Awaitable[Message]]
+    Send: TypeAlias = Callable[[Message], Awaitable[None]]
+    App: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+__all__ = ["RepairMiddleware"]
+
+_LIMITS: Final = Limits()
+
+
+class RepairMiddleware:
+    """Repairs the event streams that an application sends, each in its own dialect.
+
+    Answers with another status than 200 or another type than `text/event-stream`, answers to HEAD, and bodies in an
+    encoding other than gzip and deflate pass as they are. Of a stream `content-length` is taken out, and the encoding
+    that it had; a stream that needs no repair passes byte for byte, and nothing is held back but what is not decided.
+    Where the application fails in mid-stream, the dialect's own error ending goes out before its exception goes on.
+
+    Args:
+        app: the application.
+        dialect: what it streams, or `auto`: what the first payloads show.
+        policy: what is repaired, and what ends the stream with an error.
+        limits: how much of a stream is taken.
+        on_diagnostic: called with each `Diagnostic`, in the task of the request. What it raises ends the answer.
+
+    Raises:
+        UsageError: for an option that cannot be; here, not with the first request.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        dialect: Dialect = "auto",
+        policy: Base | Policy = "standard",
+        limits: Limits = _LIMITS,
+        on_diagnostic: OnDiagnostic | None = None,
+    ) -> None:
+        self._app = app
+        self._dialect: Dialect = dialect
+        self._policy: Base | Policy = policy
+        self._limits = limits
+        self._on_diagnostic = on_diagnostic
+        self.converter("")
+
+    def converter(self, content_type: str) -> StreamConverter:
+        """The repairer of one answer."""
+        return StreamConverter(
+            source=self._dialect,
+            target="same",
+            policy=self._policy,
+            limits=self._limits,
+            content_type=content_type or None,
+        )
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """One connection, as ASGI has it."""
+        if scope["type"] != "http" or scope["method"] == "HEAD":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(self, send, self._on_diagnostic)
+        try:
+            await self._app(scope, receive, answer)
+        except Exception:
+            await answer.cut()
+            raise
+
+
+class _Answer:
+    """The application's `send` of one answer."""
+
+    _inflater: Inflater
+    _tell: Teller
+
+    def __init__(self, middleware: RepairMiddleware, send: Send, on_diagnostic: OnDiagnostic | None) -> None:
+        self._middleware = middleware
+        self._send = send
+        self._on_diagnostic = on_diagnostic
+        self._stream: StreamConverter | None = None
+        self._held: Message | None = None
+        self._kept: list[tuple[bytes, bytes]] = []
+        self._over = False
+        self._passed = 0.0
+
+    async def __call__(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "http.response.start":
+            await self._begin(message)
+        elif self._stream is not None and kind == "http.response.body":
+            await self._body(self._stream, message)
+        else:
+            if self._held is not None:  # a path or a file descriptor for the server to send: nothing of it is seen here
+                await self._send(self._held)
+                self._held = self._stream = None
+            await self._send(message)
+
+    async def cut(self) -> None:
+        """The application has failed: what can be said of that in the stream is said, if anybody still listens."""
+        if self._stream is None or self._over:
+            return
+        self._over = True
+        out = self._stream.close()
+        self._tell()
+        if out:
+            try:
+                await self._pass(out, more=True)
+            except OSError:
+                pass  # it is the client that has gone
+
+    async def _begin(self, message: Message) -> None:
+        headers = [(bytes(name).lower(), bytes(value)) for name, value in message.get("headers", ())]
+        kind, encoding = _value(headers, b"content-type"), _value(headers, b"content-encoding")
+        if message["status"] != 200 or not is_event_stream(kind) or not is_readable(encoding):
+            await self._send(message)
+            return
+        self._stream = self._middleware.converter(kind)
+        self._tell = Teller(self._stream, self._on_diagnostic)
+        self._inflater = Inflater(encoding)
+        gone = (b"content-length",) if is_plain(encoding) else (b"content-length", b"content-encoding")
+        self._kept = [header for header in headers if header[0] not in gone]
+        self._passed = time.monotonic()
+        if any(name == b"content-length" for name, _ in headers):
+            self._held = message  # no live stream, so it can wait for what follows: `pathsend` needs it as it is
+        else:
+            await self._send({**message, "headers": self._kept})
+
+    async def _body(self, stream: StreamConverter, message: Message) -> None:
+        data, more = message.get("body", b""), message.get("more_body", False)
+        if self._over:
+            if not more:
+                await self._pass(b"", more=False)
+            return
+        out = b""
+        try:
+            for piece in self._inflater.feed(data):
+                out += stream.feed(piece)
+        except zlib.error:
+            more_input = False
+        else:
+            more_input = more
+        if not more_input:
+            self._over = True
+            out += stream.close()
+        self._tell()
+        if out or not more:
+            await self._pass(out, more=more)
+        elif data and time.monotonic() - self._passed >= KEEP_ALIVE_SECONDS:
+            await self._pass(KEEP_ALIVE, more=True)
+
+    async def _pass(self, body: bytes, *, more: bool) -> None:
+        if self._held is not None:
+            start, self._held = self._held, None
+            await self._send({**start, "headers": self._kept})
+        self._passed = time.monotonic()
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def _value(headers: list[tuple[bytes, bytes]], wanted: bytes) -> str:
+    return ", ".join([value.decode("latin-1") for name, value in headers if name == wanted])

@@ -1,0 +1,192 @@
+"""Repairs what an `httpx` or `httpx2` client reads: as a response event hook, or as a transport. It depends on neither.
+
+    client = repair(httpx2.Client())
+    client = httpx2.AsyncClient(event_hooks={"response": [async_repair_hook()]})
+
+A hook keeps everything else of the client: limits, proxies, keep-alive. Answers to other than LLM endpoints, with
+another status than 2xx, and those that are no streams are not touched. A stream that needs no repair passes byte for
+byte. The `StreamConverter` of a response that is read through it is `response.extensions["streamweld"]`.
+It knows the two interfaces of these clients that are public, and no body.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from streamweld.errors import UsageError
+from streamweld.integrations._body import RepairOptions, Settings
+from streamweld.integrations._splice import splice
+
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+__all__ = [
+    "AsyncRepairHook",
+    "AsyncRepairTransport",
+    "RepairHook",
+    "RepairOptions",
+    "RepairTransport",
+    "async_repair_hook",
+    "repair",
+    "repair_hook",
+]
+
+_Client = TypeVar("_Client")
+_Transport = TypeVar("_Transport")
+
+
+class RepairHook:
+    """What `repair_hook` returns."""
+
+    __slots__ = ("_settings",)
+
+    def __init__(self, **options: Unpack[RepairOptions]) -> None:
+        self._settings = Settings(**options)
+
+    def __call__(self, response: Any) -> None:
+        """Puts the repairer into a response that has not been read yet."""
+        splice(response, self._settings)
+
+
+class AsyncRepairHook:
+    """What `async_repair_hook` returns."""
+
+    __slots__ = ("_settings",)
+
+    def __init__(self, **options: Unpack[RepairOptions]) -> None:
+        self._settings = Settings(**options)
+
+    async def __call__(self, response: Any) -> None:
+        """Puts the repairer into a response that has not been read yet."""
+        splice(response, self._settings)
+
+
+def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
+    """A response event hook for `httpx.Client` and `httpx2.Client`.
+
+    Put it first: a hook before it that reads the body leaves nothing to repair.
+
+    Args:
+        **options: `RepairOptions`.
+
+    Raises:
+        UsageError: for an option that cannot be.
+    """
+    return RepairHook(**options)
+
+
+def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
+    """A response event hook for `httpx.AsyncClient` and `httpx2.AsyncClient`.
+
+    A task that is cancelled while it reads closes the connection at once. One that is cancelled elsewhere does so when
+    the response is closed: use `async with`.
+
+    Args:
+        **options: `RepairOptions`.
+
+    Raises:
+        UsageError: for an option that cannot be.
+    """
+    return AsyncRepairHook(**options)
+
+
+def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
+    """The hook for a client that exists: every stream that it reads from now on is repaired.
+
+    The hook comes before those that are there. A second call replaces the options of the first.
+
+    Args:
+        client: `Client` or `AsyncClient` of httpx or httpx2.
+        **options: `RepairOptions`.
+
+    Returns:
+        The same client.
+
+    Raises:
+        UsageError: for an option that cannot be, and for what is no such client.
+    """
+    http: Any = client
+    hooks: Any = getattr(http, "event_hooks", None)
+    if hooks is None:
+        raise UsageError(f"{type(client).__name__!r} is no client of httpx or httpx2")
+    hook = async_repair_hook(**options) if hasattr(http, "aclose") else repair_hook(**options)
+    others = [other for other in hooks["response"] if not isinstance(other, RepairHook | AsyncRepairHook)]
+    http.event_hooks = {**hooks, "response": [hook, *others]}
+    return client
+
+
+def RepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
+    """A transport that repairs what another one receives, where hooks cannot be set.
+
+    A client that gets a transport reads no proxies from the environment and sets no limits of its own: give those to
+    `transport`.
+
+    Args:
+        transport: such as `httpx2.HTTPTransport()`. It is closed with this one.
+        **options: `RepairOptions`.
+
+    Returns:
+        What stands in for `transport`: it has the same methods.
+
+    Raises:
+        UsageError: for an option that cannot be.
+    """
+    return cast("_Transport", _Sync(transport, Settings(**options)))
+
+
+def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
+    """The same for asynchronous clients, around `httpx2.AsyncHTTPTransport()` and its like.
+
+    Args:
+        transport: the transport to stand in for.
+        **options: `RepairOptions`.
+
+    Returns:
+        What stands in for `transport`: it has the same methods.
+
+    Raises:
+        UsageError: for an option that cannot be.
+    """
+    return cast("_Transport", _Async(transport, Settings(**options)))
+
+
+class _StandIn:
+    """What is asked for neither here nor below is asked of the transport itself."""
+
+    def __init__(self, transport: Any, settings: Settings) -> None:
+        self._transport = transport
+        self._settings = settings
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_transport":
+            raise AttributeError(name)
+        return getattr(self._transport, name)
+
+    def _repaired(self, response: Any, request: Any) -> Any:
+        response.request = request
+        splice(response, self._settings)
+        return response
+
+
+class _Sync(_StandIn):
+    def handle_request(self, request: Any) -> Any:
+        return self._repaired(self._transport.handle_request(request), request)
+
+    def __enter__(self) -> Self:
+        self._transport.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._transport.__exit__(*exception)
+
+
+class _Async(_StandIn):
+    async def handle_async_request(self, request: Any) -> Any:
+        return self._repaired(await self._transport.handle_async_request(request), request)
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._transport.__aexit__(*exception)

@@ -1,0 +1,56 @@
+"""A proxy in front of one gateway: it repairs every stream, and speaks to clients of other APIs (extra `proxy`).
+
+    streamweld proxy --upstream https://gateway.example/v1 --to chat
+
+    app = create_app(ProxyConfig("https://gateway.example/v1", to="chat"))      # the same, for a server of your own
+
+Importing it needs no extra; `create_app` and `serve` do.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from streamweld.errors import MissingExtra
+from streamweld.integrations.proxy.config import ProxyConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.applications import Starlette
+
+__all__ = ["ProxyConfig", "create_app", "serve"]
+
+_NEEDS = ("starlette", "aiohttp", "uvicorn", "prometheus_client")
+
+
+def _need(config: ProxyConfig) -> None:
+    for name in _NEEDS:
+        if find_spec(name) is None:
+            raise MissingExtra("proxy", name)
+    if config.tracing and find_spec("opentelemetry") is None:
+        raise MissingExtra("otel", "opentelemetry-api")
+
+
+def create_app(config: ProxyConfig) -> Starlette:
+    """The proxy as an ASGI application, with `/healthz` and `/metrics`; it needs the lifespan protocol.
+
+    Raises:
+        MissingExtra: where the packages of the extra `proxy` are not installed, or with `tracing` those of `otel`.
+    """
+    _need(config)
+    made: Starlette = import_module("streamweld.integrations.proxy.app").create_app(config)
+    return made
+
+
+def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
+    """Serve on an address until SIGINT or SIGTERM; open streams then have `grace` seconds to come to their end.
+
+    Raises:
+        MissingExtra: as `create_app`.
+        OSError: where the address is not to be had.
+    """
+    _need(config)
+    import_module("streamweld.integrations.proxy.serve").serve(config, host, port, grace=grace, ready=ready)

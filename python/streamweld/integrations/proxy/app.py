@@ -1,0 +1,68 @@
+"""The proxy as an ASGI application: `/healthz`, `/metrics`, and everything else to the upstream."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from streamweld.integrations.proxy.endpoint import METHODS, Conversation
+from streamweld.integrations.proxy.metrics import CONTENT_TYPE, Metrics
+from streamweld.integrations.proxy.upstream import open_session
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from starlette.types import Receive, Scope, Send
+
+    from streamweld.integrations.proxy.config import ProxyConfig
+
+__all__ = ["create_app"]
+
+
+class _Everything:
+    """The application behind every other path."""
+
+    def __init__(self, config: ProxyConfig, metrics: Metrics) -> None:
+        self._config = config
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        if request.method not in METHODS:
+            await Response(status_code=405, headers={"allow": ", ".join(METHODS)})(scope, receive, send)
+            return
+        session = request.state.session
+        try:
+            await Conversation(request, send, session, self._config, self._metrics).hold()
+        except ClientDisconnect:
+            pass  # while its request was being read: nobody is left to answer
+
+
+def create_app(config: ProxyConfig) -> Starlette:
+    """The application of one proxy; it opens its session with the server's lifespan."""
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[dict[str, Any]]:
+        async with open_session(config) as session:
+            yield {"session": session}
+
+    async def health(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def measured(_: Request) -> Response:
+        return Response(metrics.text(), media_type=None, headers={"content-type": CONTENT_TYPE})
+
+    return Starlette(
+        routes=[
+            Route("/healthz", health),
+            Route("/metrics", measured),
+            Route("/{path:path}", _Everything(config, metrics)),
+        ],
+        lifespan=lifespan,
+    )

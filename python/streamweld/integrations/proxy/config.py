@@ -1,0 +1,108 @@
+"""What a proxy is told once, where it is started: the one upstream, and how much of anything it takes.
+
+It checks what it is told, so that nothing behind it has to. It opens no connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
+
+from streamweld.errors import UsageError
+from streamweld.history.profiles import resolve
+from streamweld.options import Limits, to_config
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from streamweld.options import Base, Policy
+
+__all__ = ["SPEAKS", "ProxyConfig", "Speaks"]
+
+Speaks: TypeAlias = Literal["chat", "responses", "anthropic"]
+SPEAKS: Final[tuple[str, ...]] = get_args(Speaks)
+"""The dialects whose requests can be converted."""
+
+_MEBI: Final = 1_048_576
+
+
+@dataclass(frozen=True)
+class ProxyConfig:
+    """The configuration of one proxy.
+
+    Raises:
+        UsageError: for an upstream that is no plain HTTP address, and for an option that cannot be.
+    """
+
+    upstream: str
+    """Where requests go, and the only place: `https://gateway.example/v1`. No request can name another. A client's path
+    is appended; where both the upstream's path ends and the client's begins with a version (`/v1`), the upstream's
+    holds."""
+
+    _: KW_ONLY
+
+    to: Speaks | None = None
+    """What the upstream speaks: `chat`, `responses` or `anthropic`. Requests in another of these are converted, and so
+    are their answers. None: nothing is converted."""
+
+    policy: Base | Policy = "standard"
+    """What is repaired, and what ends a stream with an error."""
+
+    gateway: str | None = None
+    """Whose rules a converted history has to follow: a profile of `streamweld.history`. None: `to`'s own."""
+
+    max_body_bytes: int = 32 * _MEBI
+    """Bytes of a request, and of an answer that has to be read whole."""
+
+    max_stream_bytes: int = 256 * _MEBI
+    """Bytes of an answer, decoded."""
+
+    connect_timeout: float = 10.0
+    """Seconds for a connection to the upstream."""
+
+    idle_timeout: float = 300.0
+    """Seconds in which an upstream that is silent is waited for; also for the head of its answer. There is no limit to
+    the whole."""
+
+    event_timeout: float = 600.0
+    """Seconds in which no event came, whatever else did: comments, or a byte now and then."""
+
+    client_timeout: float = 60.0
+    """Seconds in which a client takes nothing of what there is for it."""
+
+    tracing: bool = False
+    """Whether a span is opened for each request (OpenTelemetry, extra `otel`)."""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.upstream)
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
+            raise UsageError("upstream must be an http or https URL, such as https://gateway.example/v1")
+        if parts.username is not None or parts.query or parts.fragment:
+            raise UsageError("upstream must have no user, query or fragment: clients bring their own credentials")
+        if not self.upstream.isascii() or any(char <= " " for char in self.upstream):
+            raise UsageError("upstream must be plain ASCII: escape the path, and write the host as DNS has it")
+        if self.to is not None and self.to not in SPEAKS:
+            raise UsageError(f"to={self.to!r}: it must be one of {', '.join(SPEAKS)}")
+        if self.gateway is not None:
+            if self.to is None:
+                raise UsageError("gateway is about converted requests: give `to` as well")
+            resolve(self.gateway, self.to)
+        for name in ("max_body_bytes", "max_stream_bytes", "connect_timeout", "idle_timeout", "event_timeout"):
+            self._positive(name)
+        self._positive("client_timeout")
+        to_config(self.policy)
+
+    def _positive(self, name: str) -> None:
+        value: Any = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise UsageError(f"{name}={value!r}: it must be a number above 0")
+
+    @property
+    def limits(self) -> Limits:
+        """Those of one answer."""
+        return replace(Limits(), max_stream_bytes=self.max_stream_bytes)

@@ -1,0 +1,282 @@
+"""One request from its first line to its last byte: what is asked, of whom, how the answer comes back, who left first.
+
+It decides; paths, headers, bodies and loops have modules of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote
+
+import orjson
+
+from streamweld.convert import StreamConverter
+from streamweld.history.conversion import tool_names
+from streamweld.integrations._answers import is_event_stream
+from streamweld.integrations.otel import RequestSpan
+from streamweld.integrations.proxy import headers as passing
+from streamweld.integrations.proxy import routes
+from streamweld.integrations.proxy.access import log
+from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.exchange import Exchange
+from streamweld.integrations.proxy.members import list_of
+from streamweld.integrations.proxy.names import unnamed
+from streamweld.integrations.proxy.refusals import Refusal, refusal_body, retold
+from streamweld.integrations.proxy.relay import Relay
+from streamweld.integrations.proxy.translate import translated
+from streamweld.integrations.proxy.upstream import ask, whole_body
+from streamweld.integrations.proxy.whole import folded
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+    from starlette.requests import Request
+
+    from streamweld.integrations.proxy.config import ProxyConfig, Speaks
+    from streamweld.integrations.proxy.metrics import Metrics
+    from streamweld.integrations.proxy.relay import Send
+    from streamweld.integrations.proxy.translate import Translated
+    from streamweld.options import Dialect
+    from streamweld.response import Response
+
+__all__ = ["Conversation"]
+
+METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+_TICK: Final = 5.0
+
+
+class Conversation:
+    """One request, the upstream's answer to it, and what became of both."""
+
+    def __init__(
+        self, request: Request, send: Send, session: ClientSession, config: ProxyConfig, metrics: Metrics
+    ) -> None:
+        # Not `request.url`: that is put together from what the client says its host is.
+        path: str = request.scope["path"]
+        dialect = routes.dialect_of(path) if request.method == "POST" else None
+        converts = config.to is not None and dialect in SPEAKS and dialect != config.to
+        self._request = request
+        self._send = send
+        self._session = session
+        self._config = config
+        self._metrics = metrics
+        self._path = path
+        self._query = quote(request.scope["query_string"], safe="/:@!$&'()*+,;=-._~?%")
+        self._converts = converts
+        self._relay: Relay | None = None
+        self._span: RequestSpan | None = None
+        self._response: Response | None = None
+        self._done = Exchange(request.method, path, dialect, config.to if converts else dialect)
+
+    async def hold(self) -> None:
+        """All of it. It returns when the answer is sent, or when there is nobody to send it to."""
+        done = self._done
+        close = {"connection": "close"}  # until the body is read: what is left of it is not
+        try:
+            body = await self._body()
+            close = {}
+            await self._together(body)
+        except Refusal as refusal:
+            done.status, done.outcome, done.fault = refusal.status, "refused", refusal.code
+            said = refusal_body(done.dialect, refusal.status, refusal.code, refusal.message)
+            await self._json(refusal.status, said, close)
+        finally:
+            done.ended()
+            self._metrics.count(done)
+            log(done)
+            if self._span is not None:
+                fault = done.fault or (None if done.outcome == "complete" else done.outcome)
+                self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
+
+    async def _body(self) -> bytes:
+        """The request's body; refused before it is read where it says that it is too long (R:G7)."""
+        given = self._request.headers
+        if "transfer-encoding" in given and "content-length" in given:
+            raise Refusal(400, "invalid_framing", "a body has a length or comes in chunks, not both")  # RFC 9112 6.1
+        if not routes.is_safe(self._path):
+            raise Refusal(400, "invalid_path", "the path is none that an upstream could be asked for")
+        most = self._config.max_body_bytes
+        too_long = Refusal(413, "request_too_large", f"the request has more than {most} bytes")
+        said = given.get("content-length", "0")
+        if not said.isdecimal() or int(said) > most:
+            raise too_long
+        made = bytearray()
+        try:
+            async with asyncio.timeout(self._config.idle_timeout) as patience:
+                async for piece in self._request.stream():
+                    made += piece
+                    if len(made) > most:
+                        raise too_long
+                    patience.reschedule(asyncio.get_running_loop().time() + self._config.idle_timeout)
+        except TimeoutError:
+            raise Refusal(408, "request_timeout", "the request's body did not come in time") from None
+        return bytes(made)
+
+    async def _together(self, body: bytes) -> None:
+        """The answer, while somebody waits for it: whoever leaves ends it, and the upstream is left at once (R:G6)."""
+        work = asyncio.create_task(self._answer(body))
+        gone = asyncio.create_task(self._gone())
+        config = self._config
+        tick = min(_TICK, config.event_timeout / 4, config.client_timeout / 4)
+        try:
+            while not work.done():
+                await asyncio.wait({work, gone}, timeout=tick, return_when=asyncio.FIRST_COMPLETED)
+                if work.done():
+                    break
+                if gone.done():
+                    self._done.outcome = "client_gone"
+                    break
+                if self._relay is not None and self._relay.is_stalled():
+                    self._done.outcome = "client_stalled"
+                    break
+        finally:
+            gone.cancel()
+            work.cancel()
+            await asyncio.wait({work, gone})
+        if not work.cancelled():
+            work.result()
+
+    async def _gone(self) -> None:
+        while (await self._request.receive())["type"] != "http.disconnect":
+            pass
+
+    # The upstream's answer
+
+    async def _answer(self, body: bytes) -> None:
+        done, config = self._done, self._config
+        request = self._parsed(body) if done.dialect is not None else None
+        told: Translated | None = None
+        path, query = self._path, self._query
+        if self._converts:
+            told = translated(cast("dict[str, Any]", request), cast("Speaks", done.dialect), config)
+            body = orjson.dumps(told.payload)
+            path, query = routes.path_of(cast("str", config.to)), ""
+            headers = passing.asked_in(self._request.headers.items(), cast("str", config.to))
+            done.mode, done.dropped = "convert", told.dropped
+        else:
+            headers = passing.asked(self._request.headers.items())
+        asks_stream = done.dialect is not None and routes.is_stream(done.dialect, request, self._query)
+        url = routes.target_of(config.upstream, path, query)
+        done.stream = asks_stream
+        if config.tracing and done.upstream_dialect is not None and request is not None:
+            given = self._request.headers
+            model = request.get("model")
+            named = model if isinstance(model, str) else None
+            self._span = RequestSpan(config.upstream, done.upstream_dialect, named, stream=asks_stream, headers=given)
+            self._span.inject(headers)
+        answer = await ask(self._session, done.method, url, headers, body or None)
+        try:
+            await self._carry(answer, request, told, asks_stream)
+        finally:
+            # Read to its end, its connection goes back to the pool; else this is where the upstream is left.
+            answer.close()
+
+    def _parsed(self, body: bytes) -> dict[str, Any]:
+        try:
+            request: object = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            request = None
+        if not isinstance(request, dict):
+            raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
+        return cast("dict[str, Any]", request)
+
+    async def _carry(
+        self, answer: ClientResponse, request: dict[str, Any] | None, told: Translated | None, asks_stream: bool
+    ) -> None:
+        done = self._done
+        headers = passing.answered(answer.headers.items())
+        good = 200 <= answer.status < 300
+        streams = good and (asks_stream or is_event_stream(answer.headers.get("content-type", "")))
+        if done.dialect is not None and streams and (told is None or asks_stream):
+            await self._stream(answer, request or {}, told, headers)
+        elif told is not None:
+            await self._whole(answer, told, headers, good=good)
+        else:
+            self._relay = Relay(answer, self._send, done, self._config)
+            encoding = answer.headers.getall("content-encoding", ())
+            await self._relay.as_it_is(
+                answer.status, headers | ({"content-encoding": ", ".join(encoding)} if encoding else {})
+            )
+
+    async def _stream(
+        self, answer: ClientResponse, request: dict[str, Any], told: Translated | None, headers: dict[str, str]
+    ) -> None:
+        done, config = self._done, self._config
+        done.stream = True  # also where it was not asked for
+        if told is None:
+            done.mode = "repair"
+        converter = StreamConverter(
+            source=cast("Dialect", done.upstream_dialect),
+            target="same" if told is None else cast("Speaks", done.dialect),
+            policy=config.policy,
+            limits=config.limits,
+            tools=_names(request) if told is None else list(told.tools),
+            known_call_ids=() if told is None else told.known_call_ids,
+            content_type=passing.plain(answer.headers.get("content-type")) or None,
+            include_usage=told is None or told.include_usage,
+        )
+        self._relay = Relay(answer, self._send, done, config)
+        self._metrics.opened()
+        try:
+            own = unnamed(cast("str", done.dialect)) if told is None else None
+            await self._relay.repaired(converter, passing.of_stream(headers), own)
+        finally:
+            self._metrics.closed()
+            done.repaired = told is None and converter.repaired
+            self._read(converter)
+
+    async def _whole(self, answer: ClientResponse, told: Translated, headers: dict[str, str], *, good: bool) -> None:
+        """An answer that is not streamed, or an error, in the client's own API."""
+        done, config = self._done, self._config
+        body = await whole_body(answer, config.max_body_bytes)
+        done.bytes_in = len(body)
+        dialect = cast("Speaks", done.dialect)
+        if not good:
+            done.outcome, done.fault = "complete", None
+            await self._json(answer.status, retold(dialect, answer.status, body), headers)
+            return
+        converter = StreamConverter(
+            source=cast("Speaks", config.to),
+            target=dialect,
+            policy=config.policy,
+            limits=config.limits,
+            tools=list(told.tools),
+            known_call_ids=told.known_call_ids,
+            content_type=passing.plain(answer.headers.get("content-type")) or None,
+        )
+        made = converter.feed(body) + converter.close()
+        self._read(converter)
+        if converter.error is not None:
+            raise Refusal(502, type(converter.error).__name__, f"the upstream's answer: {converter.error}")
+        done.outcome = "complete"
+        await self._json(200, folded(made, dialect), headers)
+
+    def _read(self, converter: StreamConverter) -> None:
+        """What there is to tell of an answer that was read."""
+        self._done.diagnostics.update(note.code for note in converter.diagnostics)
+        if self._span is not None:
+            for note in converter.diagnostics:
+                self._span.record(note)
+            self._response = converter.response
+
+    async def _json(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        done = self._done
+        done.status = status
+        told = {
+            **(headers or {}),
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "x-content-type-options": "nosniff",
+        }
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+        await self._send({"type": "http.response.body", "body": body if done.method != "HEAD" else b""})
+        done.wrote(body)
+
+
+def _names(request: dict[str, Any]) -> list[str] | None:
+    """The tools that a request declares, where it says so in a way that can be read."""
+    try:
+        return [*tool_names(list_of(request.get("tools")))] or None
+    except TypeError:
+        return None

@@ -1,0 +1,63 @@
+"""Errors of the proxy's own, and those of an upstream said in another API's words. It knows the shape of error bodies.
+
+A refusal is JSON, whatever the upstream sent, and quotes nothing of a body that is no error of an API (R:G8).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from streamweld._show import printable
+from streamweld._spec import load_proxy
+from streamweld.integrations.proxy.members import object_of
+
+__all__ = ["Refusal", "refusal_body", "retold"]
+
+_TYPES: Final = load_proxy()["errors"]
+_SHOWN: Final = 1000
+
+
+class Refusal(Exception):
+    """Ends a request before anything was answered: a status, a code of ours, a sentence without payload."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def refusal_body(dialect: str | None, status: int, code: str | None, message: str, kind: str | None = None) -> bytes:
+    """The body of an error as the API has it; where no dialect is known, as OpenAI has it."""
+    word = str(status)
+    if dialect == "anthropic":
+        types = _TYPES["anthropic"]
+        error = {"type": kind or types.get(word, types["other"]), "message": message}
+        return orjson.dumps({"type": "error", "error": error})
+    if dialect == "gemini":
+        types = _TYPES["gemini"]
+        return orjson.dumps({"error": {"code": status, "message": message, "status": types.get(word, types["other"])}})
+    types = _TYPES["openai"]
+    kind = kind or types.get(word, types["other"])
+    return orjson.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+
+def retold(dialect: str, status: int, body: bytes) -> bytes:
+    """An upstream's error in the words of another API: its message and code; the type is the status's."""
+    try:
+        said: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        said = None
+    error: object = object_of(said).get("error", said)
+    message, code = _text(error, "message"), _text(error, "code")
+    if isinstance(error, str):
+        message = error
+    shown = printable(message, _SHOWN) if message else f"the upstream answered with status {status}"
+    return refusal_body(dialect, status, printable(code, 100) if code else None, shown)
+
+
+def _text(error: object, name: str) -> str | None:
+    value: object = object_of(error).get(name)
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,163 @@
+"""The loop that carries an answer from the upstream to the client, through a converter or as it is.
+
+It knows when each side was last heard of, so that whoever runs it can end what stalls. It knows no request.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from streamweld.errors import NotAnEventStream, TruncatedStream, UnknownDialect
+from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS
+from streamweld.integrations.proxy.headers import plain
+from streamweld.integrations.proxy.refusals import Refusal
+from streamweld.integrations.proxy.upstream import BROKEN, inflater_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    from aiohttp import ClientResponse
+
+    from streamweld.convert import StreamConverter
+    from streamweld.errors import StreamError
+    from streamweld.integrations.proxy.config import ProxyConfig
+    from streamweld.integrations.proxy.exchange import Exchange
+
+    Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+__all__ = ["Relay"]
+
+_DONE: Final = b""
+
+
+class Relay:
+    """One answer on its way.
+
+    Args:
+        answer: the upstream's, whose head is there.
+        send: ASGI's, to the client.
+        done: is told what goes through.
+        config: for the times after which a side has stalled, and the most bytes.
+    """
+
+    def __init__(self, answer: ClientResponse, send: Send, done: Exchange, config: ProxyConfig) -> None:
+        self._answer = answer
+        self._send = send
+        self._exchange = done
+        self._config = config
+        self._head: tuple[int, list[tuple[bytes, bytes]]] | None = None
+        self._event_at = self._sent_at = time.monotonic()
+        self._sending = False
+
+    async def repaired(
+        self, converter: StreamConverter, headers: dict[str, str], last: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        """Everything, through `converter` and then `last`, which gets whole blocks.
+
+        What it makes of a fault is the end; the upstream is then left at once.
+
+        Raises:
+            Refusal: where the answer holds nothing of a stream and nothing has gone out: it is an error then, and
+                clients try again or say so, which they do not with an empty stream.
+        """
+        inflater = inflater_of(self._answer)
+        self._begin(200, headers)
+        content, done = self._answer.content, self._exchange
+        feed = converter.feed
+        while True:
+            try:
+                data = await content.readany()
+            except BROKEN:
+                data = _DONE
+            done.bytes_in += len(data)
+            out = b""
+            if data:
+                try:
+                    for plain in inflater.feed(data):
+                        out += feed(plain)
+                except zlib.error:
+                    data = _DONE
+            fault = converter.error
+            if not data or fault is not None:
+                out += converter.close()
+                fault = converter.error
+                break
+            if out:
+                out = out if last is None else last(out)
+                done.events += out.count(b"\n\n") + out.count(b"\n\r\n")
+                await self._pass(out)
+            elif time.monotonic() - self._sent_at >= KEEP_ALIVE_SECONDS:
+                await self._keep_alive()
+        if data:
+            self._answer.close()
+        if fault is not None and self._head is not None:
+            self._refuse(fault)
+        done.events += out.count(b"\n\n") + out.count(b"\n\r\n")
+        out = out if last is None else last(out)
+        done.outcome = "complete" if fault is None else "fault"
+        done.fault = None if fault is None else type(fault).__name__
+        await self._pass(out, more=False)
+
+    async def as_it_is(self, status: int, headers: dict[str, str]) -> None:
+        """Every byte. A body that breaks off, or is too long, is not ended: the client sees that it is cut."""
+        self._begin(status, headers)
+        content, done = self._answer.content, self._exchange
+        try:
+            while data := await content.readany():
+                done.bytes_in += len(data)
+                if done.bytes_in > self._config.max_stream_bytes:
+                    done.outcome, done.fault = "fault", "LimitExceeded"
+                    return
+                await self._pass(data)
+        except BROKEN as error:
+            if self._head is not None:
+                raise Refusal(502, "upstream_cut", "the upstream's answer was cut") from None
+            done.outcome, done.fault = "fault", type(error).__name__
+            return
+        done.outcome = "complete"
+        await self._pass(b"", more=False)
+
+    def is_stalled(self) -> bool:
+        """Whether the client has taken nothing for too long. An upstream that has said nothing for too long is left,
+        which the loop sees as the end of a cut answer."""
+        now = time.monotonic()
+        if self._sending:
+            return now - self._sent_at > self._config.client_timeout
+        if now - self._event_at > self._config.event_timeout:
+            self._answer.close()
+        return False
+
+    # Inside
+
+    def _begin(self, status: int, headers: dict[str, str]) -> None:
+        """The head goes out with the first bytes: until then, it can be an error instead."""
+        self._head = (status, [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()])
+
+    async def _pass(self, body: bytes, *, more: bool = True) -> None:
+        self._event_at = self._sent_at = time.monotonic()
+        self._sending = True
+        if self._head is not None:
+            (status, headers), self._head = self._head, None
+            self._exchange.status = status
+            await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        self._exchange.wrote(body)
+        self._sending = False
+
+    async def _keep_alive(self) -> None:
+        """Something comes in, and nothing can go out yet: the client's timeout is for each read. No event, though."""
+        event_at = self._event_at
+        await self._pass(KEEP_ALIVE)
+        self._event_at = event_at
+
+    def _refuse(self, fault: StreamError) -> None:
+        nothing = isinstance(fault, NotAnEventStream | UnknownDialect)
+        if nothing or (isinstance(fault, TruncatedStream) and fault.where == "empty"):
+            said = plain(self._answer.headers.get("content-type")) or "no content type"
+            kind = type(fault).__name__
+            message = (
+                f"the upstream answered with status {self._answer.status} ({said}), but with no event stream it speaks"
+            )
+            raise Refusal(502, kind, message)

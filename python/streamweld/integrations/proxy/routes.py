@@ -1,0 +1,72 @@
+"""Paths: which API a client speaks, and where its request goes. Nothing of a request but its path leads anywhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, cast
+from urllib.parse import parse_qs, quote, urlsplit
+
+from streamweld._spec import load_proxy
+
+__all__ = ["dialect_of", "is_safe", "is_stream", "path_of", "target_of"]
+
+_ROUTES: Final = load_proxy()["routes"]
+_PATTERNS: Final = {name: re.compile(route["pattern"], re.ASCII) for name, route in _ROUTES.items()}
+_VERSION: Final = re.compile(r"v\d+(?:(?:alpha|beta)\d*)?", re.ASCII)
+_KEEP: Final = "/:@!$&'()*+,;=-._~"
+
+
+def dialect_of(path: str) -> str | None:
+    """The dialect of what this path answers; None where the proxy knows nothing of it.
+
+    >>> dialect_of("/v1/chat/completions"), dialect_of("/api/v1/messages"), dialect_of("/v1/threads/t/messages")
+    ('chat', 'anthropic', None)
+    """
+    return next((name for name, pattern in _PATTERNS.items() if pattern.search(path)), None)
+
+
+def path_of(dialect: str) -> str:
+    """Where an API takes the requests that can be converted."""
+    path: str = _ROUTES[dialect]["path"]
+    return path
+
+
+def is_safe(path: str) -> bool:
+    """Whether a path, escapes undone, stays below where it is put: no step up, no other host, nothing unseen.
+
+    >>> is_safe("/v1/models"), is_safe("/v1/../admin"), is_safe("//evil.example/"), is_safe("http://evil.example/")
+    (True, False, False, False)
+    """
+    segments = path.split("/")
+    return (
+        segments[0] == ""
+        and len(segments) > 1
+        and not any(part in (".", "..") for part in segments)
+        and all(segments[1:-1])
+        and path.isprintable()
+        and "\\" not in path
+    )
+
+
+def target_of(upstream: str, path: str, query: str = "") -> str:
+    """The URL to ask, for a path of which `is_safe` holds.
+
+    >>> target_of("https://gateway.example/api/v1/", "/v1/chat/completions")
+    'https://gateway.example/api/v1/chat/completions'
+    >>> target_of("https://gateway.example", "/v1/models", "limit=2")
+    'https://gateway.example/v1/models?limit=2'
+    """
+    parts = urlsplit(upstream)
+    base = [part for part in parts.path.split("/") if part]
+    asked = quote(path, safe=_KEEP).split("/")[1:]
+    if base and _VERSION.fullmatch(base[-1]) and _VERSION.fullmatch(asked[0]):
+        asked = asked[1:]
+    url = f"{parts.scheme}://{parts.netloc}/{'/'.join([*base, *asked])}"
+    return f"{url}?{query}" if query else url
+
+
+def is_stream(dialect: str, request: object, query: str) -> bool:
+    """Whether a request asks for a stream of events: by a member, or in Gemini's API by the query."""
+    if dialect == "gemini":
+        return "sse" in parse_qs(query).get("alt", ())
+    return isinstance(request, dict) and cast("dict[str, object]", request).get("stream") is True

@@ -1,0 +1,51 @@
+"""The proxy as a server: uvicorn around the application, on one address, until it is told to stop.
+
+It stops in order: no connection is taken any more, and streams that are open come to their end.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from streamweld.integrations.proxy.app import create_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld.integrations.proxy.config import ProxyConfig
+
+__all__ = ["serve"]
+
+
+def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        config: of the proxy.
+        host, port: where to listen; port 0 takes a free one.
+        grace: seconds that open streams have to come to their end, once the server is told to stop.
+        ready: called with the address, once connections are taken.
+
+    Raises:
+        OSError: where the address is not to be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=2048) as listening:
+        name, number = listening.getsockname()[:2]
+        ready(f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}")
+        server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(config),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # nobody tells this server who a client is (R:G1)
+                lifespan="on",
+                ws="none",
+                timeout_graceful_shutdown=grace,
+            )
+        )
+        server.run(sockets=[listening])

@@ -1,0 +1,111 @@
+"""Answers that are not streamed: the events of one, folded into the JSON body that its API would have sent.
+
+The events are those that `StreamConverter` writes, so that a whole answer says what a streamed one would have said. It
+knows the shape of the three APIs' bodies, and no upstream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+
+from streamweld.sse import iter_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["folded"]
+
+
+def folded(stream: bytes, dialect: str) -> bytes:
+    """The body, from a stream of `dialect` without a fault."""
+    payloads = _payloads(stream)
+    match dialect:
+        case "chat":
+            made = _chat(payloads)
+        case "anthropic":
+            made = _anthropic(payloads)
+        case _:
+            made = next(said["response"] for said in payloads if said["type"] in _TERMINAL)
+    return orjson.dumps(made)
+
+
+_TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def _payloads(stream: bytes) -> Iterator[dict[str, Any]]:
+    for frame in iter_frames([stream]):
+        if frame.data != "[DONE]":
+            yield cast("dict[str, Any]", orjson.loads(frame.data))
+
+
+def _chat(chunks: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for chunk in chunks:
+        if not made:
+            made = {name: chunk[name] for name in ("id", "object", "created", "model")}
+            made["object"] = "chat.completion"
+        for choice in chunk["choices"]:
+            index = choice["index"]
+            whole = choices.setdefault(
+                index, {"index": index, "message": {"role": "assistant", "content": None}, "finish_reason": None}
+            )
+            _join(whole["message"], choice["delta"])
+            whole["finish_reason"] = choice["finish_reason"] or whole["finish_reason"]
+        if "usage" in chunk:
+            made["usage"] = chunk["usage"]
+    usage = made.pop("usage", None)
+    made["choices"] = [choices[index] for index in sorted(choices)]
+    return made if usage is None else {**made, "usage": usage}
+
+
+def _join(message: dict[str, Any], delta: dict[str, Any]) -> None:
+    for name in ("content", "reasoning_content", "refusal"):
+        if delta.get(name):
+            message[name] = (message.get(name) or "") + delta[name]
+    if "annotations" in delta:
+        message["annotations"] = [*message.get("annotations", ()), *delta["annotations"]]
+    calls = message.get("tool_calls", [])
+    for piece in delta.get("tool_calls", ()):
+        if piece["index"] == len(calls):
+            calls.append({name: value for name, value in piece.items() if name != "index"})
+        else:
+            calls[piece["index"]]["function"]["arguments"] += piece["function"]["arguments"]
+    if calls:
+        message["tool_calls"] = calls
+
+
+def _anthropic(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    inputs: dict[int, str] = {}
+    for event in events:
+        match event["type"]:
+            case "message_start":
+                made = event["message"]
+            case "content_block_start":
+                made["content"].append(event["content_block"])
+            case "content_block_delta":
+                delta, block = event["delta"], made["content"][event["index"]]
+                if delta["type"] == "input_json_delta":
+                    inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
+                else:  # text, thinking, signature: named by the member they are of
+                    name = delta["type"].removesuffix("_delta")
+                    block[name] += delta[name]
+            case "message_delta":
+                made |= event["delta"]
+                made["usage"] |= event["usage"]
+            case _:
+                continue
+    for index, text in inputs.items():
+        made["content"][index]["input"] = _object(text)
+    return made
+
+
+def _object(text: str) -> Any:
+    """The arguments as the API holds them. Text that is no JSON has no place there but as text."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text

@@ -1,0 +1,325 @@
+//! One envelope: the bytes of a payload around what varies, and whether another payload has them too.
+
+use std::ops::Range;
+
+use super::{Lesson, Target};
+use crate::assemble::Trail;
+use crate::delta::{Address, Channel, ItemKind};
+use crate::json::{Kind, Raw, plain_end, string_end};
+use crate::wire::{DATA, EVENT, Ending, Incoming};
+
+/// A number that a hole for one takes; any other is part of the envelope, or has to be read.
+pub(crate) fn is_small(raw: Raw<'_>) -> bool {
+    let small = number(raw.text.as_bytes()).map(|(_, length)| length);
+    raw.kind == Kind::Number && small == Some(raw.text.len())
+}
+
+/// What varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hole {
+    Text,
+    /// A string that nobody reads.
+    Padding,
+    /// A number that the decoder looks at.
+    Number,
+    /// Before the last brace.
+    Blanks,
+}
+
+/// What a payload brings that fits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found<'p> {
+    /// The text, once it is known to be one.
+    pub(super) text: &'p str,
+    /// Its bytes and what follows them, and how many they are, which is not 0.
+    pub(super) bytes: &'p [u8],
+    pub(super) text_length: usize,
+    pub(super) escaped: bool,
+    pub(crate) number: Option<u32>,
+    /// The whole payload.
+    pub(crate) payload: &'p [u8],
+    /// What of its event stands before its data line.
+    pub(crate) before: usize,
+    /// With its lines, where they came.
+    pub(crate) length: usize,
+}
+
+impl Found<'_> {
+    /// `None` where the text is no UTF-8.
+    #[inline]
+    pub(super) fn as_text(self) -> Option<Self> {
+        let text = self.bytes.get(..self.text_length)?;
+        let text = std::str::from_utf8(text).ok()?;
+        Some(Found { text, ..self })
+    }
+}
+
+/// From where to where in the bytes of an envelope.
+type Span = (u32, u32);
+
+/// An address, its ids being places in the bytes of the envelope.
+#[derive(Debug)]
+pub(super) struct Whom {
+    item_id: Option<Span>,
+    call_id: Option<Span>,
+    index: Option<i64>,
+    pub(super) sub: Option<i64>,
+}
+
+/// How many holes there can be: one of each kind.
+const HOLES: usize = 4;
+
+/// A part of an item, but for its address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) choice: i32,
+    pub(super) kind: ItemKind,
+    pub(super) channel: Channel,
+    pub(super) reasoning_kind: &'static str,
+}
+
+#[derive(Debug)]
+pub(super) struct Envelope {
+    /// All that is fixed, in one piece: the lines of the event up to the first hole (its name, if it has one, then its
+    /// data), what stands behind each, and ids that stand nowhere in it as they are.
+    fixed: Box<str>,
+    /// Where the payload begins in it, and where the first hole is.
+    head: u32,
+    lead: u32,
+    /// Each hole, and how many bytes stand behind it. An absent one comes last.
+    holes: [Option<(Hole, u32)>; HOLES],
+    /// No line end stands in it, so that it can be known before it is cut out of its line.
+    one_line: bool,
+    pub(super) whom: Whom,
+    /// `None`: a call.
+    pub(super) part: Option<Part>,
+    /// Where its last piece went.
+    pub(super) trail: Trail,
+    /// What followed it the last time: items that take turns do so in order.
+    pub(super) next: usize,
+}
+
+/// Where a value stands in its payload.
+fn range(payload: &str, raw: Raw<'_>) -> Option<Range<usize>> {
+    let start = (raw.text.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
+    let range = start..start + raw.text.len();
+    payload.get(range.clone()).map(|_| range)
+}
+
+/// Cuts a payload at its holes.
+pub(super) fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelope> {
+    let string = |raw: Raw<'_>| {
+        let range = range(payload, raw).filter(|_| raw.kind == Kind::String)?;
+        // The quotes belong to the envelope.
+        Some(range.start + 1..range.end.checked_sub(1)?)
+    };
+    let body = payload.strip_suffix('}')?;
+    let mut holes = vec![
+        (Hole::Text, string(lesson.text)?),
+        (Hole::Blanks, body.trim_end_matches(' ').len()..body.len()),
+    ];
+    if let Some(padding) = lesson.padding {
+        holes.push((Hole::Padding, string(padding)?));
+    }
+    if let Some(number) = lesson.number {
+        let small = Some(number).filter(|raw| is_small(*raw))?;
+        holes.push((Hole::Number, range(payload, small)?));
+    }
+    holes.sort_by_key(|(_, range)| (range.start, range.end));
+    let ends = holes.iter().skip(1).map(|(_, range)| range.start);
+    let mut fixed = String::new();
+    if let Some(name) = event.filter(|name| !name.is_empty()) {
+        fixed.extend([EVENT, name, "\n"]);
+    }
+    fixed.push_str(DATA);
+    let head = u32::try_from(fixed.len()).ok()?;
+    fixed.push_str(payload.get(..holes.first()?.1.start)?);
+    let lead = u32::try_from(fixed.len()).ok()?;
+    let mut cut = [None; HOLES];
+    let behind = holes.iter().zip(ends.chain([payload.len()]));
+    for (place, ((hole, range), end)) in cut.iter_mut().zip(behind) {
+        let text = payload.get(range.end..end)?;
+        fixed.push_str(text);
+        *place = Some((*hole, u32::try_from(text.len()).ok()?));
+    }
+    let (address, part) = match lesson.target {
+        Target::Call(address) => (address, None),
+        Target::Part(part) => (
+            part.address,
+            Some(Part {
+                choice: part.choice,
+                kind: part.kind,
+                channel: part.channel,
+                reasoning_kind: part.reasoning_kind,
+            }),
+        ),
+    };
+    let mut place = |id: Option<&str>| {
+        let Some(id) = id else {
+            return Some(None);
+        };
+        let at = fixed.find(id).unwrap_or_else(|| {
+            fixed.push_str(id);
+            fixed.len() - id.len()
+        });
+        let span = (u32::try_from(at), u32::try_from(at + id.len()));
+        Some(Some((span.0.ok()?, span.1.ok()?)))
+    };
+    let whom = Whom {
+        item_id: place(address.item_id)?,
+        call_id: place(address.call_id)?,
+        index: address.index,
+        sub: address.sub,
+    };
+    Some(Envelope {
+        fixed: fixed.into(),
+        head,
+        lead,
+        holes: cut,
+        one_line: !payload.contains('\n'),
+        whom,
+        part,
+        trail: Trail::default(),
+        next: 0,
+    })
+}
+
+impl Envelope {
+    /// The name of the frame.
+    fn event(&self) -> &[u8] {
+        let end = (self.head as usize).checked_sub(1 + DATA.len());
+        end.and_then(|end| self.fixed.as_bytes().get(EVENT.len()..end))
+            .unwrap_or_default()
+    }
+
+    /// The same but for whom it is for, and where its last piece went.
+    pub(super) fn is_same(&self, other: &Envelope) -> bool {
+        let key = |of: &Envelope| (of.head, of.lead, of.holes);
+        key(self) == key(other) && self.fixed == other.fixed
+    }
+
+    /// The least that an event of it has.
+    #[inline]
+    pub(super) fn length(&self) -> usize {
+        self.fixed.len()
+    }
+
+    /// Whom it is for.
+    pub(super) fn address(&self) -> Address<'_> {
+        let id = |span: Option<Span>| {
+            let (from, to) = span?;
+            self.fixed.get(from as usize..to as usize)
+        };
+        Address {
+            item_id: id(self.whom.item_id),
+            call_id: id(self.whom.call_id),
+            index: self.whom.index,
+            sub: self.whom.sub,
+            public_id: None,
+        }
+    }
+
+    /// What the beginning of an input brings, if that is a payload with the same bytes. The text is not known to be UTF-8.
+    #[inline(always)]
+    pub(super) fn fit<'p>(&self, incoming: Incoming<'p>) -> Option<Found<'p>> {
+        let (head, mut found) = (self.head as usize, Found::default());
+        let (lead, mut behind) = self.fixed.as_bytes().split_at_checked(self.lead as usize)?;
+        let (input, lead, ending) = match incoming {
+            Incoming::Lines(lines) => (lines, lead, Ending::BlankLine),
+            Incoming::Payload { event, data } if event == self.event() => {
+                (data, lead.get(head..)?, Ending::Here)
+            }
+            Incoming::Payload { .. } => return None,
+        };
+        let mut rest = input.strip_prefix(lead)?;
+        for hole in &self.holes {
+            let Some((hole, length)) = hole else {
+                break;
+            };
+            match hole {
+                Hole::Text => {
+                    let end = match plain_end(rest) {
+                        Some(end) => end,
+                        None => {
+                            let (end, escaped) = string_end(rest, 0)?;
+                            found.escaped = escaped;
+                            end
+                        }
+                    };
+                    (found.bytes, found.text_length) = (rest, end);
+                    rest = rest.get(end..)?;
+                }
+                Hole::Padding => {
+                    let end = plain_end(rest).or_else(|| padding_end(rest))?;
+                    rest = rest.get(end..)?;
+                }
+                Hole::Number => {
+                    let (value, length) = number(rest)?;
+                    found.number = Some(value);
+                    rest = rest.get(length..)?;
+                }
+                Hole::Blanks => rest = rest.get(blanks(rest)..)?,
+            }
+            let (fixed, others) = behind.split_at_checked(*length as usize)?;
+            behind = others;
+            rest = match fixed {
+                [] => rest,
+                [brace] => rest.split_first().filter(|(byte, _)| *byte == brace)?.1,
+                _ => rest.strip_prefix(fixed)?,
+            };
+        }
+        let end = ending.length(rest)?;
+        let length = input.len() - rest.len();
+        if found.text_length == 0 {
+            return None;
+        }
+        match ending {
+            Ending::Here => (found.payload, found.length) = (input, length),
+            Ending::BlankLine if self.one_line => {
+                found.payload = input.get(head..length)?;
+                found.before = head - DATA.len();
+                found.length = length + end;
+            }
+            Ending::BlankLine => return None,
+        }
+        Some(found)
+    }
+}
+
+/// The end of a string that is more than plain ASCII.
+#[inline(never)]
+fn padding_end(rest: &[u8]) -> Option<usize> {
+    let (end, _) = string_end(rest, 0)?;
+    std::str::from_utf8(rest.get(..end)?).ok().map(|_| end)
+}
+
+/// How many blanks come first.
+#[inline]
+fn blanks(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((word, tail)) = rest.split_first_chunk::<8>() {
+        let others = u64::from_le_bytes(*word) ^ u64::from_le_bytes([b' '; 8]);
+        if others != 0 {
+            return bytes.len() - rest.len() + (others.trailing_zeros() / 8) as usize;
+        }
+        rest = tail;
+    }
+    bytes.len() - rest.len() + rest.iter().take_while(|byte| **byte == b' ').count()
+}
+
+/// The most digits of a small number.
+const DIGITS: usize = 9;
+
+/// A small number without a sign or a leading zero, and its length.
+#[inline(always)]
+fn number(bytes: &[u8]) -> Option<(u32, usize)> {
+    let (mut value, mut length) = (0, 0);
+    for byte in bytes.iter().take(DIGITS) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 || (value == 0 && length > 0) {
+            break;
+        }
+        (value, length) = (value * 10 + u32::from(digit), length + 1);
+    }
+    (length > 0).then_some((value, length))
+}

@@ -1,0 +1,141 @@
+//! Envelopes of items: consecutive deltas of one item are the same bytes but for their text, so that is all that is read.
+//!
+//! A decoder that read a payload in full, and found nothing in it but one piece of text for one item, tells so: a lesson.
+//! It keeps the bytes around what varies. A later payload with the same bytes, and any valid JSON strings and small
+//! numbers in between, leaves a JSON parser in the same states, so it says the same with another text. What depends on
+//! anything but the payload is the decoder's to ask. Knows no dialect.
+
+mod form;
+mod row;
+
+use std::iter;
+
+use crate::delta::{Address, PartAt};
+use crate::json::{Raw, Text};
+use crate::wire::{Incoming, Step, Wire};
+pub(crate) use form::is_small;
+use form::{Envelope, Found, cut};
+
+/// How many are kept: as many items as may take turns.
+const KEPT: usize = 4;
+
+/// After so many in a row that never fitted, only every so often another one is learned.
+const FRUITLESS: u32 = 16;
+const PAUSE: u32 = 64;
+
+/// Whom a text is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    Part(PartAt<'a>),
+    Call(Address<'a>),
+}
+
+/// A payload that brought one piece of text and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lesson<'a> {
+    pub(crate) target: Target<'a>,
+    pub(crate) text: Raw<'a>,
+    pub(crate) padding: Option<Raw<'a>>,
+    pub(crate) number: Option<Raw<'a>>,
+}
+
+/// Those of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Envelopes {
+    known: Vec<Envelope>,
+    last: usize,
+    /// Where the next one goes once all places are taken.
+    next: usize,
+    fruitless: u32,
+}
+
+impl Envelopes {
+    /// What a payload brings that is as one before it.
+    #[inline]
+    pub(crate) fn find<'p>(&mut self, incoming: Incoming<'p>) -> Option<Found<'p>> {
+        let likely = self.known.get(self.last)?.next;
+        let found = match self.known.get(likely).and_then(|it| it.fit(incoming)) {
+            Some(found) => {
+                self.last = likely;
+                found
+            }
+            None => self.find_other(incoming, likely)?,
+        };
+        self.fruitless = 0;
+        found.as_text()
+    }
+
+    #[inline(never)]
+    fn find_other<'p>(&mut self, incoming: Incoming<'p>, unlike: usize) -> Option<Found<'p>> {
+        let mut places = (0..self.known.len()).filter(|place| *place != unlike);
+        let fit = |place: usize| Some((place, self.known.get(place)?.fit(incoming)?));
+        let (place, found) = places.find_map(fit)?;
+        if let Some(before) = self.known.get_mut(self.last) {
+            before.next = place;
+        }
+        self.last = place;
+        Some(found)
+    }
+
+    /// Does what the payload says that was found last.
+    #[inline]
+    pub(crate) fn act(&mut self, wire: &mut Wire<'_, '_>, found: &Found<'_>) -> Step {
+        let Some(envelope) = self.known.get_mut(self.last) else {
+            return Ok(());
+        };
+        let text = if found.escaped {
+            Text::unescape(found.text)
+        } else {
+            Text::plain(found.text)
+        };
+        let piece = iter::once(&*text.body);
+        if text.is_whole() && envelope.more(wire, piece, !found.escaped) > 0 {
+            return Ok(());
+        }
+        let mut trail = envelope.trail;
+        let (address, Wire { assembler, out }) = (envelope.address(), wire);
+        match envelope.part {
+            Some(part) => {
+                let at = PartAt {
+                    choice: part.choice,
+                    kind: part.kind,
+                    address,
+                    channel: part.channel,
+                    reasoning_kind: part.reasoning_kind,
+                };
+                assembler.go_on_with_part(out, at, text, &mut trail)?;
+            }
+            None => assembler.go_on_with_call(out, 0, address, text, &mut trail)?,
+        }
+        envelope.trail = trail;
+        Ok(())
+    }
+
+    /// Whether another one is learned now.
+    #[inline]
+    pub(crate) fn wants(&mut self) -> bool {
+        self.fruitless = self.fruitless.saturating_add(1);
+        self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
+    }
+
+    /// Learns from a payload that was read in full.
+    pub(crate) fn learn(&mut self, event: Option<&str>, payload: &str, lesson: Lesson<'_>) {
+        let Some(mut envelope) = cut(event, payload, lesson) else {
+            return;
+        };
+        if self.known.iter().any(|known| known.is_same(&envelope)) {
+            return;
+        }
+        if self.known.len() < KEPT {
+            self.last = self.known.len();
+            envelope.next = self.last;
+            self.known.reserve_exact(usize::from(self.last == 0));
+            self.known.push(envelope);
+        } else if let Some(place) = self.known.get_mut(self.next) {
+            envelope.next = self.next;
+            *place = envelope;
+            self.last = self.next;
+            self.next = (self.next + 1) % KEPT;
+        }
+    }
+}

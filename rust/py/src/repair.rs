@@ -1,0 +1,166 @@
+//! `_native.Repairer`: one stream, repaired in flight.
+//!
+//! As with the parser: frozen, its state behind a lock that is only ever tried, and no panic crosses into Python.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use streamweld_core::event::Sink;
+use streamweld_core::{Dialect, Repairer as Core};
+
+use crate::convert::written;
+use crate::errors::guarded;
+use crate::sink::Collector;
+use crate::{config, errors, input};
+
+/// Repairs one stream. `config` is what `options.to_config` returns; `options` are those of the writer.
+#[pyclass(frozen, module = "streamweld._native")]
+#[derive(Debug)]
+pub(crate) struct Repairer(Mutex<State>);
+
+/// How much room is kept for the next call: more than a read of a socket comes to.
+const KEPT: usize = 1 << 16;
+
+#[derive(Debug)]
+struct State {
+    core: Core,
+    /// The bytes of the call at hand. Kept, so that the next one finds room.
+    out: Vec<u8>,
+    /// The exception of the core's fault, built when it is first asked for: one object for all who ask.
+    error: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Repairer {
+    #[new]
+    fn new(
+        source: &str,
+        target: &str,
+        config: &Bound<'_, PyDict>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let _ = target; // the source's own
+        let py = config.py();
+        let dialect = match source {
+            "auto" => None,
+            name => Some(Dialect::from_name(name).ok_or_else(|| {
+                errors::usage(
+                    py,
+                    &format!("source={name:?}: this backend does not know it"),
+                )
+            })?),
+        };
+        Ok(Repairer(Mutex::new(State {
+            core: Core::new(dialect, config::read(config)?, written(options)?),
+            out: Vec::new(),
+            error: None,
+        })))
+    }
+
+    /// Takes the next bytes; those that may go out.
+    #[pyo3(signature = (data, /))]
+    fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let py = data.py();
+        let data = input::bytes(data)?;
+        self.write(py, |core, out| core.feed(data.as_bytes(), out))
+    }
+
+    /// The body has ended: the last bytes; none the second time.
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.write(py, Core::close)
+    }
+
+    /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
+    fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
+        let state = self.lock(py)?;
+        let mut sink = Collector::new(py, 0)?;
+        let result = guarded(|| state.core.snapshot(&mut sink));
+        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
+        Ok((
+            PyList::new(py, sink.finish()?)?,
+            state.core.completeness().name(),
+            state.core.diagnostics_dropped(),
+        ))
+    }
+
+    /// What went wrong upstream, if anything did.
+    #[getter]
+    fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let state = self.lock(py)?;
+        if let Some(error) = &state.error {
+            return Ok(Some(error.clone_ref(py)));
+        }
+        let Some(fault) = state.core.error().cloned() else {
+            return Ok(None);
+        };
+        // Building it runs Python.
+        drop(state);
+        let error = errors::exception(py, &fault, Vec::new())?.unbind();
+        let mut state = self.lock(py)?;
+        Ok(Some(state.error.get_or_insert(error).clone_ref(py)))
+    }
+
+    /// Something was written anew, added or left out.
+    #[getter]
+    fn repaired(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.lock(py)?.core.repaired())
+    }
+
+    /// Nothing that is fed has any effect.
+    #[getter]
+    fn is_over(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.lock(py)?.core.is_over())
+    }
+
+    #[getter]
+    fn dialect(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(self.lock(py)?.core.dialect().map(Dialect::name))
+    }
+
+    /// The diagnostics that were kept, losses among them.
+    #[getter]
+    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let state = self.lock(py)?;
+        let mut sink = Collector::new(py, 0)?;
+        for diagnostic in state.core.diagnostics() {
+            sink.event(&diagnostic.event());
+        }
+        PyList::new(py, sink.finish()?)
+    }
+}
+
+impl Repairer {
+    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
+        match self.0.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
+            // A panic inside of a call is caught before it could poison the lock.
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+        }
+    }
+
+    /// A call that writes. What breaks half way ends the stream.
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        call: impl FnOnce(&mut Core, &mut Vec<u8>),
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut state = self.lock(py)?;
+        let State { core, out, .. } = &mut *state;
+        out.clear();
+        let result = guarded(|| call(core, out));
+        if result.is_err() {
+            core.give_up();
+        }
+        let written = PyBytes::new(py, out);
+        if out.capacity() > KEPT {
+            *out = Vec::new();
+        }
+        drop(state);
+        match result {
+            Ok(()) => Ok(written),
+            Err(panic) => Err(errors::internal(py, &panic, Vec::new())),
+        }
+    }
+}

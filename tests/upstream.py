@@ -1,0 +1,191 @@
+"""Real servers on loopback for the suites of the integrations: an upstream that does what it is told, and uvicorn.
+
+Each runs in a thread with a loop of its own, so that synchronous and asynchronous clients can be used alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+
+__all__ = ["Asked", "Talk", "Upstream", "running", "sse", "until"]
+
+
+@dataclass
+class Asked:
+    """One request that the upstream got."""
+
+    method: str
+    target: str
+    headers: list[tuple[str, str]]
+    body: bytes
+    gone_at: float | None = None
+    """When the other side left (`time.monotonic`), if it left before the answer was over."""
+
+    def header(self, name: str) -> str | None:
+        return next((value for told, value in self.headers if told == name), None)
+
+
+class Talk:
+    """What a script does with the connection that it answers."""
+
+    def __init__(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.asked = asked
+        self._reader = reader
+        self._writer = writer
+        self.keep = True
+        self.peer: tuple[str, int] = writer.get_extra_info("peername")
+
+    async def head(self, status: int = 200, kind: str | None = "text/event-stream", **headers: str) -> None:
+        """The head of a chunked answer."""
+        lines = [f"HTTP/1.1 {status} X", "transfer-encoding: chunked"]
+        lines += [] if kind is None else [f"content-type: {kind}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        await self.raw("\r\n".join([*lines, "", ""]).encode())
+
+    async def raw(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def send(self, *pieces: bytes) -> None:
+        """Each piece as a chunk of its own."""
+        for piece in pieces:
+            await self.raw(b"%x\r\n%s\r\n" % (len(piece), piece))
+
+    async def end(self) -> None:
+        await self.raw(b"0\r\n\r\n")
+
+    async def whole(self, body: bytes, status: int = 200, kind: str = "application/json", **headers: str) -> None:
+        await self.head(status, kind, **headers)
+        await self.send(body)
+        await self.end()
+
+    def cut(self) -> None:
+        """The connection breaks."""
+        self.keep = False
+        self._writer.transport.abort()
+
+    async def wait_for_leave(self, seconds: float = 20.0) -> None:
+        """Until the other side leaves; says nothing meanwhile."""
+        try:
+            await asyncio.wait_for(self._reader.read(1), seconds)
+        except (TimeoutError, ConnectionError):
+            pass
+        if self.asked.gone_at is None:
+            self.asked.gone_at = time.monotonic()
+        self.keep = False
+
+
+Script = Callable[[Talk], Awaitable[None]]
+
+
+@dataclass
+class Upstream:
+    """A server that answers each request with its script."""
+
+    script: Script
+    seen: list[Asked] = field(default_factory=list)
+    url: str = ""
+    open: int = 0
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        asked = None
+        try:
+            while (asked := await _request(reader)) is not None:
+                self.seen.append(asked)
+                talk = Talk(asked, reader, writer)
+                await self.script(talk)
+                if not talk.keep:
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError):
+            if asked is not None:
+                asked.gone_at = time.monotonic()
+        finally:
+            self.open -= 1
+            writer.close()
+
+    @contextmanager
+    def serving(self) -> Iterator[Upstream]:
+        loop = asyncio.new_event_loop()
+        listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        stop = asyncio.Event()
+
+        async def serve() -> None:
+            server = await asyncio.start_server(self._connection, sock=listening)
+            await stop.wait()
+            server.close()
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            await asyncio.sleep(0)
+
+        thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+            thread.join(10)
+            loop.close()
+
+
+async def _request(reader: asyncio.StreamReader) -> Asked | None:
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        line = await reader.readline()
+        if not line:
+            return None
+        head += line
+    first, *lines = head.decode("latin-1").split("\r\n")[:-2]
+    method, target, _ = first.split(" ")
+    headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+    asked = Asked(method, target, headers, b"")
+    length = int(asked.header("content-length") or 0)
+    asked.body = await reader.readexactly(length)
+    return asked
+
+
+@contextmanager
+def running(app: Any, **options: Any) -> Iterator[str]:
+    """`app` under uvicorn; its address."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=5, **options)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    until(lambda: server.started)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(15)
+        listening.close()
+        assert not thread.is_alive(), "the server does not stop"
+
+
+def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
+    """Waits for what another thread does."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.005)
+
+
+def sse(*pieces: bytes, status: int = 200, kind: str = "text/event-stream", **headers: str) -> Script:
+    """A script that streams these pieces, and ends in order."""
+
+    async def script(talk: Talk) -> None:
+        await talk.head(status, kind, **headers)
+        await talk.send(*pieces)
+        await talk.end()
+
+    return script

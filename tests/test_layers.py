@@ -91,7 +91,7 @@ RUST_CORE_LAYERS = (
     "json.value json.members json.repeats",
     "json.scan",
     "json",
-    "config fault delta complaint leftovers texts",
+    "config fault delta complaint leftovers texts block",
     "event",
     "counts",
     "sse.*",
@@ -112,15 +112,19 @@ RUST_CORE_LAYERS = (
     "decoding detection",
     "gate ending",
     "parser",
-    "encode.writer encode.mint encode.losses encode.usage encode.finish encode.citations",
+    "encode.writer encode.mint encode.losses encode.usage encode.finish encode.citations encode.passed",
     "encode.compact",
     "encode.same encode.job encode.kept encode.ai_sdk_chunk",
     "encode.block* encode.custody",
+    "encode.direct",
+    "encode.order",
     "encode.sequential",
     "encode.ai_sdk",
     "encode.*",
     "encode",
-    "convert",
+    "behind_error lost",
+    "convert repair.hand",
+    "repair",
     "lib",
 )
 RUST_BINDINGS_LAYERS = (
@@ -129,6 +133,7 @@ RUST_BINDINGS_LAYERS = (
     "config input delta",
     "sink",
     "parser sse convert",
+    "repair",
     "lib",
 )
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")

@@ -79,7 +79,9 @@ impl Look<'_> {
         let Some(object) = object(text) else {
             return false;
         };
-        let is_one = |words: &[&'static str], word: Option<&str>| word.is_some_and(|word| words.contains(&word));
+        let is_one = |words: &[&'static str], word: Option<&str>| {
+            word.is_some_and(|word| words.contains(&word))
+        };
         if !is_one(self.may, object.string("type").as_deref()) {
             return false;
         }
@@ -100,7 +102,8 @@ pub(crate) fn is_beside(dialect: &str, payload: &[u8]) -> bool {
         return false;
     }
     let (text, _) = decode_utf8(payload);
-    let kind = object(trim(&text)).and_then(|object| object.string("type").map(|kind| kind.into_owned()));
+    let kind =
+        object(trim(&text)).and_then(|object| object.string("type").map(|kind| kind.into_owned()));
     kind.is_some_and(|kind| known.contains(&kind.as_str()))
 }
 

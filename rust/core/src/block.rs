@@ -34,7 +34,11 @@ impl Splitter {
         }
         let after_cr = std::mem::take(&mut self.after_cr);
         if after_cr && bytes.first() == Some(&b'\n') {
-            let place = if self.ended { Place::Behind } else { Place::Inside };
+            let place = if self.ended {
+                Place::Behind
+            } else {
+                Place::Inside
+            };
             return Some((cut(data, 1), place));
         }
         let mut at = 0;

@@ -49,11 +49,12 @@ impl Stage {
 
     /// The terminal marker, or what stands for it.
     fn finish(&mut self, out: &mut Out<'_>) -> Step {
-        self.done = true;
         self.seen = true;
         self.swift = false;
         self.flush(out)?;
-        self.assembler.done(out)
+        self.assembler.done(out)?;
+        self.done = true;
+        Ok(())
     }
 
     /// What the decoder held back goes out.

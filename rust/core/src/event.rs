@@ -242,8 +242,8 @@ impl Usage<'_> {
 /// What no event says of the wire, and has to be known by who passes payloads on as they were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign<'a> {
-    /// What is at hand.
-    Payload(&'a [u8]),
+    /// What is at hand, and the name of its event.
+    Payload { event: &'a [u8], data: &'a [u8] },
     /// Readers of the dialect would not take the payload as it was taken here.
     Touched,
     /// The payload is none that they expect, and brought nothing.

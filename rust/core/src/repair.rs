@@ -12,6 +12,7 @@ mod hand;
 use std::mem;
 use std::sync::Arc;
 
+use crate::arrival::Arrival;
 use crate::behind_error::{BehindError, is_beside};
 use crate::block::{Place, Splitter};
 use crate::config::Config;
@@ -229,7 +230,7 @@ impl Repairer {
             return false;
         }
         if !hand.brought {
-            return is_beside(hand.job.source, &hand.job.passed.payload);
+            return is_beside(hand.job.source, &hand.payload);
         }
         hand.plain
     }
@@ -388,8 +389,14 @@ impl Hand {
         while let Some(id) = self.job.losses.next() {
             if self.raises {
                 let (offset, ordinal) = self.place;
-                let fault = Fault::of_code(Code::NOT_CARRIED, id).at(offset, ordinal);
-                return Err(fault.with_raw(&self.job.passed.payload));
+                let arrival = Arrival {
+                    event: &self.event_name,
+                    data: &self.payload,
+                    offset,
+                    ordinal,
+                    stray: false,
+                };
+                return Err(arrival.place(Fault::of_code(Code::NOT_CARRIED, id)));
             }
             self.lost.add(id, self.place);
         }

@@ -123,7 +123,10 @@ impl Stage {
     }
 
     pub(crate) fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
-        out.sign(Sign::Payload(arrival.data));
+        out.sign(Sign::Payload {
+            event: arrival.event,
+            data: arrival.data,
+        });
         let result = self.take(out, arrival);
         out.taken(result)
     }

@@ -14,6 +14,7 @@ use vectors::{bytes_of, files_in};
 struct Setting {
     dialect: Dialect,
     config: Arc<Config>,
+    cut_as_error: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -31,6 +32,7 @@ impl Setting {
             seed: Some("vec".to_owned()),
             ..Config::default()
         };
+        let mut cut_as_error = false;
         for (name, value) in test["options"].as_object().unwrap_or(&none) {
             match name.as_str() {
                 "policy" => {
@@ -38,12 +40,14 @@ impl Setting {
                     let base = bases.find(|base| value == base.name()).unwrap();
                     config.policy = Policy::new(base);
                 }
+                "cut_ending" => cut_as_error = value == "error",
                 other => panic!("option {other}"),
             }
         }
         Setting {
             dialect: Dialect::from_name(file).unwrap(),
             config: Arc::new(config),
+            cut_as_error,
         }
     }
 
@@ -51,6 +55,7 @@ impl Setting {
         let options = WriteOptions {
             prefix: "vec".to_owned(),
             include_usage: true,
+            cut_as_error: self.cut_as_error,
             ..WriteOptions::default()
         };
         let mut repairer = Repairer::new(Some(self.dialect), Arc::clone(&self.config), options);
@@ -110,19 +115,31 @@ fn failures(file: &str, test: &Json) -> Vec<String> {
     check(whole.out == wanted, format!("out {differs:#?}"));
     let expect = &test["expect"];
     check(whole.repaired == expect["repaired"], "repaired".to_owned());
-    check(Json::from(whole.error) == expect["error"], format!("error {:?}", whole.error));
+    check(
+        Json::from(whole.error) == expect["error"],
+        format!("error {:?}", whole.error),
+    );
     let codes: Json = whole.codes.iter().copied().collect();
-    check(codes == expect["diagnostics"], format!("diagnostics {codes}"));
+    check(
+        codes == expect["diagnostics"],
+        format!("diagnostics {codes}"),
+    );
     let given = setting.run(chunks.iter().map(Vec::as_slice));
     check(given == whole, "as given".to_owned());
-    check(setting.run(body.chunks(1)) == whole, "byte by byte".to_owned());
+    check(
+        setting.run(body.chunks(1)) == whole,
+        "byte by byte".to_owned(),
+    );
     for cut in 1..body.len() {
         let (head, tail) = body.split_at(cut);
         check(setting.run([head, tail]) == whole, format!("cut at {cut}"));
     }
     let plain = Setting::of(file, &Json::Null);
     let again = plain.run([whole.out.as_bytes()]);
-    check(again.out == whole.out && !again.repaired, "again".to_owned());
+    check(
+        again.out == whole.out && !again.repaired,
+        "again".to_owned(),
+    );
     failures
 }
 

@@ -34,7 +34,9 @@ pub fn open_call(
     let before = before.and_then(|slot| choice.get(slot));
     let contested =
         before.is_some_and(|call| call.text.is_unfinished() && !call.is_empty() && !call.dropped);
-    let another = incoming.index.is_some_and(|index| choice.by_index.get(index).is_some());
+    let another = incoming
+        .index
+        .is_some_and(|index| choice.by_index.get(index).is_some());
     let taken = incoming.id.is_some_and(|id| desk.shared.is_used(id));
     let whole = incoming.id.is_some() && incoming.name.is_some();
     if another || taken || decision.tentative || !whole {

@@ -74,13 +74,6 @@ impl Book {
         !self.items.is_empty()
     }
 
-    /// Half a character of a part that is open waits for its other half.
-    pub fn owes(&self) -> bool {
-        let opened = self.opened().into_iter().filter_map(|item| self.get(item));
-        let mut parts = opened.flat_map(|item| item.parts.iter());
-        parts.any(|one| one.joiner.is_pending())
-    }
-
     /// The wire closed whatever it opened, and ended with something that is an answer.
     pub fn all_closed(&self) -> bool {
         self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)

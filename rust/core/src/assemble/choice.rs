@@ -170,7 +170,15 @@ impl Choice {
         holds_back
             || self.unstarted.iter().any(waits)
             || self.textual.owes()
-            || (self.book.is_used() && self.book.owes())
+            || (self.book.is_used() && self.is_half_said())
+    }
+
+    /// Half a character of a part that is open waits for its other half.
+    fn is_half_said(&self) -> bool {
+        let opened = self.book.opened().into_iter();
+        let opened = opened.filter_map(|item| self.book.get(item));
+        let mut parts = opened.flat_map(|item| item.parts.iter());
+        parts.any(|one| one.joiner.is_pending())
     }
 
     pub fn new(index: i32, textual: Textual) -> Choice {

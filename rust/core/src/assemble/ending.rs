@@ -15,6 +15,11 @@ use crate::out::Out;
 use crate::spec::Code;
 
 impl Assembler {
+    /// A call, or text of one, was taken that no event has shown yet.
+    pub(crate) fn owes(&self) -> bool {
+        self.choices.iter().any(Choice::owes)
+    }
+
     /// The terminal marker, or the end of a whole body.
     pub fn done(&mut self, out: &mut Out<'_>) -> Step {
         if self.over {

@@ -36,7 +36,11 @@ impl Assembler {
             let call = choice.call_of(*item);
             call.is_some_and(|call| !(again && is_another(call, &address, name)))
         });
-        if name.is_none() && known.and_then(|item| choice.call_of(item)).is_none_or(|call| call.name.is_empty()) {
+        if name.is_none()
+            && known
+                .and_then(|item| choice.call_of(item))
+                .is_none_or(|call| call.name.is_empty())
+        {
             desk.out.touch();
         }
         let undecided = |item: usize| {

@@ -187,11 +187,6 @@ impl Assembler {
         self.shared.ids_optional = optional.and_then(Value::as_bool).unwrap_or(false);
     }
 
-    /// A call, or text of one, was taken that no event has shown yet.
-    pub(crate) fn owes(&self) -> bool {
-        self.choices.iter().any(Choice::owes)
-    }
-
     /// Nothing that comes now counts.
     fn is_over(&self) -> bool {
         self.over
@@ -397,14 +392,6 @@ impl Assembler {
         choice.book.drop_open();
         choice.step = desk.shared.parts();
         Ok(())
-    }
-
-    /// The id of the call that was addressed last, if it was told as final: a result may come without one.
-    pub fn last_told(&self, index: i32) -> Option<&str> {
-        let mut choices = self.choices.iter();
-        let choice = choices.find(|choice| choice.index == index)?;
-        let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
-        Some(&verdict.call_id)
     }
 
     /// The dialect has no terminal marker (Gemini): an input that ends at this place ends with the answer.

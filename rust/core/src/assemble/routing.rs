@@ -203,9 +203,9 @@ fn means_another(
         return true;
     }
     let tools = &desk.shared.settings.tools;
-    incoming.name.is_some_and(|name| {
-        relate(&call.name, name, tools, !call.is_empty()) != Relation::Fragment
-    })
+    incoming
+        .name
+        .is_some_and(|name| relate(&call.name, name, tools, !call.is_empty()) != Relation::Fragment)
 }
 
 /// R3c3: where it stood in a list of several, whatever addressed it there.

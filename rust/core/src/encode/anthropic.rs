@@ -204,7 +204,9 @@ impl Message {
             "\"tool_use\",\"id\":"
         };
         let to = self.block(job, part, sent).raw(kind).string(call.call_id);
-        to.raw(",\"name\":").string(call.name).raw(",\"input\":{}}}");
+        to.raw(",\"name\":")
+            .string(call.name)
+            .raw(",\"input\":{}}}");
         to.end();
     }
 

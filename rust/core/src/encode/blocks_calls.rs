@@ -148,11 +148,7 @@ impl Blocks {
 }
 
 /// The end of a call of which something went out: whether its block is over, `None` where that cannot be mended.
-pub(super) fn settle<F: Form>(
-    to: &mut Pen<'_, F>,
-    block: &Block,
-    call: &Call<'_>,
-) -> Option<bool> {
+pub(super) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_>) -> Option<bool> {
     // Its close says the name again, and readers of the source's own dialect saw it say so.
     let renames = F::CORRECTS && to.job.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);

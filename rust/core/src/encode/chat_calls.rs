@@ -66,7 +66,10 @@ impl Chat {
         to.raw(",\"id\":").string(call_id);
         let (kind, text) = names(custom);
         to.raw(",\"type\":\"").raw(kind).raw("\",\"").raw(kind);
-        to.raw("\":{\"name\":").string(name).raw(text).string(arguments);
+        to.raw("\":{\"name\":")
+            .string(name)
+            .raw(text)
+            .string(arguments);
         to.raw("}}]}").raw(LAST).end();
         Begun {
             index: place,

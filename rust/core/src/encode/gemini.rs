@@ -305,11 +305,10 @@ impl Gemini {
                 Some(_) if malformed => {
                     words.push((candidate.index, "MALFORMED_FUNCTION_CALL".to_owned()));
                 }
-                Some(word) => {
-                    let own = candidate.raw.take();
-                    words.push((candidate.index, own.unwrap_or_else(|| word.to_owned())));
-                }
-                None => lacks_word = true,
+                word => match candidate.raw.take().or(word.map(str::to_owned)) {
+                    Some(word) => words.push((candidate.index, word)),
+                    None => lacks_word = true,
+                },
             }
         }
         if lacks_word {

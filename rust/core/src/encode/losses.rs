@@ -35,14 +35,14 @@ impl Losses {
     #[inline]
     pub(crate) fn metadata_of(&mut self, event: &Event<'_>) {
         let again = matches!(
-                event,
-                Event::TextDone { .. }
-                    | Event::ReasoningDone { .. }
-                    | Event::RefusalDone(_)
-                    | Event::ToolCall { .. }
-                    | Event::Finished { .. }
-                    | Event::ResponseStarted { .. }
-            );
+            event,
+            Event::TextDone { .. }
+                | Event::ReasoningDone { .. }
+                | Event::RefusalDone(_)
+                | Event::ToolCall { .. }
+                | Event::Finished { .. }
+                | Event::ResponseStarted { .. }
+        );
         if again {
             self.repeated(event.metadata());
         } else {

@@ -30,6 +30,6 @@ pub(crate) struct Passed {
     pub(crate) counted: bool,
     /// The number of the next event; `None` where the source numbers none.
     pub(crate) sequence: Option<i128>,
-    /// What is at hand.
+    /// The payload of the event at hand.
     pub(crate) payload: Vec<u8>,
 }

@@ -9,7 +9,8 @@ use super::Encode;
 use super::citations::citations;
 use super::finish::{self, Trouble};
 use super::job::{Call, Job};
-use super::responses_items::{Body, Items, Part};
+use super::responses_body::Body;
+use super::responses_items::{Items, Part};
 use super::responses_resource::{Outcome, Sent, resource};
 use super::same::is_same;
 use crate::event::{Delta, Event, Opened};
@@ -153,7 +154,9 @@ impl Encode for Responses {
         // Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on.
         let runs = self.called || self.items.could_be_run();
         let ends_unfinished = |trouble: &Trouble| trouble.cut && !job.options.cut_as_error && !runs;
-        let fails = word.as_ref().is_err_and(|trouble| !ends_unfinished(trouble));
+        let fails = word
+            .as_ref()
+            .is_err_and(|trouble| !ends_unfinished(trouble));
         // A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
         if !(fails && job.options.cut_as_error) {
             self.items.close_all(job);

@@ -5,123 +5,19 @@
 
 use super::citations::Citation;
 use super::job::Job;
-use super::passed::Passed;
+use super::responses_body::Body;
 use super::same::is_value;
 use super::writer::Writer;
 
-/// What an item holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Body {
-    /// The annotations as JSON, and how many.
-    Text(String, i64),
-    Refusal,
-    Summary,
-    Reasoning,
-    Call {
-        custom: bool,
-        call_id: String,
-        name: String,
-    },
-}
-
-/// The beginning of an event with a piece of a text, up to its number.
-macro_rules! delta {
-    ($kind:literal) => {
-        concat!(
-            "event: ",
-            $kind,
-            ".delta\ndata: {\"type\":\"",
-            $kind,
-            ".delta\""
-        )
-    };
-}
-
-impl Body {
-    pub(super) fn text() -> Body {
-        Body::Text(String::new(), 0)
-    }
-
-    pub(super) fn call(custom: bool, call_id: &str, name: &str) -> Body {
-        Body::Call {
-            custom,
-            call_id: call_id.to_owned(),
-            name: name.to_owned(),
-        }
-    }
-
-    /// What its ids begin with.
-    fn prefix(&self) -> &'static str {
-        match self {
-            Body::Text(..) | Body::Refusal => "msg",
-            Body::Summary | Body::Reasoning => "rs",
-            Body::Call { .. } => "fc",
-        }
-    }
-
-    /// The events of its text: what both names begin with, the member of the close, and what follows the text.
-    fn events(&self, openresponses: bool) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Body::Text(..) => ("response.output_text", "text", ",\"logprobs\":[]"),
-            Body::Refusal => ("response.refusal", "refusal", ""),
-            Body::Summary => ("response.reasoning_summary_text", "text", ""),
-            Body::Reasoning if openresponses => ("response.reasoning", "text", ""),
-            Body::Reasoning => ("response.reasoning_text", "text", ""),
-            Body::Call { custom: true, .. } => ("response.custom_tool_call_input", "input", ""),
-            Body::Call { .. } => ("response.function_call_arguments", "arguments", ""),
-        }
-    }
-
-    /// The beginning of a delta, and its end behind the text.
-    fn delta(&self, openresponses: bool) -> (&'static str, &'static str) {
-        let head = match self {
-            Body::Text(..) => {
-                return (delta!("response.output_text"), ",\"logprobs\":[]}\n\n");
-            }
-            Body::Refusal => delta!("response.refusal"),
-            Body::Summary => delta!("response.reasoning_summary_text"),
-            Body::Reasoning if openresponses => delta!("response.reasoning"),
-            Body::Reasoning => delta!("response.reasoning_text"),
-            Body::Call { custom: true, .. } => delta!("response.custom_tool_call_input"),
-            Body::Call { .. } => delta!("response.function_call_arguments"),
-        };
-        (head, "}\n\n")
-    }
-
-    /// The event around its part, and the name of the part's place.
-    fn around(&self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Body::Call { .. } => None,
-            Body::Summary => Some(("response.reasoning_summary_part", "summary_index")),
-            _ => Some(("response.content_part", "content_index")),
-        }
-    }
-
-    /// The part as JSON; `text` is what stands between its quotes.
-    fn part(&self, to: &mut Writer, text: &str) {
-        let (head, tail) = match self {
-            Body::Text(..) => ("output_text\",\"text\":\"", "\",\"annotations\":["),
-            Body::Refusal => ("refusal\",\"refusal\":\"", "\"}"),
-            Body::Summary => ("summary_text\",\"text\":\"", "\"}"),
-            Body::Reasoning => ("reasoning_text\",\"text\":\"", "\"}"),
-            Body::Call { .. } => return,
-        };
-        to.raw("{\"type\":\"").raw(head).raw(text).raw(tail);
-        if let Body::Text(annotations, _) = self {
-            to.raw(annotations).raw("],\"logprobs\":[]}");
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+pub(super) enum Status {
     InProgress,
     Completed,
     Incomplete,
 }
 
 impl Status {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Status::InProgress => "in_progress",
             Status::Completed => "completed",
@@ -139,36 +35,38 @@ pub(super) enum Key {
 
 /// One output item.
 #[derive(Debug)]
-struct Item {
-    id: String,
+pub(super) struct Item {
+    pub(super) id: String,
     /// Its output index.
-    index: i64,
+    pub(super) index: i64,
     /// Of what it was opened with.
-    body: Body,
+    pub(super) body: Body,
     /// Reasoning only: it has a list of contents.
-    has_content: bool,
-    encrypted: Option<String>,
+    pub(super) has_content: bool,
+    pub(super) encrypted: Option<String>,
     /// Places of its parts.
-    parts: Vec<usize>,
+    pub(super) parts: Vec<usize>,
     /// What the source calls them, and those of them that are not over.
-    numbers: Vec<u32>,
-    open: Vec<u32>,
-    status: Status,
+    pub(super) numbers: Vec<u32>,
+    pub(super) open: Vec<u32>,
+    pub(super) status: Status,
+    /// The how manieth that was done.
+    pub(super) done: usize,
 }
 
 /// A text of an item, or the arguments of a call.
 #[derive(Debug)]
 pub(super) struct Part {
-    item: usize,
+    pub(super) item: usize,
     /// What the source calls it.
-    number: u32,
-    sub: i64,
+    pub(super) number: u32,
+    pub(super) sub: i64,
     /// As the members that every event of its text has.
-    place: String,
+    pub(super) place: String,
     pub(super) body: Body,
     /// As far as it came; once the part is closed, all of it, as it stands between the quotes of JSON.
     pub(super) text: String,
-    is_closed: bool,
+    pub(super) is_closed: bool,
     /// The source took the text back: nothing is streamed until its last word.
     pub(super) reset: bool,
 }
@@ -176,12 +74,14 @@ pub(super) struct Part {
 /// The items of one response, and the numbers of its events.
 #[derive(Debug, Default)]
 pub(super) struct Items {
-    all: Vec<Item>,
-    parts: Vec<Part>,
+    pub(super) all: Vec<Item>,
+    pub(super) parts: Vec<Part>,
     /// Behind all indexes.
-    next: i64,
+    pub(super) next: i64,
     /// Items of the source's own that are not done, by what they are found by.
-    held: Vec<(Key, usize)>,
+    pub(super) held: Vec<(Key, usize)>,
+    /// How many were done.
+    pub(super) done: usize,
 }
 
 impl Items {
@@ -241,7 +141,7 @@ impl Items {
         self.begin(job, item, number, body, 0)
     }
 
-    fn add(
+    pub(super) fn add(
         &mut self,
         job: &mut Job,
         body: &Body,
@@ -262,6 +162,7 @@ impl Items {
             numbers: Vec::new(),
             open: Vec::new(),
             status: Status::InProgress,
+            done: 0,
         });
         if !announced {
             self.item(job, "response.output_item.added", item);
@@ -269,7 +170,7 @@ impl Items {
         item
     }
 
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         job: &mut Job,
         item: usize,
@@ -302,7 +203,7 @@ impl Items {
         place
     }
 
-    fn item(&mut self, job: &mut Job, kind: &str, item: usize) {
+    pub(super) fn item(&mut self, job: &mut Job, kind: &str, item: usize) {
         let Some(record) = self.all.get(item) else {
             return;
         };
@@ -403,6 +304,8 @@ impl Items {
         part.is_closed = true;
         if let Some(record) = self.all.get_mut(item) {
             if is_call || !job.passed.own {
+                self.done += 1;
+                record.done = self.done;
                 record.status = Status::of(whole);
             }
             record.open.retain(|open| *open != number);
@@ -436,182 +339,10 @@ impl Items {
         }
         self.leave(job, None, false);
     }
-
-    /// All items as they stand, in order of their indexes, each as `write` has it.
-    pub(super) fn each(&self, mut give: impl FnMut(usize, bool, String), job: &Job) {
-        let mut order: Vec<usize> = (0..self.all.len()).collect();
-        let index = |item: &usize| self.all.get(*item).map(|item| item.index);
-        order.sort_by_key(index);
-        for (at, item) in order.iter().enumerate() {
-            if order.get(at + 1).and_then(index) == index(item) {
-                continue; // another one took its place
-            }
-            let mut text = Writer::default();
-            self.write_item(&mut text, *item);
-            give(at, self.has_ended(job, *item), text.into_text());
-        }
-    }
-
-    fn has_ended(&self, job: &Job, item: usize) -> bool {
-        let numbers = self.all.get(item).map(|item| item.numbers.iter());
-        let mut numbers = numbers.into_iter().flatten();
-        numbers.any(|number| job.passed.ended.contains(number))
-    }
-
-    /// The item as JSON; as it was added, it has no part yet.
-    fn write_item(&self, to: &mut Writer, item: usize) {
-        let Some(item) = self.all.get(item) else {
-            return;
-        };
-        let parts = item.parts.iter().filter_map(|place| self.parts.get(*place));
-        let mut parts: Vec<&Part> = parts.filter(|part| part.is_closed).collect();
-        parts.sort_by_key(|part| part.sub);
-        let list = |to: &mut Writer, of: fn(&Body) -> bool| {
-            let mut mark = "";
-            for part in parts.iter().filter(|part| of(&part.body)) {
-                to.raw(mark);
-                part.body.part(to, &part.text);
-                mark = ",";
-            }
-        };
-        match &item.body {
-            Body::Text(..) | Body::Refusal => {
-                to.raw("{\"type\":\"message\",\"id\":").string(&item.id);
-                to.raw(",\"status\":").string(item.status.word());
-                to.raw(",\"role\":\"assistant\",\"content\":[");
-                list(to, |_| true);
-                to.raw("]}");
-            }
-            Body::Summary | Body::Reasoning => {
-                to.raw("{\"type\":\"reasoning\",\"id\":").string(&item.id);
-                to.raw(",\"summary\":[");
-                list(to, |body| *body == Body::Summary);
-                if item.has_content {
-                    to.raw("],\"content\":[");
-                    list(to, |body| *body != Body::Summary);
-                }
-                to.raw("]");
-                if let Some(encrypted) = &item.encrypted {
-                    to.raw(",\"encrypted_content\":").string(encrypted);
-                }
-                to.raw(if item.status == Status::Incomplete {
-                    ",\"status\":\"incomplete\"}"
-                } else {
-                    "}"
-                });
-            }
-            Body::Call {
-                custom,
-                call_id,
-                name,
-            } => {
-                let (kind, member) = if *custom {
-                    ("custom_tool_call", "input")
-                } else {
-                    ("function_call", "arguments")
-                };
-                to.raw("{\"type\":").string(kind);
-                to.raw(",\"id\":").string(&item.id);
-                to.raw(",\"call_id\":").string(call_id);
-                to.raw(",\"name\":").string(name).raw(",").string(member);
-                to.raw(":\"");
-                if let Some(part) = parts.first() {
-                    to.raw(&part.text);
-                }
-                to.raw("\",\"status\":").string(item.status.word()).raw("}");
-            }
-        }
-    }
-}
-
-/// Items of the source's own, under the ids and at the places that it gave them.
-impl Items {
-    /// A part opens inside of its item; its place, `None` while it is an item without a part.
-    pub(super) fn open_own(
-        &mut self,
-        job: &mut Job,
-        number: u32,
-        body: Body,
-    ) -> (usize, Option<usize>) {
-        let Passed {
-            at, sub, index, ..
-        } = job.passed;
-        let id = job.passed.item_id.clone();
-        let key = match at {
-            Some(at) => Key::Index(at),
-            None => Key::Id(id.clone().unwrap_or_default()),
-        };
-        self.leave(job, Some(&key), true);
-        let known = self.held.iter().find(|(known, _)| *known == key);
-        let item = match known {
-            Some((_, item)) => *item,
-            None => {
-                let announced = at.is_some_and(|at| job.passed.announced.contains(&at));
-                let item = self.add(job, &body, (id.as_deref(), index), announced);
-                self.held.push((key, item));
-                item
-            }
-        };
-        if let Some(item) = self.all.get_mut(item) {
-            item.numbers.push(number);
-            item.open.push(number);
-        }
-        if sub.is_none() && matches!(body, Body::Summary | Body::Reasoning) {
-            return (item, None);
-        }
-        let sub = sub.unwrap_or_else(|| self.next_sub(item, &body));
-        (item, Some(self.begin(job, item, number, body, sub)))
-    }
-
-    /// A part of an item that had none.
-    pub(super) fn fill(&mut self, job: &mut Job, item: usize, number: u32, body: Body) -> usize {
-        self.begin(job, item, number, body, 0)
-    }
-
-    /// Such a part is over, and nothing was said of it.
-    pub(super) fn drop_bare(&mut self, item: usize, number: u32) {
-        if let Some(item) = self.all.get_mut(item) {
-            item.open.retain(|open| *open != number);
-        }
-    }
-
-    /// Items are done when something else comes: those whose parts are all over, or (`whole` false) all of them.
-    pub(super) fn leave(&mut self, job: &mut Job, but: Option<&Key>, whole: bool) {
-        for (key, item) in std::mem::take(&mut self.held) {
-            let Some(record) = self.all.get_mut(item) else {
-                continue;
-            };
-            if Some(&key) == but || (whole && !record.open.is_empty()) {
-                self.held.push((key, item));
-                continue;
-            }
-            record.status = Status::of(whole);
-            if !self.has_ended(job, item) {
-                self.item(job, "response.output_item.done", item);
-            }
-        }
-    }
-
-    pub(super) fn encrypt(&mut self, item: usize, content: &str) {
-        if let Some(item) = self.all.get_mut(item) {
-            item.encrypted = Some(content.to_owned());
-        }
-    }
-
-    pub(super) fn item_of(&self, place: usize) -> Option<usize> {
-        self.parts.get(place).map(|part| part.item)
-    }
-
-    fn next_sub(&self, item: usize, body: &Body) -> i64 {
-        let parts = self.all.get(item).map_or(&[][..], |item| item.parts.as_slice());
-        let parts = parts.iter().filter_map(|place| self.parts.get(*place));
-        let of_list = parts.filter(|part| (part.body == Body::Summary) == (*body == Body::Summary));
-        of_list.map(|part| part.sub + 1).max().unwrap_or(0)
-    }
 }
 
 impl Status {
-    fn of(whole: bool) -> Status {
+    pub(super) fn of(whole: bool) -> Status {
         if whole {
             Status::Completed
         } else {

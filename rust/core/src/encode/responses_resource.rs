@@ -145,13 +145,19 @@ impl Sent {
         }
         let to = &mut job.writer;
         let mut mark = "{";
-        for name in sent.names() {
+        let mut names = Vec::new();
+        for member in &sent.members {
+            let name = member.key.name();
+            if names.contains(&name) {
+                continue;
+            }
             to.raw(mark).string(&name).raw(":");
             mark = ",";
-            match told.iter().position(|(known, _)| *known == name) {
+            match told.iter().position(|(known, _)| **known == *name) {
                 Some(place) => _ = to.raw(&told.remove(place).1),
                 None => canonical(to, sent.get(&name).map_or("null", |raw| raw.text)),
             }
+            names.push(name);
         }
         for (name, text) in told {
             to.raw(mark).string(name).raw(":").raw(&text);

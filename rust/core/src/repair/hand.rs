@@ -2,6 +2,8 @@
 //!
 //! Collects facts of the block at hand; what they mean for it is the repairer's business.
 
+use std::mem;
+
 use crate::config::Config;
 use crate::encode::finish::Trouble;
 use crate::encode::job::{Job, Options};
@@ -33,6 +35,11 @@ pub(super) struct Hand {
     /// An error that the upstream sent, where a policy reads on behind it.
     pub(super) reported: Option<Trouble>,
     pub(super) place: (u64, u64),
+    /// The payload at hand, and the name of its event.
+    pub(super) payload: Vec<u8>,
+    pub(super) event_name: Vec<u8>,
+    /// An event of it came.
+    is_shown: bool,
     pub(super) lost: Lost,
     /// A loss is a fault, as the policy has it.
     pub(super) raises: bool,
@@ -70,6 +77,9 @@ impl Sink for Hand {
         self.brought = true;
         self.plain = self.plain && passes_behind(self.job.source, event);
         let passed = &mut self.job.passed;
+        if !mem::replace(&mut self.is_shown, true) {
+            passed.payload.clone_from(&self.payload);
+        }
         passed.index = passed.at.filter(|_| !(self.rendering || self.touched));
         match event {
             Event::ToolCallStarted { part, .. } => _ = self.calls.insert(*part),
@@ -100,6 +110,9 @@ impl Sink for Hand {
 
     fn at(&mut self, offset: u64, ordinal: u64) {
         self.place = (offset, ordinal);
+        self.event_name.clear();
+        self.payload.clear();
+        self.is_shown = false;
     }
 
     fn doomed(&mut self) {
@@ -113,9 +126,9 @@ impl Sink for Hand {
     fn sign(&mut self, sign: Sign<'_>) {
         let passed = &mut self.job.passed;
         match sign {
-            Sign::Payload(payload) => {
-                passed.payload.clear();
-                passed.payload.extend_from_slice(payload);
+            Sign::Payload { event, data } => {
+                self.event_name.extend_from_slice(event);
+                self.payload.extend_from_slice(data);
             }
             Sign::Touched => self.touched = true,
             Sign::Emptied => self.emptied = true,
@@ -168,6 +181,9 @@ impl Hand {
             rendering: false,
             reported: None,
             place: (0, 0),
+            payload: Vec::new(),
+            event_name: Vec::new(),
+            is_shown: false,
             lost: Lost::default(),
             raises: config.policy.raises(Code::NOT_CARRIED),
             refusal: None,

@@ -27,7 +27,8 @@ pub(crate) fn files_in(folder: &str) -> Vec<Value> {
         .collect();
     files.sort();
     let read = |file: PathBuf| {
-        let mut document: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        let mut document: Value =
+            serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(document["format"], 1, "{}", file.display());
         document["file"] = file.file_stem().unwrap().to_str().unwrap().into();
         document

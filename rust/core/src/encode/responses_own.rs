@@ -1,0 +1,193 @@
+//! Items of the source's own, under the ids and at the places that it gave them, and all items as they are in the end.
+//!
+//! An item of the source's own may have several parts, and is done when something else comes. Knows the wire of items as
+//! `responses_items` does.
+
+use super::job::Job;
+use super::passed::Passed;
+use super::responses_body::Body;
+use super::responses_items::{Items, Key, Part, Status};
+use super::writer::Writer;
+
+impl Items {
+    /// A part opens inside of its item; its place, `None` while it is an item without a part.
+    pub(super) fn open_own(
+        &mut self,
+        job: &mut Job,
+        number: u32,
+        body: Body,
+    ) -> (usize, Option<usize>) {
+        let Passed { at, sub, index, .. } = job.passed;
+        let id = job.passed.item_id.clone();
+        let key = match at {
+            Some(at) => Key::Index(at),
+            None => Key::Id(id.clone().unwrap_or_default()),
+        };
+        self.leave(job, Some(&key), true);
+        let known = self.held.iter().find(|(known, _)| *known == key);
+        let item = match known {
+            Some((_, item)) => *item,
+            None => {
+                let announced = at.is_some_and(|at| job.passed.announced.contains(&at));
+                let item = self.add(job, &body, (id.as_deref(), index), announced);
+                self.held.push((key, item));
+                item
+            }
+        };
+        if let Some(item) = self.all.get_mut(item) {
+            item.numbers.push(number);
+            item.open.push(number);
+        }
+        if sub.is_none() && matches!(body, Body::Summary | Body::Reasoning) {
+            return (item, None);
+        }
+        let sub = sub.unwrap_or_else(|| self.next_sub(item, &body));
+        (item, Some(self.begin(job, item, number, body, sub)))
+    }
+
+    /// A part of an item that had none.
+    pub(super) fn fill(&mut self, job: &mut Job, item: usize, number: u32, body: Body) -> usize {
+        self.begin(job, item, number, body, 0)
+    }
+
+    /// Such a part is over, and nothing was said of it.
+    pub(super) fn drop_bare(&mut self, item: usize, number: u32) {
+        if let Some(item) = self.all.get_mut(item) {
+            item.open.retain(|open| *open != number);
+        }
+    }
+
+    /// Items are done when something else comes: those whose parts are all over, or (`whole` false) all of them.
+    pub(super) fn leave(&mut self, job: &mut Job, but: Option<&Key>, whole: bool) {
+        for (key, item) in std::mem::take(&mut self.held) {
+            let Some(record) = self.all.get_mut(item) else {
+                continue;
+            };
+            if Some(&key) == but || (whole && !record.open.is_empty()) {
+                self.held.push((key, item));
+                continue;
+            }
+            self.done += 1;
+            record.done = self.done;
+            record.status = Status::of(whole);
+            if !self.has_ended(job, item) {
+                self.item(job, "response.output_item.done", item);
+            }
+        }
+    }
+
+    pub(super) fn encrypt(&mut self, item: usize, content: &str) {
+        if let Some(item) = self.all.get_mut(item) {
+            item.encrypted = Some(content.to_owned());
+        }
+    }
+
+    pub(super) fn item_of(&self, place: usize) -> Option<usize> {
+        self.parts.get(place).map(|part| part.item)
+    }
+
+    fn next_sub(&self, item: usize, body: &Body) -> i64 {
+        let parts = self
+            .all
+            .get(item)
+            .map_or(&[][..], |item| item.parts.as_slice());
+        let parts = parts.iter().filter_map(|place| self.parts.get(*place));
+        let of_list = parts.filter(|part| (part.body == Body::Summary) == (*body == Body::Summary));
+        of_list.map(|part| part.sub + 1).max().unwrap_or(0)
+    }
+}
+
+impl Items {
+    /// All items that are done, in order of their indexes, each as `write` has it.
+    pub(super) fn each(&self, mut give: impl FnMut(usize, bool, String), job: &Job) {
+        let is_done = |item: &usize| {
+            let item = self.all.get(*item);
+            item.is_some_and(|item| item.status != Status::InProgress)
+        };
+        let mut order: Vec<usize> = (0..self.all.len()).filter(is_done).collect();
+        let index = |item: &usize| self.all.get(*item).map(|item| item.index);
+        let done = |item: &usize| self.all.get(*item).map(|item| item.done);
+        order.sort_by_key(|item| (index(item), done(item)));
+        let mut count = 0;
+        for (place, item) in order.iter().enumerate() {
+            if order.get(place + 1).and_then(index) == index(item) {
+                continue; // another one took its place
+            }
+            let mut text = Writer::default();
+            self.write_item(&mut text, *item);
+            give(count, self.has_ended(job, *item), text.into_text());
+            count += 1;
+        }
+    }
+
+    fn has_ended(&self, job: &Job, item: usize) -> bool {
+        let numbers = self.all.get(item).map(|item| item.numbers.iter());
+        let mut numbers = numbers.into_iter().flatten();
+        numbers.any(|number| job.passed.ended.contains(number))
+    }
+
+    /// The item as JSON; as it was added, it has no part yet.
+    pub(super) fn write_item(&self, to: &mut Writer, item: usize) {
+        let Some(item) = self.all.get(item) else {
+            return;
+        };
+        let parts = item.parts.iter().filter_map(|place| self.parts.get(*place));
+        let mut parts: Vec<&Part> = parts.filter(|part| part.is_closed).collect();
+        parts.sort_by_key(|part| part.sub);
+        let list = |to: &mut Writer, of: fn(&Body) -> bool| {
+            let mut mark = "";
+            for part in parts.iter().filter(|part| of(&part.body)) {
+                to.raw(mark);
+                part.body.part(to, &part.text);
+                mark = ",";
+            }
+        };
+        match &item.body {
+            Body::Text(..) | Body::Refusal => {
+                to.raw("{\"type\":\"message\",\"id\":").string(&item.id);
+                to.raw(",\"status\":").string(item.status.word());
+                to.raw(",\"role\":\"assistant\",\"content\":[");
+                list(to, |_| true);
+                to.raw("]}");
+            }
+            Body::Summary | Body::Reasoning => {
+                to.raw("{\"type\":\"reasoning\",\"id\":").string(&item.id);
+                to.raw(",\"summary\":[");
+                list(to, |body| *body == Body::Summary);
+                if item.has_content {
+                    to.raw("],\"content\":[");
+                    list(to, |body| *body != Body::Summary);
+                }
+                to.raw("]");
+                if let Some(encrypted) = &item.encrypted {
+                    to.raw(",\"encrypted_content\":").string(encrypted);
+                }
+                to.raw(if item.status == Status::Incomplete {
+                    ",\"status\":\"incomplete\"}"
+                } else {
+                    "}"
+                });
+            }
+            Body::Call {
+                custom,
+                call_id,
+                name,
+            } => {
+                let (kind, member) = if *custom {
+                    ("custom_tool_call", "input")
+                } else {
+                    ("function_call", "arguments")
+                };
+                to.raw("{\"type\":").string(kind);
+                to.raw(",\"id\":").string(&item.id);
+                to.raw(",\"call_id\":").string(call_id);
+                to.raw(",\"name\":").string(name).raw(",").string(member);
+                to.raw(":\"");
+                if let Some(part) = parts.first() {
+                    to.raw(&part.text);
+                }
+                to.raw("\",\"status\":").string(item.status.word()).raw("}");
+            }
+        }
+    }
+}

@@ -305,6 +305,7 @@ impl Repairer {
         self.over = true;
         let is_upstream = fault.class == Class::Upstream;
         let trouble = Trouble::of(&fault);
+        self.hand.place = (fault.byte_offset, fault.event_ordinal);
         self.error = Some(fault);
         if is_upstream && self.hand.encoder.is_none() {
             return self.pass(); // an error before anything else: no dialect to say it in but its own

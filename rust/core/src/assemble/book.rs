@@ -141,12 +141,9 @@ impl Book {
 
     /// An opening names an index: from here on it means that item.
     pub fn bind(&mut self, item: usize, address: &Address<'_>) {
-        let kind = self.items.get(item).map(|item| item.kind);
-        if let (Some(index), Some(kind)) = (address.index, kind) {
-            self.by_index.insert((kind, index), item);
-        }
-        if let Some(record) = self.items.get_mut(item) {
-            record.index = record.index.or(address.index);
+        if let (Some(index), Some(record)) = (address.index, self.items.get_mut(item)) {
+            record.index.get_or_insert(index);
+            self.by_index.insert((record.kind, index), item);
         }
     }
 

@@ -1,4 +1,4 @@
-"""Repair in flight of clean streams against reading them, and against finding their lines: ratios of medians in one run."""
+"""Repair in flight of clean streams against reading them and finding their lines: ratios of medians in one run."""
 
 from __future__ import annotations
 

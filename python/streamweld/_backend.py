@@ -101,7 +101,7 @@ def load_converter(name: Backend) -> type[Converter]:
 
 
 def load_repairer(name: Backend) -> type[Repairer]:
-    """What stands in the place of a converter where source and target are one dialect. Both may be loaded in one process.
+    """What stands in the place of a converter where source and target are one dialect, by backend.
 
     Raises:
         UsageError: for `native` where the extension is not installed.

@@ -188,5 +188,6 @@ fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
         hold_arguments: flag(intern!(py, "hold_arguments"))?,
         include_usage: flag(intern!(py, "include_usage"))?,
         openresponses: word(intern!(py, "reasoning_events"))? == "openresponses",
+        cut_is_error: word(intern!(py, "cut_ending"))? == "error",
     })
 }

@@ -23,6 +23,8 @@ pub struct Options {
     pub include_usage: bool,
     /// Responses only: reasoning text has the event names of OpenResponses.
     pub openresponses: bool,
+    /// A cut is the error of Responses, too, and not a response that is incomplete.
+    pub cut_is_error: bool,
 }
 
 /// What the source said of the answer as a whole.

@@ -131,7 +131,11 @@ impl Encode for Responses {
         let word = trouble.map_or_else(word, Err);
         // Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on.
         let runs = self.called || self.items.could_be_run();
-        self.items.close_all(job);
+        // A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
+        let raised = job.options.cut_is_error && word.is_err();
+        if !raised {
+            self.items.close_all(job);
+        }
         match word {
             Ok(word) => {
                 let detail = match word {
@@ -143,7 +147,7 @@ impl Encode for Responses {
                     Some(detail) => self.last(job, &Outcome::Incomplete(detail)),
                 }
             }
-            Err(trouble) if trouble.cut && !runs => {
+            Err(trouble) if trouble.cut && !runs && !raised => {
                 self.last(job, &Outcome::Incomplete("stream_truncated"));
             }
             Err(trouble) => {

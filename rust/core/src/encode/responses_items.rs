@@ -389,7 +389,11 @@ impl Items {
 
     /// All items as they stand.
     pub(super) fn write(&self, to: &mut Writer) {
-        for (place, item) in self.all.iter().enumerate() {
+        let closed = self
+            .all
+            .iter()
+            .filter(|item| item.status != Status::InProgress);
+        for (place, item) in closed.enumerate() {
             if place > 0 {
                 to.raw(",");
             }

@@ -134,14 +134,8 @@ RUST_BINDINGS_LAYERS = (
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Modules of one family are one thing cut in parts, and may import each other. One family for each dialect.
 FAMILIES = (
-    "_pure.assemble*",
-    "integrations._*",
-    "cli.*",
-    "history.check_*",
-    "assemble.*",
-    "json.*",
-    "sse.*",
-    "encode.block*",
+    *("_pure.assemble*", "history.check_*", "integrations._*", "cli.*"),
+    *("assemble.*", "encode.block*", "json.*", "sse.*"),
     *(f"{place}.{name}*" for place in ("_pure.dialect", "_pure.encode", "dialect", "encode") for name in DIALECTS),
 )
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.

@@ -112,7 +112,8 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
 @pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
 @pytest.mark.parametrize("recording", [pytest.param(r, id=f"{r.folder}-{r.name}") for r in sample()])
 def test_recorded_streams(backend: str, recording: Recording) -> None:
-    body, dialect, name = recording.body, recording.dialect, f"{recording.folder}/{recording.name}"
+    body, name = recording.body, f"{recording.folder}/{recording.name}"
+    dialect: Any = recording.dialect
     with using(backend):
         made = repair(body, dialect)
         out, converter = made

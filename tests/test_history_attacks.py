@@ -141,7 +141,11 @@ def test_arguments_that_are_no_json(target: str, given: Any) -> None:
 
 
 @TO_EVERY
-@pytest.mark.parametrize("value", [float("nan"), 10**400, "\ud800", object(), b"x", {1: 2}, {("a",): 2}], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), 10**400, "\ud800", object(), b"x", {1: 2}, {("a",): 2}],
+    ids=["nan", "huge", "surrogate", "object", "bytes", "integer-key", "tuple-key"],
+)
 def test_odd_values_inside_of_arguments(target: str, value: Any) -> None:
     if FAMILIES[target] in ("openai-chat", "responses") and value == {("a",): 2}:
         with pytest.raises(HistoryError, match="unreadable"):
@@ -174,7 +178,11 @@ def test_one_object_in_many_places(target: str) -> None:
     assert {made.ids.to_source(made.ids.to_target("a", n)) for n in (0, 1)} == {"a"}
 
 
-@pytest.mark.parametrize("given", [None, 5, "hi", b"hi", {"messages": None}, {"input": 5}, {}, iter([])], ids=repr)
+@pytest.mark.parametrize(
+    "given",
+    [None, 5, "hi", b"hi", {"messages": None}, {"input": 5}, {}, iter([])],
+    ids=["none", "number", "text", "bytes", "messages-none", "input-number", "empty", "iterator"],
+)
 def test_what_is_no_history(given: Any) -> None:
     with pytest.raises(UsageError):
         convert(given, target="anthropic")

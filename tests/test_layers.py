@@ -96,7 +96,7 @@ RUST_CORE_LAYERS = (
     "counts",
     "sse.*",
     "sse out array_body",
-    "arrival",
+    "arrival lost",
     "assemble.*",
     "assemble",
     "wire",
@@ -107,7 +107,7 @@ RUST_CORE_LAYERS = (
     "dialect.*",
     "dialect",
     "ladder",
-    "waiting",
+    "waiting behind_error",
     "stage",
     "decoding detection",
     "gate ending",
@@ -122,7 +122,6 @@ RUST_CORE_LAYERS = (
     "encode.ai_sdk",
     "encode.*",
     "encode",
-    "behind_error lost",
     "convert repair.hand",
     "repair",
     "lib",
@@ -140,13 +139,12 @@ DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_
 # Modules of one family are one thing cut in parts, and may import each other. One family for each dialect.
 FAMILIES = (
     *("_pure.assemble*", "assemble.*", "envelope*", "json.*", "sse.*", "encode.block*", "history.check_*", "cli.*"),
-    "integrations.proxy*",
-    "integrations._*",
+    *("integrations.proxy*", "integrations._*"),
     *(f"{place}.{name}*" for place in ("_pure.dialect", "_pure.encode", "dialect", "encode") for name in DIALECTS),
 )
 # Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
 COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job"}
-COMMON |= {"passed", "direct", "kept", "block", "blocks", "blocks_calls"}  # what writers of blocks share, and both
+COMMON |= {"passed", "direct", "order", "kept", "block", "blocks", "blocks_calls"}  # what writers of blocks share, and both
 COMMON |= {"custody", "sequential", "ai_sdk", "ai_sdk_chunk"}  # of the AI SDK
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {

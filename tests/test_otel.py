@@ -16,10 +16,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 from streamweld.integrations import otel
 from streamweld.integrations.asgi import RepairMiddleware
 
-from tests.upstream import Talk, Upstream, running, sse, until
 from tests.proxying import ASK, between
 from tests.test_asgi import CUT, HEAD, TOLD_AGAIN, piece, starlette, streaming
 from tests.test_proxy import CHAT
+from tests.upstream import Talk, Upstream, running, sse, until
 from tests.wire import DONE, chunk, event
 
 if TYPE_CHECKING:

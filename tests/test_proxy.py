@@ -23,9 +23,9 @@ import streamweld as sw
 from streamweld.errors import UsageError
 from streamweld.integrations.proxy import ProxyConfig, create_app
 
-from tests.upstream import Talk, Upstream, running, sse, until
 from tests.proxying import ASK, between
 from tests.test_asgi import CUT, GOOD, HEAD, TOLD_AGAIN
+from tests.upstream import Talk, Upstream, running, sse, until
 from tests.wire import DONE, chunk, event, text
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.translate import translated
 
-from tests.upstream import Talk, Upstream, sse
 from tests.proxying import between
+from tests.upstream import Talk, Upstream, sse
 from tests.wire import DONE, call, chunk, end, event, text
 
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -17,9 +17,9 @@ import aiohttp
 import pytest
 import streamweld as sw
 
-from tests.upstream import Talk, Upstream, until
 from tests.test_asgi import HEAD, piece
 from tests.test_proxy import CHAT, command
+from tests.upstream import Talk, Upstream, until
 from tests.wire import DONE, chunk, event
 
 if TYPE_CHECKING:

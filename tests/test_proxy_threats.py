@@ -20,8 +20,8 @@ from streamweld.integrations.proxy.names import unnamed
 from streamweld.integrations.proxy.routes import is_safe, target_of
 
 from tests.command import EVIL
-from tests.upstream import Talk, Upstream, sse, until
 from tests.proxying import ASK, GOOD, between, converse
+from tests.upstream import Talk, Upstream, sse, until
 from tests.wire import end, event, text
 
 if TYPE_CHECKING:

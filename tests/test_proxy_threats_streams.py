@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 from streamweld.integrations._inflate import SLICE, Inflater
 
-from tests.upstream import Talk, Upstream, sse, until
 from tests.proxying import ASK, GOOD, between, converse
+from tests.upstream import Talk, Upstream, sse, until
 from tests.wire import DONE, text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +71,18 @@ def test_the_dialect_may_take_several_payloads_to_show() -> None:
         converter = sw.StreamConverter(target=target, seed="s")  # type: ignore[arg-type]
         made = b"".join([converter.feed(body[at : at + 1]) for at in range(len(body))]) + converter.close()
         assert (made, converter.repaired) == (body, False)
+
+
+def test_nothing_is_kept_behind_the_end_of_a_body_of_no_dialect() -> None:
+    converter = sw.StreamConverter(target="chat", limits=sw.Limits(max_event_bytes=1_000))
+    converter.feed(b"data: " + b"x" * 2_000)
+    assert isinstance(converter.error, LimitExceeded)
+    tracemalloc.start()
+    for _ in range(50):
+        converter.feed(bytes(100_000))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1_000_000
 
 
 def test_what_passes_is_handed_out_at_once() -> None:

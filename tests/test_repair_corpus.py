@@ -31,11 +31,10 @@ REWRITTEN = {name: reason for reason, row in REWRITES["reasons"].items() for nam
 SAMPLE = 42
 SHARE = 23  # of the vectors, where not all are run
 CUT_STREAMS = 12
-CUT_SHARE = 1 if FULL else 97
+CUT_SHARE = 7 if FULL else 97
 CUT_SIZE = 2_500
 # What went out before it was known to be wrong, and no event of the dialect takes back: the next repair sees it again.
 STAYS = {"conflict"}
-SUCCESS = ("stop", "tool_calls")
 
 Repaired: TypeAlias = tuple[bytes, sw.StreamConverter]
 
@@ -64,10 +63,15 @@ def said(response: sw.Response) -> list[Any]:
             choice.reasoning,
             choice.refusal,
             sorted((c.call_id, c.name, c.arguments or "{}") for c in choice.tool_calls if c.name),
-            choice.finish_reason if any(c.name for c in choice.tool_calls) or not choice.tool_calls else None,
         )
         for choice in response.choices
     ]
+
+
+def has_lost_all(response: sw.Response) -> bool:
+    """Nobody can run what was called: nothing is left of it."""
+    calls = response.tool_calls
+    return bool(calls) and not any(c.name for c in calls)
 
 
 def counted(response: sw.Response) -> Any:
@@ -91,18 +95,25 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
         assert before.is_success or not after.is_success
         assert not isinstance(converter.error, UpstreamError) or isinstance(second.error, UpstreamError)
         return
+    first = converter.response
+    if has_lost_all(first) and second.error is not None:
+        # A reason that is not true any more is not told (as of a conversion): the answer ends with an error.
+        assert (first.finish_reason, type(second.error)) == ("tool_calls", UpstreamError)
+        return
     assert second.error is None
-    if "stream_restarted" not in codes and out != body:  # the first attempt had been passed on
-        assert said(second.response) == [row if row[5] else (*row[:5], None) for row in said(converter.response)] or (
-            said(second.response) == said(converter.response)
-        )
-        assert counted(second.response) == counted(converter.response) or not converter.response.usage
+    if "stream_restarted" in codes or out == body:  # the first attempt had been passed on
+        return
+    assert said(second.response) == said(first)
+    if not has_lost_all(first):  # what ends with calls for Responses and Gemini is that there are some
+        assert [c.finish_reason for c in second.response.choices] == [c.finish_reason for c in first.choices]
+    assert counted(second.response) == counted(first) or not first.usage
 
 
 @pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
 @pytest.mark.parametrize("recording", [pytest.param(r, id=f"{r.folder}-{r.name}") for r in sample()])
 def test_recorded_streams(backend: str, recording: Recording) -> None:
-    body, dialect, name = recording.body, recording.dialect, f"{recording.folder}/{recording.name}"
+    body, name = recording.body, f"{recording.folder}/{recording.name}"
+    dialect: Any = recording.dialect
     with using(backend):
         made = repair(body, dialect)
         out, converter = made

@@ -35,9 +35,9 @@ def expected(vector: dict[str, Any]) -> bytes:
     return b"".join(out)
 
 
-def repair(vector: dict[str, Any], pieces: list[bytes]) -> tuple[Any, ...]:
-    options = {"seed": "vec", "source": vector["file"], **policy_of(vector.get("options", {}))}
-    converter = sw.StreamConverter(target="same", **options)
+def repair(vector: dict[str, Any], pieces: list[bytes], **ask: Any) -> tuple[Any, ...]:
+    options = {"seed": "vec", "source": vector["file"], "target": "same", **policy_of(vector.get("options", {}))}
+    converter = sw.StreamConverter(**{**options, **ask})
     made = b"".join([converter.feed(piece) for piece in pieces]) + converter.close()
     assert converter.close() == b""
     error = None if converter.error is None else type(converter.error).__name__
@@ -60,8 +60,16 @@ def test_any_pieces(backend: str, vector: dict[str, Any]) -> None:
         whole = repair(vector, [body])
         assert repair(vector, chunks_of(vector)) == whole
         assert repair(vector, bytewise(body)) == whole
-        for place in range(1, len(body), max(1, len(body) // (1_500 if FULL else CUTS))):
+        for place in range(1, len(body), max(1, len(body) // (200 if FULL else CUTS))):
             assert repair(vector, [body[:place], body[place:]]) == whole, place
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=label)
+def test_a_source_that_turns_out_to_speak_the_target(backend: str, vector: dict[str, Any]) -> None:
+    chunks = chunks_of(vector)
+    with using(backend):
+        for pieces in (chunks, [b"".join(chunks)], bytewise(b"".join(chunks))):
+            assert repair(vector, pieces, source="auto", target=vector["file"]) == repair(vector, chunks)
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=label)

@@ -184,7 +184,7 @@ class StreamConverter:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
             made = self._repairer.feed(b"".join(self._kept))
-        if self._converter.dialect is not None:
+        if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made
 

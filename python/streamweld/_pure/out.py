@@ -78,7 +78,7 @@ class Out:
         self.ended: set[int] = set()  # parts whose item it has closed
         self.sequence: int | None = None  # the last number of an event
         self.reasons: set[int] = set()  # choices that said why they end
-        self.counted = False  # token counts were said
+        self.counted = 0  # how often token counts were said
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0

@@ -57,6 +57,7 @@ class Repairer:
         "_block",
         "_brought",
         "_calls",
+        "_counted",
         "_encoder",
         "_ended",
         "_held",
@@ -89,6 +90,7 @@ class Repairer:
         self._held: list[tuple[bytes, bytes]] = []  # blocks that wait, each with what would be written instead
         self._last_out = True  # the last whole block went out as it was, or waits
         self._calls: set[int] = set()  # that are under way, where they are to be held
+        self._counted = 0  # how often token counts have passed
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
         self._behind_error: BehindError | None = None  # the upstream's own error has passed
         self._rendering = False
@@ -235,7 +237,7 @@ class Repairer:
         self._drop_scratch()
         passed.choices, passed.announced = frozenset(out.choices), frozenset(out.announced)
         passed.closed, passed.ended = frozenset(out.closed), frozenset(out.ended)
-        passed.finished, passed.counted = frozenset(out.reasons), out.counted
+        passed.finished, self._counted = frozenset(out.reasons), out.counted
         if self._ordinal != self._parser.payloads:
             passed.sequence = None if out.sequence is None else out.sequence + 1
         self._go_out(block)
@@ -323,7 +325,12 @@ class Repairer:
             out.touch()  # the end is missing
         elif fault is not None and not self._reported:
             out.touch()
-        encoder.end(Ending(completeness, fault))
+        self._end(encoder, Ending(completeness, fault))
+
+    def _end(self, encoder: Encoder, ending: Ending) -> None:
+        # Running counts may be said in every chunk: the last ones are those that hold.
+        self._job.passed.counted = 0 < self._counted == self._parser.out.counted
+        encoder.end(ending)
 
     def _failed(self, fault: StreamError) -> None:
         """What went wrong ends the answer; as sent, where the upstream itself said so."""
@@ -349,5 +356,5 @@ class Repairer:
             return
         if not self._job.broken:
             reported = self._reported if isinstance(fault, UpstreamError) else None
-            encoder.end(Ending(self._parser.completeness, reported or told(fault)))
+            self._end(encoder, Ending(self._parser.completeness, reported or told(fault)))
         self._render()

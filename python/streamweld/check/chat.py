@@ -16,10 +16,11 @@ _SAME: Final = ("id", "model", "created")
 
 
 class _Call:
-    __slots__ = ("arguments", "id", "name", "place")
+    __slots__ = ("arguments", "custom", "id", "name", "place")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, custom: bool) -> None:
         self.place = place
+        self.custom = custom  # its input is text of any kind
         self.id: str | None = None
         self.name: str | None = None
         self.arguments = Json()
@@ -171,7 +172,7 @@ class Chat(Lifecycle):
         if call is None:
             if index != len(choice.calls):
                 self.say("call_index_order", f"{where} after {len(choice.calls)} others")
-            call = choice.calls[index] = _Call(self.report.place)
+            call = choice.calls[index] = _Call(self.report.place, custom="custom" in entry)
             self._head(where, (choice_index, identifier or ""), name)
             call.id, call.name = identifier, name
             self.remember(identifier, name)
@@ -183,7 +184,7 @@ class Chat(Lifecycle):
             call.id, call.name = call.id or identifier, call.name or name
         arguments = function.get("arguments", function.get("input"))
         if isinstance(arguments, str):
-            if "custom" not in entry:
+            if not call.custom:
                 call.arguments.add(arguments)
         elif arguments is not None:
             self.say("arguments_type", f"{where}: {type(arguments).__name__}")
@@ -203,6 +204,8 @@ class Chat(Lifecycle):
             self.say("finish_missing", f"choice {index}")
         cut = choice.finish not in ("tool_calls", "stop")
         for number, call in sorted(choice.calls.items()):
+            if call.custom:
+                continue
             fault = call.arguments.fault()
             where = f"choice {index}, call {number}"
             if call.arguments.length == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import plan, profiles
@@ -165,6 +165,14 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
     raise HistoryError(rule, found[0].path if found else "", found)
 
 
+def _is_listed(value: object) -> TypeGuard[Sequence[Any] | Response]:
+    return isinstance(value, Sequence | Response) and not isinstance(value, bytes | bytearray)
+
+
+def _is_several(value: object) -> TypeGuard[Iterable[Any]]:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
 def _items(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
     """The messages, and where they stand in what was given."""
     if isinstance(messages, Response):
@@ -174,7 +182,7 @@ def _items(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
         for name in ("messages", "input", "contents"):
             if name in told:
                 found: Any = told[name]
-                if not isinstance(found, Sequence | Response) or isinstance(found, bytes | bytearray):
+                if not _is_listed(found):
                     raise UsageError(f"{name!r} must be a list")
                 return found, (name,)
         raise UsageError("the mapping holds no messages, input or contents")
@@ -231,7 +239,7 @@ def tool_names(tools: Any) -> dict[str, Any]:
         return {}
     if isinstance(tools, Mapping):
         return dict(cast("Mapping[str, Any]", tools))
-    if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
+    if not _is_several(tools):
         raise UsageError("tools must be a list of their names or definitions, or a mapping by name")
     found: dict[str, Any] = {}
     for tool in tools:
@@ -240,7 +248,7 @@ def tool_names(tools: Any) -> dict[str, Any]:
         elif isinstance(tool, Mapping):
             told = cast("Mapping[str, Any]", tool)
             declared: Any = told.get("functionDeclarations")
-            several: list[Any] = declared if isinstance(declared, list) else []
+            several: list[Any] = declared if declared.__class__ is list else []
             for raw in (told, told.get("function"), told.get("toolSpec"), *several):
                 name = members_of(raw).get("name")
                 if isinstance(name, str):

@@ -121,9 +121,10 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 
 
 def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Media | None:
-    source = told.get("source")
-    if not isinstance(source, dict) or "bytes" not in source:
+    held = told.get("source")
+    if not isinstance(held, dict) or "bytes" not in held:
         return None
+    source = as_mapping(held, path)
     member = next(name for name, media in _KINDS if media == kind)
     media_type = f"{'application' if kind == 'file' else kind}/{told.get('format')}"
     place = around(
@@ -131,5 +132,5 @@ def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Med
         (member, told, _MEDIUM),
         (f"{member}/source", source, _SOURCE),
     )
-    data, name = as_data(as_mapping(source, path)["bytes"], path), as_word(told.get("name"), path)
+    data, name = as_data(source["bytes"], path), as_word(told.get("name"), path)
     return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)

@@ -144,6 +144,7 @@ def _call(item: Json, path: Path, *, custom: bool) -> Call:
         as_text(item.get("name"), path),
         as_word(item.get("id"), path),
     )
+    value: Any
     if custom:
         value = {"input": free_text(item, path)}
         return Call(*place, call_id=call_id, name=name, input=value, item_id=item_id, custom=True)

@@ -46,6 +46,7 @@ impl Setting {
                 "include_usage" => written.include_usage = value.as_bool().unwrap(),
                 "hold_arguments" => written.hold_arguments = value.as_bool().unwrap(),
                 "reasoning_events" => written.openresponses = value == "openresponses",
+                "cut_ending" => written.cut_is_error = value == "error",
                 "limits" => {
                     for (name, limit) in value.as_object().unwrap() {
                         assert!(config.limits.set(name, limit.as_u64()), "{name}");

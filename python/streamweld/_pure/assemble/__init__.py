@@ -112,7 +112,7 @@ class Assembler(ItemSurface, AttachedSurface):
         """Token counts. The last that says something holds; they are never summed."""
         if not self._over and (self._usage is None or not usage.is_blank()):
             self._usage = usage
-            self._out.counted = self._out.counted or not usage.is_blank()
+            self._out.counted += not usage.is_blank()
 
     def merge_usage(self, usage: Usage) -> None:
         """Token counts that come in pieces: of each, the last that was said holds. They are never summed."""

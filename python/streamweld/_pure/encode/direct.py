@@ -105,7 +105,11 @@ class Direct(Blocks):
 
     def _call_delta(self, event: ToolCallDelta) -> None:
         block = self._parts.get(event.part)
-        if block is not None and not (block.held or block.frozen):
+        if block is None or block.held or block.frozen:
+            return
+        if event.arguments and event.part in self._job.passed.ended:
+            self._writer.contradicted()  # readers have it as a call without arguments
+        else:
             self._push(block, event.arguments)
 
     def _call_retracted(self, event: ToolCallRetracted) -> None:

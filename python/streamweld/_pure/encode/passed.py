@@ -27,6 +27,6 @@ class Passed:
     closed: frozenset[int] = field(default_factory=frozenset[int])  # parts whose close has
     ended: frozenset[int] = field(default_factory=frozenset[int])  # parts of items whose close has
     finished: frozenset[int] = field(default_factory=frozenset[int])  # choices whose reason has passed
-    counted: bool = False  # token counts have
+    counted: bool = False  # the latest token counts have, at the end
     sequence: int | None = 0  # the number of the next event; None where the source numbers none
     payload: bytes = b""  # what is at hand

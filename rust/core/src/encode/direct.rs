@@ -47,7 +47,11 @@ impl Direct {
             Event::ToolCallDelta(Delta { part, text, .. }) => {
                 let streams = |block: &Block| !(block.held || block.frozen);
                 if self.blocks.get(&part).is_some_and(streams) {
-                    self.put(to, part, text, None);
+                    if !text.is_empty() && to.job.passed.ended.contains(&part) {
+                        self.contradicted = true; // readers have it as a call without arguments
+                    } else {
+                        self.put(to, part, text, None);
+                    }
                 }
             }
             Event::ToolCallReset(mark) => {

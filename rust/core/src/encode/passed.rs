@@ -26,7 +26,7 @@ pub(crate) struct Passed {
     pub(crate) ended: Set<u32>,
     /// Choices whose reason has.
     pub(crate) finished: Set<i32>,
-    /// Token counts have.
+    /// The latest token counts have, at the end.
     pub(crate) counted: bool,
     /// The number of the next event; `None` where the source numbers none.
     pub(crate) sequence: Option<i128>,

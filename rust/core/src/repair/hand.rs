@@ -51,7 +51,9 @@ pub(super) struct Hand {
     /// What was said by blocks that did not pass yet.
     news: Vec<News>,
     reasons: Set<i32>,
-    counted: bool,
+    /// How often token counts were said, and how often they have passed.
+    counted: u64,
+    counts_passed: u64,
     /// The last number of an event.
     sequence: Option<i128>,
 }
@@ -153,8 +155,8 @@ impl Sink for Hand {
                 }
             }
             Sign::Counted => {
-                self.counts |= !self.counted;
-                self.counted = true;
+                self.counts = true;
+                self.counted += 1;
             }
         }
     }
@@ -191,7 +193,8 @@ impl Hand {
             calls: Set::default(),
             news: Vec::new(),
             reasons: Set::default(),
-            counted: false,
+            counted: 0,
+            counts_passed: 0,
             sequence: None,
         }
     }
@@ -233,13 +236,15 @@ impl Hand {
                 News::Reason(choice) => passed.finished.insert(choice),
             };
         }
-        passed.counted = self.counted;
+        self.counts_passed = self.counted;
         if numbered {
             passed.sequence = self.sequence.map(|number| number + 1);
         }
     }
 
     pub(super) fn end(&mut self, trouble: Option<Trouble>) {
+        // Running counts may be said in every chunk: the last ones are those that hold.
+        self.job.passed.counted = self.counts_passed > 0 && self.counts_passed == self.counted;
         if let Some(encoder) = &mut self.encoder {
             encoder.end(&mut self.job, trouble);
         }

@@ -14,7 +14,7 @@ use vectors::{bytes_of, files_in};
 struct Setting {
     dialect: Dialect,
     config: Arc<Config>,
-    cut_as_error: bool,
+    cut_is_error: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Setting {
             seed: Some("vec".to_owned()),
             ..Config::default()
         };
-        let mut cut_as_error = false;
+        let mut cut_is_error = false;
         for (name, value) in test["options"].as_object().unwrap_or(&none) {
             match name.as_str() {
                 "policy" => {
@@ -40,14 +40,14 @@ impl Setting {
                     let base = bases.find(|base| value == base.name()).unwrap();
                     config.policy = Policy::new(base);
                 }
-                "cut_ending" => cut_as_error = value == "error",
+                "cut_ending" => cut_is_error = value == "error",
                 other => panic!("option {other}"),
             }
         }
         Setting {
             dialect: Dialect::from_name(file).unwrap(),
             config: Arc::new(config),
-            cut_as_error,
+            cut_is_error,
         }
     }
 
@@ -55,7 +55,7 @@ impl Setting {
         let options = WriteOptions {
             prefix: "vec".to_owned(),
             include_usage: true,
-            cut_as_error: self.cut_as_error,
+            cut_is_error: self.cut_is_error,
             ..WriteOptions::default()
         };
         let mut repairer = Repairer::new(Some(self.dialect), Arc::clone(&self.config), options);

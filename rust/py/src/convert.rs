@@ -188,10 +188,6 @@ pub(crate) fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
         hold_arguments: flag(intern!(py, "hold_arguments"))?,
         include_usage: flag(intern!(py, "include_usage"))?,
         openresponses: word(intern!(py, "reasoning_events"))? == "openresponses",
-<<<<<<< HEAD
-        cut_as_error: word(intern!(py, "cut_ending"))? == "error",
-=======
         cut_is_error: word(intern!(py, "cut_ending"))? == "error",
->>>>>>> main
     })
 }

@@ -24,13 +24,8 @@ pub struct Options {
     pub include_usage: bool,
     /// Responses only: reasoning text has the event names of OpenResponses.
     pub openresponses: bool,
-<<<<<<< HEAD
-    /// Responses only: a cut is told as an error, and what is open stays so.
-    pub cut_as_error: bool,
-=======
     /// A cut is the error of Responses, too, and not a response that is incomplete.
     pub cut_is_error: bool,
->>>>>>> main
 }
 
 /// What the source said of the answer as a whole.

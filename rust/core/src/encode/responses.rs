@@ -153,18 +153,12 @@ impl Encode for Responses {
         let word = trouble.map_or_else(word, Err);
         // Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on.
         let runs = self.called || self.items.could_be_run();
-<<<<<<< HEAD
-        let ends_unfinished = |trouble: &Trouble| trouble.cut && !job.options.cut_as_error && !runs;
+        let ends_unfinished = |trouble: &Trouble| trouble.cut && !job.options.cut_is_error && !runs;
         let fails = word
             .as_ref()
             .is_err_and(|trouble| !ends_unfinished(trouble));
         // A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
-        if !(fails && job.options.cut_as_error) {
-=======
-        // A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
-        let raised = job.options.cut_is_error && word.is_err();
-        if !raised {
->>>>>>> main
+        if !(fails && job.options.cut_is_error) {
             self.items.close_all(job);
         }
         match word {
@@ -178,11 +172,7 @@ impl Encode for Responses {
                     Some(detail) => self.last(job, &Outcome::Incomplete(detail)),
                 }
             }
-<<<<<<< HEAD
             Err(_) if !fails => {
-=======
-            Err(trouble) if trouble.cut && !runs && !raised => {
->>>>>>> main
                 self.last(job, &Outcome::Incomplete("stream_truncated"));
             }
             Err(trouble) => {

@@ -341,26 +341,12 @@ impl Items {
     }
 }
 
-<<<<<<< HEAD
 impl Status {
     pub(super) fn of(whole: bool) -> Status {
         if whole {
             Status::Completed
         } else {
             Status::Incomplete
-=======
-    /// All items as they stand.
-    pub(super) fn write(&self, to: &mut Writer) {
-        let closed = self
-            .all
-            .iter()
-            .filter(|item| item.status != Status::InProgress);
-        for (place, item) in closed.enumerate() {
-            if place > 0 {
-                to.raw(",");
-            }
-            item.write(to);
->>>>>>> main
         }
     }
 }

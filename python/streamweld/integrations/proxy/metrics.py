@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
-CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+CONTENT_TYPE: Final[str] = CONTENT_TYPE_LATEST
 _FIRST: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _WHOLE: Final = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BROKEN", "ask", "inflater_of", "open_session", "whole_body"]
 
-BROKEN: Final = (ClientError, TimeoutError)
+BROKEN: Final[tuple[type[ClientError], type[TimeoutError]]] = (ClientError, TimeoutError)
 """What reading an answer raises where the connection breaks or falls silent."""
 
 

@@ -15,22 +15,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "streamweld"
-CORE = ROOT / "rust" / "core" / "src"
-BINDINGS = ROOT / "rust" / "py" / "src"
+CORE, BINDINGS = (ROOT / "rust" / crate / "src" for crate in ("core", "py"))
 MAX_LINES = 450
 
 # From the bottom up. A module imports only from lines below its own, and from its own family (FAMILIES).
 PYTHON_LAYERS = (
-    "_spec",
-    "_words _show _source _extension _native _pure",
+    "_spec _words _show _source _extension _native _pure",
     "errors _pure.numeral",
     "_pure.automaton",
     "_pure.json_door",
     "_json",
     "_arguments",
     "_events",
-    "events",
-    "options",
+    "events options",
     "_pure.block _pure.frame _pure.delta _pure.kinds _pure.members",
     "_pure.sse _pure.out _pure.complaint _pure.counts",
     "_pure.notes",
@@ -142,10 +139,10 @@ FAMILIES = (
     *("integrations.proxy*", "integrations._*"),
     *(f"{place}.{name}*" for place in ("_pure.dialect", "_pure.encode", "dialect", "encode") for name in DIALECTS),
 )
-# Beside them: a splitter of text that any decoder may put before the assembler, and what every encoder writes with.
+# Beside them: a splitter of text that any decoder may put before the assembler; what encoders write with.
 COMMON = {"think", "writer", "compact", "mint", "losses", "usage", "finish", "told", "same", "citations", "job"}
-COMMON |= {"passed", "direct", "order", "kept", "block", "blocks", "blocks_calls"}  # what writers of blocks share, and both
-COMMON |= {"custody", "sequential", "ai_sdk", "ai_sdk_chunk"}  # of the AI SDK
+COMMON |= {"passed", "direct", "order", "kept", "block", "blocks", "blocks_calls", "custody", "sequential"}
+COMMON |= {"ai_sdk", "ai_sdk_chunk"}
 # What the core of a stream may not know: sans-I/O in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),

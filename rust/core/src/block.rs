@@ -97,7 +97,8 @@ mod tests {
             let whole = blocks(&[&body]);
             assert_eq!(whole.len(), 4, "{whole:?}");
             for at in 0..=body.len() {
-                assert_eq!(blocks(&[&body[..at], &body[at..]]), whole, "{at}");
+                let (head, tail) = body.split_at(at);
+                assert_eq!(blocks(&[head, tail]), whole, "{at}");
             }
         }
     }

@@ -42,6 +42,7 @@ __all__ = [
     "RefusalDelta",
     "RefusalDone",
     "RefusalStarted",
+    "Repairer",
     "ResponseStarted",
     "Source",
     "TextDelta",

@@ -238,7 +238,7 @@ def test_what_is_counted(caplog: pytest.LogCaptureFixture) -> None:
         "streamweld_stream_seconds_count": 2,
     }
     assert {name: float(counted[name]) for name in expected} == expected
-    lines = [record.getMessage() for record in caplog.records]
+    lines = [record.getMessage() for record in caplog.records if record.name == "streamweld.proxy"]
     assert [line.split(" outcome=")[1].split(" ")[0] for line in lines] == ["complete", "complete", "refused"]
     assert "method=POST path=/v1/chat/completions status=200 mode=repair dialect=chat outcome=complete" in lines[0]
 

@@ -77,6 +77,11 @@ def recordings(folder: str = "chat") -> tuple[Recording, ...]:
     )
 
 
+def sampled(found: list[Recording], share: int) -> list[Recording]:
+    """Every `share`-th of them, for a slow suite; all with STREAMWELD_FULL=1."""
+    return found if os.environ.get("STREAMWELD_FULL") == "1" else found[::share]
+
+
 def all_recordings() -> tuple[Recording, ...]:
     """The streams of all six dialects."""
     return tuple(recording for folder in FOLDERS for recording in recordings(folder))

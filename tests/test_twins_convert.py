@@ -13,7 +13,7 @@ import pytest
 import streamweld as sw
 
 from tests.backends import using
-from tests.corpus import Recording, absent, all_recordings
+from tests.corpus import Recording, absent, all_recordings, sampled
 from tests.generate_noise import corrupt, random_pieces
 from tests.harness import difference, policy_of
 from tests.parallel import spread
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TARGETS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 PAIRS = [(source, target) for source in ("chat", *SOURCES) for target in TARGETS if source != target]
-RECORDINGS = [recording for recording in all_recordings() if recording.dialect in TARGETS]
+RECORDINGS = sampled([recording for recording in all_recordings() if recording.dialect in TARGETS], 4)
 BLOCK = 300
 Row = tuple[tuple[int, str, str], str]  # number, source and target of a stream, and what differs
 

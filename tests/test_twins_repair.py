@@ -12,7 +12,7 @@ import pytest
 import streamweld as sw
 
 from tests.backends import using
-from tests.corpus import Recording, absent, all_recordings
+from tests.corpus import Recording, absent, all_recordings, sampled
 from tests.generate_noise import random_pieces
 from tests.harness import difference, policy_of
 from tests.parallel import spread
@@ -23,7 +23,7 @@ from tests.vector_files import DIALECTS, chunks_of, label, load
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-RECORDINGS = [recording for recording in all_recordings() if recording.dialect in TARGETS]
+RECORDINGS = sampled([recording for recording in all_recordings() if recording.dialect in TARGETS], 4)
 VECTORS = [(vector["file"], vector) for vector in load("repair")]
 VECTORS += [(dialect, vector) for dialect in DIALECTS for vector in load(dialect)]
 BLOCK = 300

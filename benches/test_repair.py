@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from streamweld._backend import load_repairer
+from streamweld._native import Repairer
 from streamweld.options import Limits, Policy, to_config
 
 from benches.ours import final_values
@@ -25,7 +25,7 @@ OPTIONS = {"prefix": "s", "hold_arguments": False, "include_usage": True, "reaso
 
 def repaired(reads: list[bytes], dialect: str) -> bytes:
     """All that comes out."""
-    repairer = load_repairer("native")(dialect, "same", to_config(Policy(), Limits()), OPTIONS)
+    repairer = Repairer(dialect, "same", to_config(Policy(), Limits()), OPTIONS)
     return b"".join([repairer.feed(read) for read in reads]) + repairer.close()
 
 

@@ -100,14 +100,11 @@ def load_converter(name: Backend) -> type[Converter]:
     return PureConverter
 
 
-def load_repairer(name: Backend) -> type[Repairer]:
-    """What stands in the place of a converter where source and target are one dialect, by backend.
+def load_repairer() -> type[Repairer]:
+    """What stands in the place of a converter where source and target are one dialect.
 
-    Raises:
-        UsageError: for `native` where the extension is not installed.
+    The pure one on both backends: that of the extension is not its equal yet (tests/test_twins_repair.py).
     """
-    if name == "native":
-        return cast("type[Repairer]", _native().Repairer)
     from streamweld._pure.repair import Repairer as PureRepairer
 
     return PureRepairer

@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from streamweld.errors import UsageError
+from streamweld.errors import TruncatedStream, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator
@@ -53,6 +53,20 @@ class Step(Generic[_T]):
     def stalled(self) -> _T:
         """The source timed out: what is left."""
         raise NotImplementedError
+
+    def say_idle(self) -> None:
+        """A cut that was found because the source fell silent is told as that."""
+        cut = self.fault
+        if isinstance(cut, TruncatedStream):
+            self.fault = TruncatedStream(
+                where="idle",
+                open_items=cut.open_items,
+                byte_offset=cut.byte_offset,
+                event_ordinal=cut.event_ordinal,
+                policy=cut.policy,
+                partial=cut.partial,
+                events=cut.events,
+            )
 
     def throw(self) -> NoReturn:
         """Raise the fault; nothing keeps it, or its frames, alive afterwards."""

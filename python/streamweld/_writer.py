@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._step import Step
-from streamweld.errors import TruncatedStream
 
 if TYPE_CHECKING:
     from streamweld.convert import StreamConverter
@@ -38,16 +37,7 @@ class Writer(Step[bytes]):
 
     def stalled(self) -> bytes:
         given = self.end()
-        cut = self.fault
-        if isinstance(cut, TruncatedStream):
-            self.fault = TruncatedStream(
-                where="idle",
-                open_items=cut.open_items,
-                byte_offset=cut.byte_offset,
-                event_ordinal=cut.event_ordinal,
-                policy=cut.policy,
-                partial=cut.partial,
-            )
+        self.say_idle()
         return given
 
     def _look(self) -> None:

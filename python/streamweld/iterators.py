@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from streamweld._source import Source
 from streamweld._step import Step, arun, patience_of, run
-from streamweld.errors import StreamError, TruncatedStream
+from streamweld.errors import StreamError
 from streamweld.events import Event
 from streamweld.stream import StreamParser
 
@@ -60,17 +60,7 @@ class _Reader(Step[list[Event]]):
     def stalled(self) -> list[Event]:
         """The source timed out: the last events. A fault, unless all that was open had been closed."""
         events = self.end()
-        cut = self.fault
-        if isinstance(cut, TruncatedStream):
-            self.fault = TruncatedStream(
-                where="idle",
-                open_items=cut.open_items,
-                byte_offset=cut.byte_offset,
-                event_ordinal=cut.event_ordinal,
-                policy=cut.policy,
-                partial=cut.partial,
-                events=cut.events,
-            )
+        self.say_idle()
         return events
 
 

@@ -223,6 +223,20 @@ def test_what_cannot_be_mended() -> None:
     assert isinstance(kept, Conversion)
 
 
+@pytest.mark.parametrize("own", [{"tools": []}, {"toolConfig": {"tools": []}}])
+def test_calls_of_a_request_that_says_to_have_no_tools(own: dict[str, Any]) -> None:
+    asked = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f"}}]}
+    given = {"messages": [{"role": "user", "content": "?"}, asked, {"role": "tool", "tool_call_id": "c"}], **own}
+    with pytest.raises(HistoryError, match="tools_missing"):
+        convert(given, target="bedrock-converse")
+    assert convert(given["messages"], target="bedrock-converse").payload["messages"][1]["role"] == "assistant"
+
+
+def test_a_ui_message_without_parts() -> None:
+    with pytest.raises(HistoryError, match="/0/parts: unreadable"):
+        convert([{"id": "m", "role": "user", "content": "hi"}], source="ai-sdk-ui", target="openai-chat")
+
+
 def test_edits_say_why_and_are_data() -> None:
     made = convert([{"role": "assistant", "content": "welcome"}, USER], target="anthropic")
     assert made.edits[0].to_dict() == {

@@ -327,6 +327,7 @@ BASE: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
         ("chat", "anthropic", {"response_format": {"type": "json_object"}}, "unsupported_format"),
         ("chat", "anthropic", {"tool_choice": {"type": "allowed_tools"}}, "unsupported_tool_choice"),
         ("chat", "anthropic", {"tools": "weather"}, "invalid_tools"),
+        ("chat", "responses", {"tools": False}, "invalid_tools"),
         ("chat", "anthropic", {"messages": [3]}, "invalid_history"),
         ("chat", "responses", {"stop": ["x"]}, "unsupported_member"),
         ("responses", "chat", {"previous_response_id": "resp_1", "input": "?"}, "unsupported_member"),

@@ -71,8 +71,9 @@ def convert(
     Raises:
         UsageError: a source, target, gateway or provider that does not exist.
         HistoryError: a message that no message of its dialect can be (`unreadable`, `unknown_role`); or what no edit
-            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`; and every error that
-            `check` finds where blocks went back as they were that only their own dialect can say (`content_kind`).
+            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`; `tools_missing`; and every
+            error that `check` finds where blocks went back as they were that only their own dialect can say
+            (`content_kind`).
     """
     try:
         family = FAMILIES[target]
@@ -150,19 +151,25 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
         rule = "user_missing"
     elif last is not None and said and said[-1].role not in last:
         rule = "last_role"
-    elif work.survey(turns).opaque:
+    elif work.survey(turns).opaque or (work.fact("tools_required") and _without_tools(payload)):
         rule = ""
     else:
         return
     from streamweld.history.checker import check
 
     found = check(payload, target=cast("Target", profile.target), gateway=profile)
-    if not rule:  # what only its own dialect can say is handed back, but not what that does not have either
+    if not rule:  # what only its own dialect can say is handed back, but not what that does not have either; calls
+        # of tools that the request says not to have stay calls
         found = [one for one in found if one.severity == "error"]
         if not found:
             return
         rule = found[0].rule
     raise HistoryError(rule, found[0].path if found else "", found)
+
+
+def _without_tools(payload: Mapping[str, Any]) -> bool:
+    """The request has a list of tools, and none in it."""
+    return [] in (payload.get("tools"), members_of(payload.get("toolConfig")).get("tools"))
 
 
 def _is_listed(value: object) -> TypeGuard[Sequence[Any] | Response]:

@@ -46,7 +46,10 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if role not in ("system", "user", "assistant"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
     origin = began(DIALECT, path, message, _MESSAGE)
-    raws = as_list(message.get("parts"), (*path, "parts"))
+    raws = message.get("parts")
+    if raws is None:  # a UIMessage has its content nowhere else
+        raise HistoryError("unreadable", pointer((*path, "parts")))
+    raws = as_list(raws, (*path, "parts"))
     steps: list[list[tuple[int, Json]]] = [[]]
     for n, piece in enumerate(raws):
         part = as_mapping(piece, (*path, "parts", n))

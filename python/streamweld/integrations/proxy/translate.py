@@ -62,8 +62,8 @@ def _translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig)
     stream = request.get("stream") is True
     _refuse(request, source, target)
     made: dict[str, Any] = {"model": request.get("model"), **_history(request, source, target, config)}
-    if request.get("tools"):
-        made["tools"] = tooling.converted(request["tools"], source, target)
+    if request.get("tools") is not None and (tools := tooling.converted(request["tools"], source, target)):
+        made["tools"] = tools
     if request.get("tool_choice") is not None:
         made["tool_choice"] = tooling.choice(request["tool_choice"], source, target)
     dropped = _members(request, made, source, target, config.gateway)

@@ -36,35 +36,29 @@ pub(super) fn input_delta(wire: &mut Wire<'_, '_>, part: &mut TypedPart<'_, '_>)
     if text.is_empty() && metadata.is_none() {
         return Ok(());
     }
-    call_text(wire, part, text, metadata.as_deref())
+    let identity = part.identity(&ID_OF_INPUT);
+    let address = of_call(identity.as_deref());
+    let Wire { assembler, out } = wire;
+    assembler.call_text(out, 0, address, text, None, metadata.as_deref())
 }
 
 /// Says nothing by itself; a provider may hang something on it (Google: the signature of the thought).
 pub(super) fn input_end(wire: &mut Wire<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
-    if let Some(metadata) = part.metadata() {
-        call_text(wire, part, Text::default(), Some(&metadata))?;
-    }
+    let metadata = part.metadata();
     let identity = part.identity(&ID_OF_INPUT);
-    let address = Address {
-        call_id: identity.as_deref(),
-        ..Address::default()
-    };
-    wire.assembler.call_paused(wire.out, 0, address)
+    let address = of_call(identity.as_deref());
+    let Wire { assembler, out } = wire;
+    if metadata.is_some() {
+        assembler.call_text(out, 0, address, Text::default(), None, metadata.as_deref())?;
+    }
+    assembler.call_paused(out, 0, address)
 }
 
-fn call_text(
-    wire: &mut Wire<'_, '_>,
-    part: &mut TypedPart<'_, '_>,
-    text: Text<'_>,
-    metadata: Option<&str>,
-) -> Step {
-    let identity = part.identity(&ID_OF_INPUT);
-    let address = Address {
-        call_id: identity.as_deref(),
+fn of_call(identity: Option<&str>) -> Address<'_> {
+    Address {
+        call_id: identity,
         ..Address::default()
-    };
-    let Wire { assembler, out } = wire;
-    assembler.call_text(out, 0, address, text, None, metadata)
+    }
 }
 
 pub(super) fn call(wire: &mut Wire<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {

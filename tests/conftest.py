@@ -23,8 +23,8 @@ FULL = os.environ.get("STREAMWELD_FULL") == "1"
 
 # The backend fixture is a name: that one test function sees it for all its examples does no harm.
 CHECKS_OFF = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-# A verdict is one on the commit, not on the day: examples are the same in every run. `--hypothesis-profile search` looks
-# for new ones.
+# A verdict is one on the commit, not on the day: examples are the same in every run. `--hypothesis-profile search`
+# looks for new ones.
 for name, count, fixed in (("sample", 100, True), ("full", 2000, True), ("search", 2000, False)):
     settings.register_profile(
         name, max_examples=count, deadline=None, derandomize=fixed, print_blob=True, suppress_health_check=CHECKS_OFF

@@ -57,7 +57,7 @@ PYTHON_LAYERS = (
     "check.responses_items",
     "check.*",
     "check",
-    "stream _step",
+    "stream _step _iteration",
     "iterators _writer",
     "convert",
     "history.rules history.profiles history.edits history.model history.matching history.ids history.ai_sdk",

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._backend import Converter, backend, load_converter, load_repairer
+from streamweld._iteration import AsyncItems, Items, Iteration
 from streamweld._source import Source
 from streamweld._step import arun, patience_of, run
 from streamweld._writer import Writer
@@ -19,7 +20,7 @@ from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
+    from collections.abc import AsyncIterable, Callable, Iterable
     from types import TracebackType
     from typing import Self, Unpack
 
@@ -251,89 +252,27 @@ class StreamConverter:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
 
 
-class _Iteration:
-    """What the sync and the async iterators have beside their bytes."""
+class _Faulty(Iteration[StreamConverter]):
+    """Bytes are an honest ending also where something went wrong: what it was is told beside them."""
 
-    __slots__ = ("_converter", "_source")
-
-    def __init__(self, converter: StreamConverter, source: Source) -> None:
-        self._converter = converter
-        self._source = source
+    __slots__ = ()
 
     @property
     def error(self) -> StreamError | None:
         """What went wrong upstream, if anything did."""
-        return self._converter.error
-
-    @property
-    def response(self) -> Response:
-        """Everything that was read so far, as a new immutable value."""
-        return self._converter.response
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Every repair, anomaly and loss so far, in order."""
-        return self._converter.diagnostics
-
-    @property
-    def dialect(self) -> str | None:
-        """The wire format of the source; None until the first payload has shown it."""
-        return self._converter.dialect
+        return self._reader.error
 
 
-class ConvertIterator(_Iteration):
+class ConvertIterator(_Faulty, Items[StreamConverter, bytes]):
     """What `iter_convert` returns. It knows the response so far, too."""
 
-    __slots__ = ("_pieces",)
-
-    def __init__(self, converter: StreamConverter, source: Source, pieces: Generator[bytes]) -> None:
-        super().__init__(converter, source)
-        self._pieces = pieces
-
-    def __iter__(self) -> Iterator[bytes]:
-        # The generator itself: a loop that is left drops it, which closes the source at once.
-        return self._pieces
-
-    def __next__(self) -> bytes:
-        return next(self._pieces)
-
-    def close(self) -> None:
-        """Stop; closes the source, if that was not done before."""
-        self._pieces.close()
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    __slots__ = ()
 
 
-class AsyncConvertIterator(_Iteration):
+class AsyncConvertIterator(_Faulty, AsyncItems[StreamConverter, bytes]):
     """What `aconvert` returns. It knows the response so far, too."""
 
-    __slots__ = ("_pieces",)
-
-    def __init__(self, converter: StreamConverter, source: Source, pieces: AsyncGenerator[bytes]) -> None:
-        super().__init__(converter, source)
-        self._pieces = pieces
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces
-
-    async def __anext__(self) -> bytes:
-        return await anext(self._pieces)
-
-    async def aclose(self) -> None:
-        """Stop; closes the source, if that was not done before."""
-        await self._pieces.aclose()
-        await self._source.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+    __slots__ = ()
 
 
 def convert(body: bytes | bytearray | memoryview, *, target: Target, **options: Unpack[ConvertOptions]) -> bytes:

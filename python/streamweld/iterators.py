@@ -5,8 +5,9 @@ Layer 6. It knows `StreamParser` and the loop that takes from a source; it never
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from streamweld._iteration import AsyncItems, Items
 from streamweld._source import Source
 from streamweld._step import Step, arun, patience_of, run
 from streamweld.errors import StreamError
@@ -14,11 +15,9 @@ from streamweld.events import Event
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
-    from typing import Self, Unpack
+    from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
+    from typing import Unpack
 
-    from streamweld.events import Diagnostic
-    from streamweld.response import Response
     from streamweld.stream import StreamOptions
 
 __all__ = ["AsyncEventIterator", "EventIterator", "aiter_batches", "aiter_events", "iter_batches", "iter_events"]
@@ -64,31 +63,6 @@ class _Reader(Step[list[Event]]):
         return events
 
 
-class _Iteration:
-    """What the sync and the async iterators have beside their items."""
-
-    __slots__ = ("_parser", "_source")
-
-    def __init__(self, parser: StreamParser, source: Source) -> None:
-        self._parser = parser
-        self._source = source
-
-    @property
-    def response(self) -> Response:
-        """Everything so far, as a new immutable value."""
-        return self._parser.response
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Every repair and anomaly so far, in order."""
-        return self._parser.diagnostics
-
-    @property
-    def dialect(self) -> str | None:
-        """The wire format; None until the first payload has shown it."""
-        return self._parser.dialect
-
-
 def _flat(batches: Generator[list[Event]]) -> Generator[Event]:
     try:
         for batch in batches:
@@ -106,59 +80,16 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
         await batches.aclose()
 
 
-class EventIterator(_Iteration, Generic[_T]):
+class EventIterator(Items[StreamParser, _T]):
     """What `iter_events` and `iter_batches` return. It knows the response so far, too."""
 
-    __slots__ = ("_items",)
-
-    def __init__(self, parser: StreamParser, source: Source, items: Generator[_T]) -> None:
-        super().__init__(parser, source)
-        self._items = items
-
-    def __iter__(self) -> Iterator[_T]:
-        # The generator itself: a loop that is left drops it, which closes the source at once.
-        return self._items
-
-    def __next__(self) -> _T:
-        return next(self._items)
-
-    def close(self) -> None:
-        """Stop; closes the source, if that was not done before."""
-        self._items.close()
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    __slots__ = ()
 
 
-class AsyncEventIterator(_Iteration, Generic[_T]):
+class AsyncEventIterator(AsyncItems[StreamParser, _T]):
     """What `aiter_events` and `aiter_batches` return. It knows the response so far, too."""
 
-    __slots__ = ("_items",)
-
-    def __init__(self, parser: StreamParser, source: Source, items: AsyncGenerator[_T]) -> None:
-        super().__init__(parser, source)
-        self._items = items
-
-    def __aiter__(self) -> AsyncIterator[_T]:
-        return self._items
-
-    async def __anext__(self) -> _T:
-        return await anext(self._items)
-
-    async def aclose(self) -> None:
-        """Stop; closes the source, if that was not done before."""
-        await self._items.aclose()
-        await self._source.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+    __slots__ = ()
 
 
 def iter_events(

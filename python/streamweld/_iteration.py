@@ -1,0 +1,111 @@
+"""What the iterators are that read or convert a source: items, and what is known of the stream so far.
+
+Layer 6. It knows that there is a reader with a response, and a source to close; no parser, no converter, no bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+    from typing import Self
+
+    from streamweld._source import Source
+    from streamweld.events import Diagnostic
+    from streamweld.response import Response
+
+__all__ = ["AsyncItems", "Items", "Iteration"]
+
+
+class _Reader(Protocol):
+    @property
+    def response(self) -> Response: ...
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]: ...
+    @property
+    def dialect(self) -> str | None: ...
+
+
+_R = TypeVar("_R", bound=_Reader)
+_T = TypeVar("_T")
+
+
+class Iteration(Generic[_R]):
+    """What the sync and the async iterators have beside their items."""
+
+    __slots__ = ("_reader", "_source")
+
+    def __init__(self, reader: _R, source: Source) -> None:
+        self._reader = reader
+        self._source = source
+
+    @property
+    def response(self) -> Response:
+        """Everything that was read so far, as a new immutable value."""
+        return self._reader.response
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every repair, anomaly and loss so far, in order."""
+        return self._reader.diagnostics
+
+    @property
+    def dialect(self) -> str | None:
+        """The wire format of the source; None until the first payload has shown it."""
+        return self._reader.dialect
+
+
+class Items(Iteration[_R], Generic[_R, _T]):
+    """The items of a source that is a plain iterable."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, reader: _R, source: Source, items: Generator[_T]) -> None:
+        super().__init__(reader, source)
+        self._items = items
+
+    def __iter__(self) -> Iterator[_T]:
+        # The generator itself: a loop that is left drops it, which closes the source at once.
+        return self._items
+
+    def __next__(self) -> _T:
+        return next(self._items)
+
+    def close(self) -> None:
+        """Stop; closes the source, if that was not done before."""
+        self._items.close()
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncItems(Iteration[_R], Generic[_R, _T]):
+    """The items of an asynchronous source."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, reader: _R, source: Source, items: AsyncGenerator[_T]) -> None:
+        super().__init__(reader, source)
+        self._items = items
+
+    def __aiter__(self) -> AsyncIterator[_T]:
+        return self._items
+
+    async def __anext__(self) -> _T:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        """Stop; closes the source, if that was not done before."""
+        await self._items.aclose()
+        await self._source.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

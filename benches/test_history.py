@@ -74,8 +74,10 @@ def test_one_turn_more(target: str, benchmark: BenchmarkFixture) -> None:
     """Converting again with one turn more costs at most 0.3 of the first time."""
     given = history(200)
     before, more = convert(given, target=target), [*given, *history(205)[-5:]]
-    anew = seconds(lambda: convert(more, target=target), 20)
-    again = seconds(lambda: convert(more, target=target, previous=before), 20)
+    anew = again = float("inf")
+    for _ in range(5):  # in turn, so that a busy minute meets both
+        anew = min(anew, seconds(lambda: convert(more, target=target), 20))
+        again = min(again, seconds(lambda: convert(more, target=target, previous=before), 20))
     benchmark.extra_info["one turn more over all anew"] = again / anew
     benchmark.pedantic(lambda: convert(more, target=target, previous=before), rounds=20)
     print(f"{target}: one turn more {again / anew:.2f} of all anew")

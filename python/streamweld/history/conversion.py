@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import plan, profiles
 from streamweld.history.detect import detect
-from streamweld.history.edits import Conversion, IdMap
+from streamweld.history.edits import Conversion
 from streamweld.history.model import members_of
 from streamweld.history.readers import CONTAINERS, FAMILIES, read
 from streamweld.history.resume import Seen, resumed
@@ -107,7 +106,7 @@ def convert(
     if previous is not None and seen is not None:
 
         def alone(some: Sequence[Any], first: int) -> Conversion:
-            part = replace(work, edits=[], losses=[], ids=IdMap())
+            part = work.anew()
             turns = plan.run(read(source_family, some, None, base, issuer, first), part)
             written = write(family, turns, part)
             if part.policy.on_unfixable == "raise":
@@ -118,7 +117,8 @@ def convert(
         if again is not None:
             names = (CONTAINERS[family].system, seen.member)
             written = {name: again.payload[name] for name in names if name is not None and name in again.payload}
-            return replace(again, payload=_payload(given, items, source_family, family, written), _seen=seen)
+            payload = _payload(given, items, source_family, family, written)
+            return Conversion(payload, again.edits, again.ids, again.losses, seen)
     turns = plan.run(read(source_family, items, system, base, issuer), work)
     written = write(family, turns, work)
     payload = _payload(given, items, source_family, family, written)

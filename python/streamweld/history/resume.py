@@ -8,6 +8,7 @@ In doubt there is nothing to resume. It knows where a user speaks in each dialec
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -107,9 +108,10 @@ def resumed(previous: Conversion, now: Seen, convert: Callable[[Sequence[Any], i
     if any(edit.rule in _ENTANGLED for edit in (*previous.edits, *was.edits, *new.edits)):
         return None
     ids = _joined(previous.ids, was.ids, new.ids)
-    if ids is None or not _item_ids(before[:kept]).isdisjoint(_item_ids(new.payload[now.member])):
+    beginning, fresh = before[:kept], _item_ids(new.payload[now.member])
+    if ids is None or (fresh and not fresh.isdisjoint(_item_ids(beginning))):
         return None
-    payload = {**previous.payload, now.member: [*before[:kept], *new.payload[now.member]]}
+    payload = {**previous.payload, now.member: beginning + new.payload[now.member]}
     return Conversion(payload, (*edits, *new.edits), ids, (*losses, *new.losses))
 
 
@@ -132,8 +134,7 @@ def _joined(previous: IdMap, was: IdMap, new: IdMap) -> IdMap | None:
     """The ids of the beginning and those of the new end; None where they share one."""
     earlier = previous.calls()
     kept = earlier[: len(earlier) - len(was.calls())]
-    told = {word for pair in kept for word in pair}
     fresh = new.calls()
-    if any(word in told for pair in fresh for word in pair):
+    if not set(chain.from_iterable(fresh)).isdisjoint(chain.from_iterable(kept)):
         return None
-    return IdMap.of((*kept, *fresh))
+    return IdMap.of(chain(kept, fresh))

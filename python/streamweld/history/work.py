@@ -84,6 +84,12 @@ class Work:
     ids: IdMap = field(default_factory=IdMap)
     _survey: Survey | None = field(default=None, init=False)
 
+    def anew(self) -> Work:
+        """The same target, facts and options with empty ledgers, for a part of the history."""
+        return Work(
+            self.target, self.family, self.facts, self.policy, self.provider, self.model, self.tools, self.pending
+        )
+
     def survey(self, turns: list[Turn]) -> Survey:
         """What these turns hold. A list that no pass has changed is walked once."""
         if self._survey is None or self._survey.turns is not turns:

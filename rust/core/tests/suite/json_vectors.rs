@@ -1,7 +1,7 @@
 //! Automaton and scanner against `tests/vectors/json`: whole, byte by byte, at every cut.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
-mod vectors;
+use crate::vectors;
 
 use serde_json::{Value as Json, json};
 use streamweld_core::json::{Automaton, Problem, Root, ScanError, Scanner, Status};

@@ -1,7 +1,7 @@
 //! Automaton, scanner and serde_json say the same of the same text, however it is cut or walked.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
-mod random;
+use crate::random;
 
 use random::Random;
 use serde_json::Value as Json;

@@ -6,7 +6,7 @@
 // A test may panic; the lints know it only of functions that are marked as tests.
 #![allow(clippy::indexing_slicing, clippy::string_slice, clippy::unwrap_used)]
 
-mod retold;
+use crate::retold;
 
 use retold::{Rng, read};
 use streamweld_core::policy::{Base, Policy};

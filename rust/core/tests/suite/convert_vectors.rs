@@ -1,7 +1,7 @@
 //! The converter against `tests/vectors/convert`: as given, in one read, byte by byte, and cut in two at every place.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
-mod vectors;
+use crate::vectors;
 
 use std::sync::Arc;
 

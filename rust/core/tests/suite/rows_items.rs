@@ -4,7 +4,7 @@
 // A test may panic; the lints know it only of functions that are marked as tests.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-mod retold;
+use crate::retold;
 
 use retold::{Rng, read};
 use streamweld_core::policy::{Base, Policy};

@@ -2,7 +2,7 @@
 //! needs no repair.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
-mod vectors;
+use crate::vectors;
 
 use std::sync::Arc;
 

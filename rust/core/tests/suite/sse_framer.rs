@@ -1,8 +1,8 @@
 //! The framer against a plain model of it: payloads, places, caps, leftovers.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
-mod model;
-mod random;
+use crate::model;
+use crate::random;
 
 use model::{Model, Seen};
 use random::Random;

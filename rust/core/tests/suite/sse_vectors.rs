@@ -2,7 +2,7 @@
 
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
-mod vectors;
+use crate::vectors;
 
 use serde_json::{Value, json};
 use streamweld_core::limits::Limits;

@@ -62,16 +62,25 @@ build: | $(STAMPS)/venv ## build the extension (release) into python/streamweld 
 demo: $(STAMPS)/demo build ## replay a bundled stream: what a naive reader counts, what streamweld makes of it
 	$(BIN)/streamweld demo
 
-.PHONY: test test-all test-rust test-python
-test: test-rust test-python ## every suite, slow ones on a fixed sample
+.PHONY: test test-all setup test-rust-setup test-rust test-python
+# What needs no other is set up at the same time: a linker leaves the other cores idle, a download all of them.
+test: ## every suite, slow ones on a fixed sample
+	@$(MAKE) --no-print-directory --jobs=3 test-rust-setup setup
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-python
 
 test-all: ## every suite with its full counts
 	@$(MAKE) --no-print-directory STREAMWELD_FULL=1 test
 
+test-rust-setup:
+	$(CARGO) test --locked --no-run
+
 test-rust:
 	$(CARGO) test --locked
 
-test-python: $(STAMPS)/test build node-modules environments
+setup: $(STAMPS)/test node-modules environments
+
+test-python: setup build
 	$(PY) -m pytest -n auto $(PYTEST_ARGS)
 
 # npm writes this file last. Without Node.js the tests that need it skip, and say so.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,12 @@ def backend(request: pytest.FixtureRequest) -> str:
         pytest.fail("the extension is not built (make build); --no-native leaves it out", pytrace=False)
     _tested.add(name)
     return name
+
+
+def pytest_collection_finish() -> None:
+    """Tens of thousands of collected tests stay for the whole run: no collection need walk them each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -306,10 +306,10 @@ class Responses:
         item = self._items.get(event.part)
         if not isinstance(item, TextItem):
             shape = self._shape(event)
-            identity = self._job.mint.new("msg" if shape.holder is None else "rs")
-            holder = self._bare.pop(event.part, None) or Holder(
-                self._wire, shape, identity, self._new_index(event.part)
-            )
+            holder = self._bare.pop(event.part, None)
+            if holder is None:
+                identity = self._job.mint.new("msg" if shape.holder is None else "rs")
+                holder = Holder(self._wire, shape, identity, self._new_index(event.part))
             item = self._items[event.part] = TextItem(holder, shape, holder.free_sub(shape))
         return item
 

@@ -100,11 +100,14 @@ def load_converter(name: Backend) -> type[Converter]:
     return PureConverter
 
 
-def load_repairer() -> type[Repairer]:
-    """What stands in the place of a converter where source and target are one dialect.
+def load_repairer(name: Backend) -> type[Repairer]:
+    """The repairer class of one backend: what stands in for a converter where source and target are one dialect.
 
-    The pure one on both backends: that of the extension is not its equal yet (tests/test_twins_repair.py).
+    Raises:
+        UsageError: for `native` where the extension is not installed.
     """
+    if name == "native":
+        return cast("type[Repairer]", _native().Repairer)
     from streamweld._pure.repair import Repairer as PureRepairer
 
     return PureRepairer

@@ -145,7 +145,7 @@ class StreamConverter:
         # With `auto`, what was fed until the dialect shows: it may be the target's.
         self._kept: list[bytes] | None = [] if source == "auto" and target != "same" else None
         repairs = target in (source, "same")
-        self._repairer = load_repairer()(source, target, config, options) if repairs else None
+        self._repairer = load_repairer(backend)(source, target, config, options) if repairs else None
         self._converter: Converter = self._repairer or load_converter(backend)(source, target, config, options)
         self._raises = raise_on_error
         self._closed = False
@@ -183,7 +183,7 @@ class StreamConverter:
         except UsageError:
             if self._kept is None or self._converter.dialect != target:
                 raise
-            self._converter = self._repairer = load_repairer()(target, target, config, options)
+            self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
             made = self._repairer.feed(b"".join(self._kept))
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None

@@ -30,8 +30,9 @@ class BehindError:
     def __init__(self, dialect: str) -> None:
         self._framer = Framer(LIMITS, keep_stray=True)
         facts: Mapping[str, Any] = load_conversions()["behind_error"]
-        self._may: frozenset[str] = frozenset(facts["types"].get(dialect, ()))
-        self._good: frozenset[str] = frozenset(facts["success"])
+        # No sets: what is looked for may be anything, and need not be hashable.
+        self._may: tuple[str, ...] = tuple(facts["types"].get(dialect, ()))
+        self._good: tuple[str, ...] = tuple(facts["success"])
         self._spoilt = False
 
     def passes(self, piece: bytes, *, ends: bool) -> bool:
@@ -39,7 +40,7 @@ class BehindError:
         try:
             items = self._framer.feed(piece)
         except FramerLimit:
-            self._may = frozenset()
+            self._may = ()
             self._spoilt = True
             return False
         self._spoilt = self._spoilt or not all(isinstance(item, Frame) and self._is_fine(item) for item in items)

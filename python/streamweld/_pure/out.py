@@ -106,6 +106,11 @@ class Out:
         """The payload at hand means something else to readers of its dialect, and no code says so."""
         self.touched = True
 
+    def announce(self, index: int) -> None:
+        """An item opens without a part. Readers keep one at an index."""
+        self.touched = self.touched or index in self.announced
+        self.announced.add(index)
+
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
         """Record an anomaly, or raise where the policy says so."""
         known = CODES[code]

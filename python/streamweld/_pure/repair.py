@@ -294,7 +294,10 @@ class Repairer:
         elif isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         job.cut = self._parser.is_cut
+        passed.moved = False
         encoder.event(event)
+        if passed.moved:
+            out.touch()
         if job.broken:
             out.touch()
             out.refusal = out.fault("LifecycleError", "lifecycle")

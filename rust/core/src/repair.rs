@@ -385,10 +385,11 @@ impl Repairer {
 }
 
 impl Hand {
-    /// Says the losses of what was written.
+    /// Says the losses of what was written. Where they are faults, the first is all that is said.
     fn tell(&mut self) -> Step {
         while let Some(id) = self.job.losses.next() {
             if self.raises {
+                while self.job.losses.next().is_some() {}
                 let (offset, ordinal) = self.place;
                 let arrival = Arrival {
                     event: &self.event_name,

@@ -81,7 +81,7 @@ class ItemSurface:
         state.book.bind(item, address)
         item.announced = item.opened_bare = True
         if item.index is not None:
-            state.shared.out.announced.add(item.index)
+            state.shared.out.announce(item.index)
 
     def part_opened(
         self,

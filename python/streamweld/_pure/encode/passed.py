@@ -22,6 +22,7 @@ class Passed:
     index: int | None = None
     sub: int | None = None
     item_id: str | None = None  # of its item, as the wire has it
+    moved: bool = False  # said by the encoder: a place was another one's already, so something was written at another
     choices: frozenset[int] = field(default_factory=frozenset[int])  # of which something has passed
     announced: frozenset[int] = field(default_factory=frozenset[int])  # indexes of items whose opening has
     closed: frozenset[int] = field(default_factory=frozenset[int])  # parts whose close has

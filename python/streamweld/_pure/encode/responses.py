@@ -65,6 +65,7 @@ __all__ = ["Responses"]
 
 _Delta: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta
 _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
+_Key: TypeAlias = tuple[int | str, bool]  # of an item: its index or its id, and whether it is a message
 
 _TARGET: Final = "responses"
 _OWN_ID: Final = "resp_"
@@ -88,8 +89,10 @@ class Responses:
         self._bare: dict[int, Holder] = {}  # reasoning parts of which nothing was said
         self._output: dict[int, str] = {}  # items by index
         self._parts: dict[int, set[int]] = {}  # what was in them
-        self._next = 0  # index of an item
-        self._holders: dict[int | str, Holder] = {}  # of the source's own: its items, by their index or id, until done
+        self._taken: set[int] = set()  # indexes of items
+        self._next = 0  # behind them
+        self._holders: dict[_Key, Holder] = {}  # of the source's own: its items, until they are done
+        self._left: dict[_Key, Holder] = {}  # and those that are
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self._called = False  # a call is whole
@@ -159,10 +162,15 @@ class Responses:
     # The response
 
     def _open(self, started: ResponseStarted | None) -> Resource:
-        resource = self._resource
-        if resource is None:
+        resource, passed = self._resource, self._job.passed
+        if resource is not None:
+            if started is not None:
+                # Late. The id of an opening of ours that went out stays.
+                resource.learn(started, its_id=bool(passed.choices))
+                if passed.own:
+                    resource.take(passed.payload)
+        else:
             started = started or ResponseStarted()
-            passed = self._job.passed
             kept = started.id and (passed.own or started.id.startswith(_OWN_ID))
             identity = started.id if started.id and kept else self._job.mint.new("resp")
             resource = self._resource = Resource(identity, started.model or _UNKNOWN_MODEL, started.created or 0)
@@ -222,17 +230,20 @@ class Responses:
         else:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
-    def _settle(self, status: ItemStatus = "completed", but: int | str | None = None) -> None:
+    def _settle(self, status: ItemStatus = "completed", but: _Key | None = None) -> None:
         """Items of the source's own whose parts are all closed are done when something else comes."""
         for key, holder in list(self._holders.items()):
             if key != but and (not holder.open or status == "incomplete"):
-                del self._holders[key]
+                self._left[key] = self._holders.pop(key)
                 ended = not holder.numbers.isdisjoint(self._job.passed.ended)
                 self._output[holder.index] = holder.close(status, ended=ended)
                 self._parts[holder.index] = holder.numbers
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
-        index = self._index[part] = self._next if sent is None else sent
+        """For a new item: as sent, unless another one has it."""
+        index = self._index[part] = self._next if sent is None or sent in self._taken else sent
+        self._job.passed.moved = sent not in (None, index)
+        self._taken.add(index)
         self._next = max(self._next, index + 1)
         return index
 
@@ -252,13 +263,18 @@ class Responses:
         """A part opens inside of its item, under the ids and at the place that the source gave them."""
         passed = self._job.passed
         item_id = passed.item_id
-        key = passed.at if passed.at is not None else item_id or ""
+        key = (passed.at if passed.at is not None else item_id or "", shape.holder is None)
         self._settle(but=key)
         holder = self._holders.get(key)
+        if holder is None and passed.index is not None and key in self._left:
+            # What came between was no end of it.
+            holder = self._holders[key] = self._left.pop(key)
+            del self._output[holder.index]
         if holder is None:
             identity = item_id or self._job.mint.new("msg" if shape.holder is None else "rs")
             index = self._new_index(part, passed.index)
-            holder = Holder(self._wire, shape, identity, index, announced=passed.at in passed.announced)
+            announced = index == passed.at and index in passed.announced
+            holder = Holder(self._wire, shape, identity, index, announced=announced)
             self._holders[key] = holder
         holder.open.add(part)
         holder.numbers.add(part)
@@ -266,7 +282,9 @@ class Responses:
         if passed.sub is None and shape.holder is not None:
             self._bare[part] = holder  # an item without a part: what hangs on it comes with its end
         else:
-            self._items[part] = TextItem(holder, shape, holder.next_sub(shape) if passed.sub is None else passed.sub)
+            sub = holder.free_sub(shape, passed.sub)
+            passed.moved = passed.moved or passed.sub not in (None, sub)
+            self._items[part] = TextItem(holder, shape, sub)
 
     def _reasoning_shape(self, kind: str) -> Shape:
         if kind == "summary":
@@ -288,11 +306,11 @@ class Responses:
         item = self._items.get(event.part)
         if not isinstance(item, TextItem):
             shape = self._shape(event)
-            identity = self._job.mint.new("msg" if shape.holder is None else "rs")
-            holder = self._bare.pop(event.part, None) or Holder(
-                self._wire, shape, identity, self._new_index(event.part)
-            )
-            item = self._items[event.part] = TextItem(holder, shape)
+            holder = self._bare.pop(event.part, None)
+            if holder is None:
+                identity = self._job.mint.new("msg" if shape.holder is None else "rs")
+                holder = Holder(self._wire, shape, identity, self._new_index(event.part))
+            item = self._items[event.part] = TextItem(holder, shape, holder.free_sub(shape))
         return item
 
     def _part_done(self, event: _Done, citations: tuple[Citation, ...] = ()) -> None:

@@ -86,8 +86,10 @@ class Holder:
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
-    def next_sub(self, shape: Shape) -> int:
-        return max(self.parts.get(shape.holder or "content", {}), default=-1) + 1
+    def free_sub(self, shape: Shape, sent: int | None = None) -> int:
+        """The place of a new part: as sent, unless another one has it."""
+        taken = self.parts.get(shape.holder or "content", {})
+        return sent if sent is not None and sent not in taken else max(taken, default=-1) + 1
 
     def put(self, shape: Shape, sub: int, part: str) -> None:
         """A part as it is so far, or in the end."""
@@ -121,7 +123,7 @@ class TextItem:
 
     __slots__ = ("_place", "_shape", "_sub", "_wire", "holder", "told", "whole")
 
-    def __init__(self, holder: Holder, shape: Shape, sub: int = 0) -> None:
+    def __init__(self, holder: Holder, shape: Shape, sub: int) -> None:
         self.holder = holder
         self._wire = holder.wire
         self._shape = shape

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.encode.usage import Counts
+    from streamweld.events import ResponseStarted
 
 __all__ = ["Resource", "Status", "usage_json"]
 
@@ -38,14 +39,22 @@ _AFTER_USAGE: Final = (
 class Resource:
     """One response, as its events show it."""
 
-    __slots__ = ("_head", "_id", "_model", "_sent", "passed")
+    __slots__ = ("_created", "_id", "_model", "_sent", "passed")
 
     def __init__(self, identity: str, model: str, created: int) -> None:
         self._id = quoted(identity)
-        self._head = f'"id":{quoted(identity)},"object":"response","created_at":{created},"completed_at":null,'
+        self._created = created
         self._model = quoted(model)
         self.passed: set[int] = set()  # indexes of items that went out as the source wrote them
         self._sent: Mapping[str, Any] = {}  # as the source wrote it, in this dialect
+
+    def learn(self, started: ResponseStarted, *, its_id: bool) -> None:
+        """What the response calls itself, where that was not known when it began."""
+        if its_id and started.id:
+            self._id = quoted(started.id)
+        if started.model:
+            self._model = quoted(started.model)
+        self._created = started.created or self._created
 
     def take(self, payload: bytes) -> None:
         """The event at hand may bring the response itself: what it says of itself then stays as it is."""
@@ -74,8 +83,9 @@ class Resource:
         if self._sent:
             items = [self._item(index, output[index]) for index in sorted(output)]
             return self._as_sent(status, items, usage, details, failure)
+        head = f'"id":{self._id},"object":"response","created_at":{self._created},"completed_at":null'
         return (
-            f'{{{self._head}"status":"{status}","incomplete_details":{details},"model":{self._model},{_BEFORE_OUTPUT}'
+            f'{{{head},"status":"{status}","incomplete_details":{details},"model":{self._model},{_BEFORE_OUTPUT}'
             f'"output":[{",".join(items)}],"error":{failure},{_REQUEST}"usage":{usage},{_AFTER_USAGE}}}'
         )
 

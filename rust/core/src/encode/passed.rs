@@ -16,6 +16,8 @@ pub(crate) struct Passed {
     pub(crate) index: Option<i64>,
     /// Of its item, as the wire has it.
     pub(crate) item_id: Option<String>,
+    /// Said by the encoder: a place was another one's already, so something was written at another.
+    pub(crate) moved: bool,
     /// Choices of which something has passed.
     pub(crate) choices: Set<i32>,
     /// Indexes of items whose opening has.

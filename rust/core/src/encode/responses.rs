@@ -10,7 +10,7 @@ use super::citations::citations;
 use super::finish::{self, Trouble};
 use super::job::{Call, Job};
 use super::responses_body::Body;
-use super::responses_items::{Items, Part};
+use super::responses_items::Items;
 use super::responses_resource::{Outcome, Sent, resource};
 use super::same::is_same;
 use crate::event::{Delta, Event, Opened};
@@ -53,6 +53,7 @@ impl Encode for Responses {
         ) {
             return;
         }
+        let is_open = self.id.is_some();
         self.open(job);
         if let Some(choice) = event.choice()
             && *self.choice.get_or_insert(choice) != choice
@@ -61,6 +62,7 @@ impl Encode for Responses {
         }
         job.losses.metadata_of(event);
         match *event {
+            Event::ResponseStarted { .. } if is_open => self.learn(job),
             Event::TextDelta(delta) => self.told(job, delta, Body::text),
             Event::RefusalDelta(delta) => self.told(job, delta, || Body::Refusal),
             Event::TextStarted(Opened { part, .. }) => self.own_part(job, part, Body::text()),
@@ -204,6 +206,14 @@ impl Responses {
         self.take(job);
         self.whole(job, "response.created", &Outcome::InProgress);
         self.whole(job, "response.in_progress", &Outcome::InProgress);
+    }
+
+    /// What the response calls itself comes late. The id of an opening of ours that went out stays.
+    fn learn(&mut self, job: &mut Job) {
+        let id = job.answer.id.take();
+        let id = id.filter(|_| !job.passed.choices.is_empty());
+        self.id = id.or(self.id.take());
+        self.take(job);
     }
 
     /// The event at hand may bring the response itself: what it says of itself then stays as it is.
@@ -435,12 +445,5 @@ impl Responses {
     fn give_up(&mut self, job: &mut Job) {
         job.broken = true;
         self.end(job, Some(Trouble::named("contradicted")));
-    }
-}
-
-impl Part {
-    /// The call went out under this name and this id.
-    fn is_call(&self, custom: bool, call_id: &str, name: &str) -> bool {
-        self.body == Body::call(custom, call_id, name)
     }
 }

@@ -8,6 +8,7 @@ use super::job::Job;
 use super::responses_body::Body;
 use super::same::is_value;
 use super::writer::Writer;
+use crate::few::{Map, Set};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
@@ -27,10 +28,16 @@ impl Status {
 }
 
 /// What an item of the source's own is found by: its index, or its id.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    Index(i64),
-    Id(String),
+    Index(i64, Sort),
+    Id(String, Sort),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Sort {
+    Message,
+    Reasoning,
 }
 
 /// One output item.
@@ -50,8 +57,6 @@ pub(super) struct Item {
     pub(super) numbers: Vec<u32>,
     pub(super) open: Vec<u32>,
     pub(super) status: Status,
-    /// The how manieth that was done.
-    pub(super) done: usize,
 }
 
 /// A text of an item, or the arguments of a call.
@@ -76,12 +81,13 @@ pub(super) struct Part {
 pub(super) struct Items {
     pub(super) all: Vec<Item>,
     pub(super) parts: Vec<Part>,
-    /// Behind all indexes.
-    pub(super) next: i64,
+    /// Indexes of items, and the one behind them.
+    taken: Set<i64>,
+    next: i64,
     /// Items of the source's own that are not done, by what they are found by.
     pub(super) held: Vec<(Key, usize)>,
-    /// How many were done.
-    pub(super) done: usize,
+    /// And those that are.
+    pub(super) left: Map<Key, usize>,
 }
 
 impl Items {
@@ -134,22 +140,26 @@ impl Items {
         body: Body,
         sent: (Option<&str>, Option<i64>),
     ) -> usize {
-        let item = self.add(job, &body, sent, false);
+        let item = self.add(job, &body, sent, None);
         if let Some(item) = self.all.get_mut(item) {
             item.numbers.push(number);
         }
         self.begin(job, item, number, body, 0)
     }
 
+    /// `announced`: the index under which its opening has passed.
     pub(super) fn add(
         &mut self,
         job: &mut Job,
         body: &Body,
         (id, sent): (Option<&str>, Option<i64>),
-        announced: bool,
+        announced: Option<i64>,
     ) -> usize {
         let id = id.map_or_else(|| job.mint.make(body.prefix()), str::to_owned);
-        let index = sent.unwrap_or(self.next);
+        let free = sent.filter(|sent| !self.taken.contains(sent));
+        let index = free.unwrap_or(self.next);
+        job.passed.moved = free != sent;
+        self.taken.insert(index);
         self.next = self.next.max(index.saturating_add(1));
         let item = self.all.len();
         self.all.push(Item {
@@ -162,9 +172,8 @@ impl Items {
             numbers: Vec::new(),
             open: Vec::new(),
             status: Status::InProgress,
-            done: 0,
         });
-        if !announced {
+        if announced != Some(index) {
             self.item(job, "response.output_item.added", item);
         }
         item
@@ -304,8 +313,6 @@ impl Items {
         part.is_closed = true;
         if let Some(record) = self.all.get_mut(item) {
             if is_call || !job.passed.own {
-                self.done += 1;
-                record.done = self.done;
                 record.status = Status::of(whole);
             }
             record.open.retain(|open| *open != number);
@@ -338,6 +345,13 @@ impl Items {
             }
         }
         self.leave(job, None, false);
+    }
+}
+
+impl Part {
+    /// The call went out under this name and this id.
+    pub(super) fn is_call(&self, custom: bool, call_id: &str, name: &str) -> bool {
+        self.body == Body::call(custom, call_id, name)
     }
 }
 

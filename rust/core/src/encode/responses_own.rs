@@ -6,7 +6,7 @@
 use super::job::Job;
 use super::passed::Passed;
 use super::responses_body::Body;
-use super::responses_items::{Items, Key, Part, Status};
+use super::responses_items::{Items, Key, Part, Sort, Status};
 use super::writer::Writer;
 
 impl Items {
@@ -19,35 +19,48 @@ impl Items {
     ) -> (usize, Option<usize>) {
         let Passed { at, sub, index, .. } = job.passed;
         let id = job.passed.item_id.clone();
+        let reasons = matches!(body, Body::Summary | Body::Reasoning);
+        let sort = if reasons {
+            Sort::Reasoning
+        } else {
+            Sort::Message
+        };
         let key = match at {
-            Some(at) => Key::Index(at),
-            None => Key::Id(id.clone().unwrap_or_default()),
+            Some(at) => Key::Index(at, sort),
+            None => Key::Id(id.clone().unwrap_or_default(), sort),
         };
         self.leave(job, Some(&key), true);
+        job.passed.moved = false;
         let known = self.held.iter().find(|(known, _)| *known == key);
         let item = match known {
             Some((_, item)) => *item,
             None => {
-                let announced = at.is_some_and(|at| job.passed.announced.contains(&at));
-                let item = self.add(job, &body, (id.as_deref(), index), announced);
+                // What came between may have been no end of it.
+                let again = index.and_then(|_| self.left.get(&key).copied());
+                let announced = at.filter(|at| job.passed.announced.contains(at));
+                let sent = (id.as_deref(), index);
+                let item = again.unwrap_or_else(|| self.add(job, &body, sent, announced));
                 self.held.push((key, item));
                 item
             }
         };
         if let Some(item) = self.all.get_mut(item) {
+            item.status = Status::InProgress;
             item.numbers.push(number);
             item.open.push(number);
         }
-        if sub.is_none() && matches!(body, Body::Summary | Body::Reasoning) {
+        if sub.is_none() && reasons {
             return (item, None);
         }
-        let sub = sub.unwrap_or_else(|| self.next_sub(item, &body));
-        (item, Some(self.begin(job, item, number, body, sub)))
+        let free = self.free_sub(item, &body, sub);
+        job.passed.moved |= sub.is_some_and(|sub| sub != free);
+        (item, Some(self.begin(job, item, number, body, free)))
     }
 
     /// A part of an item that had none.
     pub(super) fn fill(&mut self, job: &mut Job, item: usize, number: u32, body: Body) -> usize {
-        self.begin(job, item, number, body, 0)
+        let sub = self.free_sub(item, &body, None);
+        self.begin(job, item, number, body, sub)
     }
 
     /// Such a part is over, and nothing was said of it.
@@ -67,9 +80,8 @@ impl Items {
                 self.held.push((key, item));
                 continue;
             }
-            self.done += 1;
-            record.done = self.done;
             record.status = Status::of(whole);
+            self.left.insert(key, item);
             if !self.has_ended(job, item) {
                 self.item(job, "response.output_item.done", item);
             }
@@ -86,14 +98,19 @@ impl Items {
         self.parts.get(place).map(|part| part.item)
     }
 
-    fn next_sub(&self, item: usize, body: &Body) -> i64 {
+    /// The place of a new part: as sent, unless another one has it.
+    fn free_sub(&self, item: usize, body: &Body, sent: Option<i64>) -> i64 {
         let parts = self
             .all
             .get(item)
             .map_or(&[][..], |item| item.parts.as_slice());
         let parts = parts.iter().filter_map(|place| self.parts.get(*place));
         let of_list = parts.filter(|part| (part.body == Body::Summary) == (*body == Body::Summary));
-        of_list.map(|part| part.sub + 1).max().unwrap_or(0)
+        let taken = of_list.map(|part| part.sub);
+        match sent {
+            Some(sent) if taken.clone().all(|sub| sub != sent) => sent,
+            _ => taken.max().map_or(0, |last| last.saturating_add(1)),
+        }
     }
 }
 
@@ -105,18 +122,11 @@ impl Items {
             item.is_some_and(|item| item.status != Status::InProgress)
         };
         let mut order: Vec<usize> = (0..self.all.len()).filter(is_done).collect();
-        let index = |item: &usize| self.all.get(*item).map(|item| item.index);
-        let done = |item: &usize| self.all.get(*item).map(|item| item.done);
-        order.sort_by_key(|item| (index(item), done(item)));
-        let mut count = 0;
-        for (place, item) in order.iter().enumerate() {
-            if order.get(place + 1).and_then(index) == index(item) {
-                continue; // another one took its place
-            }
+        order.sort_by_key(|item| self.all.get(*item).map(|item| item.index));
+        for (count, item) in order.into_iter().enumerate() {
             let mut text = Writer::default();
-            self.write_item(&mut text, *item);
-            give(count, self.has_ended(job, *item), text.into_text());
-            count += 1;
+            self.write_item(&mut text, item);
+            give(count, self.has_ended(job, item), text.into_text());
         }
     }
 

@@ -48,6 +48,8 @@ pub(super) struct Hand {
     stopped: bool,
     /// Calls that are under way.
     calls: Set<u32>,
+    /// Indexes of items that were opened without a part.
+    announced: Set<i64>,
     /// What was said by blocks that did not pass yet.
     news: Vec<News>,
     reasons: Set<i32>,
@@ -98,7 +100,9 @@ impl Sink for Hand {
             }
             _ => {}
         }
+        passed.moved = false;
         encoder.event(&mut self.job, event);
+        self.touched |= self.job.passed.moved;
         if self.job.broken {
             self.touched = true;
             self.stopped = true;
@@ -144,7 +148,10 @@ impl Sink for Hand {
                 passed.item_id = item_id.map(str::to_owned);
             }
             Sign::Choice(index) => self.news.push(News::Choice(index)),
-            Sign::Announced(index) => self.news.push(News::Announced(index)),
+            Sign::Announced(index) => {
+                self.touched |= !self.announced.insert(index); // readers keep one item at an index
+                self.news.push(News::Announced(index));
+            }
             Sign::Closed(part) => self.news.push(News::Closed(part)),
             Sign::Ended(part) => self.news.push(News::Ended(part)),
             Sign::Sequence(number) => self.sequence = Some(number),
@@ -191,6 +198,7 @@ impl Hand {
             refusal: None,
             stopped: false,
             calls: Set::default(),
+            announced: Set::default(),
             news: Vec::new(),
             reasons: Set::default(),
             counted: 0,

@@ -104,7 +104,8 @@ class Resource:
         if details != "null" and sent.get("status") == status:
             del told["incomplete_details"]
         written = {name: told.pop(name) if name in told else compact_json(value) for name, value in sent.items()}
-        return members(**written, **told)
+        said = [f"{quoted(name)}:{value}" for name, value in (written | told).items()]
+        return f"{{{','.join(said)}}}"
 
     def _item(self, index: int, text: str) -> str:
         """An item of the answer; one that passed keeps the spelling in which the source tells it again."""

@@ -110,12 +110,15 @@ $(VENV)/%/made: tests/dropin/environments/%.txt | $(STAMPS)/venv
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
 	$(PY) -m pytest benches $(BENCH_ARGS)
 
-.PHONY: bench-history race-history
+.PHONY: bench-history bench-convert race
 bench-history: ## converters of histories, in an environment of their own: litellm wants an older openai
-	@$(MAKE) --no-print-directory VENV=.venv/history race-history
+	@$(MAKE) --no-print-directory VENV=.venv/history RACE=history race
 
-race-history: $(STAMPS)/history build
-	$(PY) -m pytest benches/test_history.py -k rivals -s $(BENCH_ARGS)
+bench-convert: ## converters of streams, in the same environment
+	@$(MAKE) --no-print-directory VENV=.venv/history RACE=convert race
+
+race: $(STAMPS)/history build
+	$(PY) -m pytest benches/test_$(RACE).py -k rivals -s $(BENCH_ARGS)
 
 .PHONY: lint lint-python lint-types lint-rust
 lint: lint-python lint-types lint-rust ## ruff, mypy, pyright, stubtest, rustfmt, clippy

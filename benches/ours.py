@@ -1,15 +1,21 @@
-"""streamweld as a contender, for one backend: a list of events a feed, and the final values without events."""
+"""streamweld as a contender, for one backend: events of a feed, the final values without events, a converted stream."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._backend import load
+import streamweld
+from streamweld._backend import load, load_converter
+from streamweld.convert import StreamConverter
 from streamweld.events import TextDelta, TextDone, ToolCall
 from streamweld.options import Limits, Policy, to_config
 
 if TYPE_CHECKING:
-    from streamweld._backend import Backend
+    from collections.abc import Callable
+
+    from streamweld._backend import Backend, Converter
+    from streamweld.convert import Target
+    from streamweld.options import Dialect
 
     from benches.rivals import Reader, Result
 
@@ -51,3 +57,29 @@ def final_values(backend: Backend, dialect: str = "chat") -> Reader:
         return text, [(event.call_id, event.name, event.arguments) for event in events if type(event) is ToolCall]
 
     return read
+
+
+def converted(backend: Backend, source: Dialect, target: Target) -> Callable[[list[bytes]], bytes]:
+    """`StreamConverter`: the bytes of the target for each read, and those of the end. It takes the backend of the
+    process, which is the native one; the other's converter is what it would have inside."""
+    config = to_config(Policy(), Limits(), seed="bench")
+    options = {
+        "prefix": "bench",
+        "hold_arguments": False,
+        "include_usage": True,
+        "reasoning_events": "openai",
+        "cut_ending": "incomplete",
+    }
+
+    def make() -> Converter | StreamConverter:
+        if backend == streamweld.backend:
+            return StreamConverter(source=source, target=target, seed="bench")
+        return load_converter(backend)(source, target, config, options)
+
+    def run(reads: list[bytes]) -> bytes:
+        converter = make()
+        written = [converter.feed(chunk) for chunk in reads]
+        written.append(converter.close())
+        return b"".join(written)
+
+    return run

@@ -99,18 +99,20 @@ def argument_pieces(rng: random.Random, count: int) -> list[str]:
     return [piece for piece in out if piece]
 
 
-def parallel_tool_calls(style: str, calls: int = 4, fragments: int = 250, seed: int = 2) -> Shape:
-    """W2: parallel calls of many short fragments; `deepseek` repeats the id (and an empty name) in every chunk."""
+def parallel_tool_calls(
+    style: str, calls: int = 4, fragments: int = 250, seed: int = 2, *, interleaved: bool = False
+) -> Shape:
+    """W2: parallel calls of many short fragments, one after the other or taking turns; `deepseek` repeats the id (and
+    an empty name) in every chunk."""
     rng = random.Random(seed)
-    events = [_chunk({"role": "assistant", "content": None})]
     truth: list[tuple[str, str, str]] = []
-    deltas = 0
+    turns: list[tuple[int, dict[str, object]]] = []
     for index in range(calls):
         call_id, name = f"call_{rng.getrandbits(80):020x}", f"write_file_{index}"
         pieces = argument_pieces(rng, fragments)
-        header = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
-        events.append(_chunk({"tool_calls": [header]}))
-        for piece in pieces:
+        function: dict[str, object] = {"name": name, "arguments": ""}
+        turns.append((0, {"index": index, "id": call_id, "type": "function", "function": function}))
+        for turn, piece in enumerate(pieces, 1):
             entry: dict[str, object] = {"index": index, "function": {"arguments": piece}}
             if style == "deepseek":
                 entry = {
@@ -119,11 +121,15 @@ def parallel_tool_calls(style: str, calls: int = 4, fragments: int = 250, seed: 
                     "type": "function",
                     "function": {"name": "", "arguments": piece},
                 }
-            events.append(_chunk({"tool_calls": [entry]}))
-            deltas += 1
+            turns.append((turn, entry))
         truth.append((call_id, name, "".join(pieces)))
+    if interleaved:
+        turns.sort(key=lambda turn: turn[0])
+    events = [_chunk({"role": "assistant", "content": None})]
+    events += [_chunk({"tool_calls": [entry]}) for _, entry in turns]
     events += [_chunk({}, "tool_calls"), _usage(), b"data: [DONE]\n\n"]
-    return Shape(f"parallel-tool-calls-{style}", events, calls=truth, deltas=deltas)
+    kind = "interleaved" if interleaved else "parallel"
+    return Shape(f"{kind}-tool-calls-{style}", events, calls=truth, deltas=len(turns) - calls)
 
 
 def all_shapes() -> list[Shape]:

@@ -42,6 +42,8 @@ pub struct Converter {
 #[derive(Debug)]
 struct Flow {
     target: Dialect,
+    /// The source turned out to speak the target's dialect.
+    same: bool,
     encoder: Box<dyn Encode>,
     job: Job,
     /// Where the payload at hand stands.
@@ -61,7 +63,7 @@ impl Sink for Flow {
     fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Diagnostic { .. } => self.lost.said += 1,
-            _ if self.stopped || self.is_same() => {}
+            _ if self.stopped || self.same => {}
             Event::UpstreamError {
                 code,
                 kind,
@@ -96,14 +98,11 @@ impl Sink for Flow {
 
     fn speaks(&mut self, dialect: &'static str) {
         self.job.source = dialect;
+        self.same = dialect == self.target.name();
     }
 }
 
 impl Flow {
-    fn is_same(&self) -> bool {
-        self.job.source == self.target.name()
-    }
-
     /// Says the losses that were noted. Where they are faults, the first is all that is said.
     #[inline]
     fn tell(&mut self) {
@@ -140,6 +139,7 @@ impl Converter {
         job.source = source.map_or("", Dialect::name);
         let flow = Flow {
             target,
+            same: false,
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
             job,
             place: (0, 0),
@@ -165,7 +165,7 @@ impl Converter {
         }
         mem::swap(&mut self.flow.job.writer.bytes, out);
         let result = self.parser.feed(input, &mut self.flow);
-        let taken = if result.is_err() || self.flow.is_same() {
+        let taken = if result.is_err() || self.flow.same {
             self.end(result)
         } else {
             Ok(())
@@ -191,7 +191,7 @@ impl Converter {
         self.over = true;
         self.error = result.err();
         let flow = &mut self.flow;
-        if flow.is_same() {
+        if flow.same {
             return Err(Refusal::SameDialect);
         }
         if flow.job.broken {

@@ -35,6 +35,13 @@ const BROKEN: &str = "broken";
 /// In the place of a part: a call that is written at once.
 const WHOLE: u32 = u32::MAX;
 const NAME: &str = "anthropic";
+/// A delta up to its index, and from there up to its text.
+const DELTA: &str =
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":";
+const ARGUMENTS: &str = ",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"";
+const SIGNATURE: &str = ",\"delta\":{\"type\":\"signature_delta\",\"signature\":\"";
+const TEXT: &str = ",\"delta\":{\"type\":\"text_delta\",\"text\":\"";
+const THINKING: &str = ",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"";
 
 impl Answer for Message {
     const TARGET: &'static str = NAME;
@@ -103,9 +110,9 @@ impl Form for Message {
 
     fn piece(&mut self, job: &mut Job, block: &Block, text: &str) {
         let kind = match block.kind {
-            Kind::Call => "\"input_json_delta\",\"partial_json\":",
-            Kind::Reasoning => "\"thinking_delta\",\"thinking\":",
-            Kind::Text | Kind::Refusal => "\"text_delta\",\"text\":",
+            Kind::Call => ARGUMENTS,
+            Kind::Reasoning => THINKING,
+            Kind::Text | Kind::Refusal => TEXT,
         };
         self.delta(job, block.part, kind, text);
     }
@@ -116,8 +123,7 @@ impl Form for Message {
             Some(done) => {
                 if let Some(signature) = self.signature(job, block, done) {
                     block.told = true;
-                    let kind = "\"signature_delta\",\"signature\":";
-                    self.delta(job, block.part, kind, signature);
+                    self.delta(job, block.part, SIGNATURE, signature);
                 }
             }
         }
@@ -163,8 +169,7 @@ impl Form for Message {
         self.start_call(job, (WHOLE, None), call.ran());
         let text = call.object_text();
         if !text.is_empty() {
-            let kind = "\"input_json_delta\",\"partial_json\":";
-            self.delta(job, WHOLE, kind, &text);
+            self.delta(job, WHOLE, ARGUMENTS, &text);
         }
         self.stop(job, WHOLE);
     }
@@ -210,10 +215,11 @@ impl Message {
         to.end();
     }
 
+    /// Most frames are deltas: what they have in common is written in as few pieces as can be.
     fn delta(&self, job: &mut Job, part: u32, kind: &str, text: &str) {
-        let to = self.of(job, "content_block_delta", part);
-        let to = to.raw(",\"delta\":{\"type\":").raw(kind).string(text);
-        to.raw("}}").end();
+        let index = self.at.get(&part).copied().unwrap_or_default();
+        let to = job.writer.raw(DELTA).number(index).raw(kind);
+        to.inner(text).raw("\"}}\n\n");
     }
 
     /// The end of a block, unless it passed.

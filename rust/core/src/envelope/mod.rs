@@ -6,6 +6,7 @@
 //! anything but the payload is the decoder's to ask. Knows no dialect.
 
 mod form;
+pub(crate) mod mark;
 mod row;
 
 use std::iter;
@@ -34,6 +35,12 @@ pub(crate) enum Target<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lesson<'a> {
     pub(crate) target: Target<'a>,
+    pub(crate) varying: Varying<'a>,
+}
+
+/// What of it is not part of the envelope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Varying<'a> {
     pub(crate) text: Raw<'a>,
     pub(crate) padding: Option<Raw<'a>>,
     pub(crate) number: Option<Raw<'a>>,

@@ -71,12 +71,38 @@ pub(super) fn mark_of_piece(bytes: &[u8], length: usize) -> u64 {
     }
 }
 
+/// The bits of so many bytes.
+const WITHIN: [[u64; 2]; WINDOW] = [
+    within(0),
+    within(1),
+    within(2),
+    within(3),
+    within(4),
+    within(5),
+    within(6),
+    within(7),
+    within(8),
+    within(9),
+    within(10),
+    within(11),
+    within(12),
+    within(13),
+    within(14),
+    within(15),
+];
+
+const fn within(length: u32) -> [u64; 2] {
+    let mask = (1_u128 << (8 * length)) - 1;
+    [mask as u64, (mask >> 64) as u64]
+}
+
 /// The length has the place of a last byte that is not there.
 #[inline(always)]
 fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {
-    let within = (1_u128 << (8 * length)) - 1;
-    let bytes = u128::from_le_bytes(*window) & within | (length as u128) << 120;
-    fold(SEED ^ bytes as u64, STEP ^ (bytes >> 64) as u64)
+    let [first, second] = WITHIN.get(length).copied().unwrap_or_default();
+    let [low, high] = words(Some(window));
+    let high = high & second | (length as u64) << 56;
+    fold(SEED ^ low & first, STEP ^ high)
 }
 
 /// A long one, or a short one at the end of the input.

@@ -3,7 +3,7 @@
 //! To the caller they are like the others in `events`. They are made by hand, over the interpreter's own interface, as
 //! an object of the usual kind costs twice as much to make and to drop, and each would be one more for the garbage
 //! collector to walk over: these hold a string and, now and then, plain data, and are not tracked. All `unsafe` of the
-//! bindings is in this module and in `shelf`, which keeps their memory.
+//! bindings is in this module, in `shelf`, which keeps their memory, and in `words`, which makes their strings.
 //!
 //! What makes it sound: `Object` is laid out in C, with the interpreter's head first and its size in the type's
 //! description; it comes whole out of `make`, its two references are owned and never null, and nobody can write to it.

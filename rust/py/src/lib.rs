@@ -15,6 +15,7 @@ mod repair;
 mod shelf;
 mod sink;
 mod sse;
+#[allow(unsafe_code)]
 mod words;
 
 #[pyo3::pymodule(gil_used = false)]

@@ -4,8 +4,10 @@
 //! All streams share them, so that an open one holds none: a call borrows them and gives them back at its end. A call that
 //! runs while another has them does without.
 
+use std::ptr::null;
 use std::sync::{Mutex, PoisonError};
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -56,15 +58,15 @@ impl Words {
     #[inline]
     pub(crate) fn get(&mut self, py: Python<'_>, text: &str) -> Py<PyString> {
         let (Some(key), Some(slots)) = (key(text.as_bytes()), &mut self.slots) else {
-            return PyString::new(py, text).unbind();
+            return string(py, text);
         };
         let Some(slot) = slots.get_mut(usize::from(place(key))) else {
-            return PyString::new(py, text).unbind();
+            return string(py, text);
         };
         if let Some(string) = slot.string.as_ref().filter(|_| slot.key == key) {
             return string.clone_ref(py);
         }
-        let string = PyString::new(py, text).unbind();
+        let string = string(py, text);
         slot.key = key;
         if let Some(old) = slot.string.replace(string.clone_ref(py)) {
             old.drop_ref(py);
@@ -78,6 +80,24 @@ impl Drop for Words {
         if let Some(slots) = self.slots.take() {
             exchange(Shelf::Here(slots));
         }
+    }
+}
+
+/// A new string. Of ASCII, which most pieces are, the interpreter makes one from Latin-1 at half the price: it need not
+/// look for the ends of characters.
+#[inline]
+fn string(py: Python<'_>, text: &str) -> Py<PyString> {
+    if !text.is_ascii() {
+        return PyString::new(py, text).unbind();
+    }
+    let (start, length) = (text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
+    // SAFETY: so many bytes are there, and are only read. What comes back is a new reference to a string, or null, which
+    // `from_owned_ptr` panics at, as `PyString::new` does.
+    unsafe {
+        let made = ffi::PyUnicode_DecodeLatin1(start, length, null());
+        Bound::from_owned_ptr(py, made)
+            .cast_into_unchecked()
+            .unbind()
     }
 }
 

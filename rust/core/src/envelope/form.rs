@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Lesson, Target};
+use super::mark::{join, mark, mark_of_piece};
+use super::{Lesson, Target, Varying};
 use crate::assemble::Trail;
 use crate::delta::{Address, Channel, ItemKind};
 use crate::json::{Kind, Raw, plain_end, string_end};
@@ -36,8 +37,10 @@ pub(crate) struct Found<'p> {
     pub(super) text_length: usize,
     pub(super) escaped: bool,
     pub(crate) number: Option<u32>,
-    /// The whole payload.
-    pub(crate) payload: &'p [u8],
+    /// The marks of its envelope and of its padding, and how many blanks it has.
+    frame: u64,
+    padding: u64,
+    blanks: usize,
     /// What of its event stands before its data line.
     pub(crate) before: usize,
     /// With its lines, where they came.
@@ -45,6 +48,13 @@ pub(crate) struct Found<'p> {
 }
 
 impl Found<'_> {
+    /// As `Varying::mark` of the whole payload.
+    #[inline]
+    pub(crate) fn mark(&self) -> u64 {
+        let text = mark_of_piece(self.bytes, self.text_length);
+        join(join(self.frame ^ self.blanks as u64, text), self.padding)
+    }
+
     /// `None` where the text is no UTF-8.
     #[inline]
     pub(super) fn as_text(self) -> Option<Self> {
@@ -88,6 +98,8 @@ pub(super) struct Envelope {
     lead: u32,
     /// Each hole, and how many bytes stand behind it. An absent one comes last.
     holes: [Option<(Hole, u32)>; HOLES],
+    /// The mark of what is fixed.
+    frame: u64,
     /// No line end stands in it, so that it can be known before it is cut out of its line.
     one_line: bool,
     pub(super) whom: Whom,
@@ -106,8 +118,8 @@ fn range(payload: &str, raw: Raw<'_>) -> Option<Range<usize>> {
     payload.get(range.clone()).map(|_| range)
 }
 
-/// Cuts a payload at its holes.
-pub(super) fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelope> {
+/// What varies in a payload, in order.
+fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)>> {
     let string = |raw: Raw<'_>| {
         let range = range(payload, raw).filter(|_| raw.kind == Kind::String)?;
         // The quotes belong to the envelope.
@@ -115,17 +127,61 @@ pub(super) fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Opt
     };
     let body = payload.strip_suffix('}')?;
     let mut holes = vec![
-        (Hole::Text, string(lesson.text)?),
+        (Hole::Text, string(varying.text)?),
         (Hole::Blanks, body.trim_end_matches(' ').len()..body.len()),
     ];
-    if let Some(padding) = lesson.padding {
+    if let Some(padding) = varying.padding {
         holes.push((Hole::Padding, string(padding)?));
     }
-    if let Some(number) = lesson.number {
+    if let Some(number) = varying.number {
         let small = Some(number).filter(|raw| is_small(*raw))?;
         holes.push((Hole::Number, range(payload, small)?));
     }
     holes.sort_by_key(|(_, range)| (range.start, range.end));
+    Some(holes)
+}
+
+/// The mark of what is fixed, piece by piece.
+fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
+    let (mut frame, mut start) = (0, 0);
+    for range in holes.iter().map(|(_, range)| range.clone()) {
+        let piece = payload.get(start..range.start).unwrap_or_default();
+        frame = join(frame, mark(piece.as_bytes()));
+        start = range.end;
+    }
+    let last = payload.get(start..).unwrap_or_default();
+    join(frame, mark(last.as_bytes()))
+}
+
+impl Varying<'_> {
+    /// The mark of a payload; equal payloads with the same number have the same, whoever marks them. `None` where it can
+    /// fit no envelope.
+    pub(crate) fn mark(self, payload: &str) -> Option<u64> {
+        let holes = holes(payload, self)?;
+        let mut found = Found {
+            frame: frame(payload, &holes),
+            padding: NO_PADDING,
+            ..Found::default()
+        };
+        for (hole, range) in &holes {
+            let (bytes, length) = (payload.as_bytes().get(range.start..)?, range.len());
+            match hole {
+                Hole::Text => (found.bytes, found.text_length) = (bytes, length),
+                Hole::Padding => found.padding = mark_of_piece(bytes, length),
+                Hole::Blanks => found.blanks = length,
+                Hole::Number => {}
+            }
+        }
+        Some(found.mark())
+    }
+}
+
+/// The mark of a padding that is not there.
+const NO_PADDING: u64 = 0;
+
+/// Cuts a payload at its holes.
+pub(super) fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelope> {
+    let holes = holes(payload, lesson.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let mut fixed = String::new();
     if let Some(name) = event.filter(|name| !name.is_empty()) {
@@ -176,6 +232,7 @@ pub(super) fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Opt
         head,
         lead,
         holes: cut,
+        frame: frame(payload, &holes),
         one_line: !payload.contains('\n'),
         whom,
         part,
@@ -222,7 +279,12 @@ impl Envelope {
     /// What the beginning of an input brings, if that is a payload with the same bytes. The text is not known to be UTF-8.
     #[inline(always)]
     pub(super) fn fit<'p>(&self, incoming: Incoming<'p>) -> Option<Found<'p>> {
-        let (head, mut found) = (self.head as usize, Found::default());
+        let mut found = Found {
+            frame: self.frame,
+            padding: NO_PADDING,
+            ..Found::default()
+        };
+        let head = self.head as usize;
         let (lead, mut behind) = self.fixed.as_bytes().split_at_checked(self.lead as usize)?;
         let (input, lead, ending) = match incoming {
             Incoming::Lines(lines) => (lines, lead, Ending::BlankLine),
@@ -251,6 +313,7 @@ impl Envelope {
                 }
                 Hole::Padding => {
                     let end = plain_end(rest).or_else(|| padding_end(rest))?;
+                    found.padding = mark_of_piece(rest, end);
                     rest = rest.get(end..)?;
                 }
                 Hole::Number => {
@@ -258,7 +321,12 @@ impl Envelope {
                     found.number = Some(value);
                     rest = rest.get(length..)?;
                 }
-                Hole::Blanks => rest = rest.get(blanks(rest)..)?,
+                // Most have none.
+                Hole::Blanks if rest.first() != Some(&b' ') => {}
+                Hole::Blanks => {
+                    found.blanks = blanks(rest);
+                    rest = rest.get(found.blanks..)?;
+                }
             }
             let (fixed, others) = behind.split_at_checked(*length as usize)?;
             behind = others;
@@ -274,9 +342,8 @@ impl Envelope {
             return None;
         }
         match ending {
-            Ending::Here => (found.payload, found.length) = (input, length),
+            Ending::Here => found.length = length,
             Ending::BlankLine if self.one_line => {
-                found.payload = input.get(head..length)?;
                 found.before = head - DATA.len();
                 found.length = length + end;
             }
@@ -307,12 +374,39 @@ fn blanks(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().take_while(|byte| **byte == b' ').count()
 }
 
-/// The most digits of a small number.
-const DIGITS: usize = 9;
+/// One in each byte.
+const ONES: u64 = u64::MAX / 255;
 
 /// A small number without a sign or a leading zero, and its length.
 #[inline(always)]
 fn number(bytes: &[u8]) -> Option<(u32, usize)> {
+    let Some(word) = bytes.first_chunk() else {
+        return other_number(bytes);
+    };
+    let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
+    // The top bit of what is no digit; exact for the lowest one, as a digit carries nothing.
+    let others = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES << 7);
+    let length = others.trailing_zeros() / 8;
+    if length == 0 {
+        return None;
+    }
+    if length == 8 || digits & 0xFF == 0 {
+        return other_number(bytes);
+    }
+    // Digits, pairs and fours in the bytes from the left on, then put together two by two.
+    let ones = digits << (64 - 8 * length);
+    let pairs = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_FFFF_0000_FFFF;
+    let value = fours.wrapping_mul(10_000 << 32 | 1) >> 32;
+    Some((value as u32, length as usize))
+}
+
+/// The most digits of a small number.
+const DIGITS: usize = 9;
+
+/// Zero, a long one, or one at the end of the input.
+#[inline(never)]
+fn other_number(bytes: &[u8]) -> Option<(u32, usize)> {
     let (mut value, mut length) = (0, 0);
     for byte in bytes.iter().take(DIGITS) {
         let digit = byte.wrapping_sub(b'0');
@@ -322,4 +416,26 @@ fn number(bytes: &[u8]) -> Option<(u32, usize)> {
         (value, length) = (value * 10 + u32::from(digit), length + 1);
     }
     (length > 0).then_some((value, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers() {
+        for text in ["0", "7", "10", "409", "1234567", "12345678", "123456789"] {
+            let expected = (text.parse().unwrap(), text.len());
+            for behind in ["", "}", ",\"a\":123", "/:;          "] {
+                let bytes = format!("{text}{behind}");
+                assert_eq!(number(bytes.as_bytes()), Some(expected), "{bytes}");
+            }
+        }
+        // A zero is all of a number, and so are nine digits.
+        assert_eq!(number(b"012}\n\n   "), Some((0, 1)));
+        assert_eq!(number(b"1234567890}"), Some((123_456_789, 9)));
+        for none in ["", "}", "-1}\n\n     ", "\u{3b1}1234567", ":1234567"] {
+            assert_eq!(number(none.as_bytes()), None, "{none}");
+        }
+    }
 }

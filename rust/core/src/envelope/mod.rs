@@ -6,6 +6,7 @@
 //! anything but the payload is the decoder's to ask. Knows no dialect.
 
 mod form;
+pub(crate) mod mark;
 mod row;
 
 use std::iter;
@@ -34,6 +35,12 @@ pub(crate) enum Target<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lesson<'a> {
     pub(crate) target: Target<'a>,
+    pub(crate) varying: Varying<'a>,
+}
+
+/// What of it is not part of the envelope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Varying<'a> {
     pub(crate) text: Raw<'a>,
     pub(crate) padding: Option<Raw<'a>>,
     pub(crate) number: Option<Raw<'a>>,
@@ -136,6 +143,70 @@ impl Envelopes {
             *place = envelope;
             self.last = self.next;
             self.next = (self.next + 1) % KEPT;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Kind;
+    use crate::json::members::{Document, Object, document};
+
+    fn object(payload: &str) -> Object<'_> {
+        match document(payload, None) {
+            Ok(Document::Object(object)) => object,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn varying<'a>(object: &Object<'a>) -> Varying<'a> {
+        Varying {
+            text: object.get("t").unwrap(),
+            padding: object.get("p").filter(|raw| raw.kind == Kind::String),
+            number: object.get("n").filter(|raw| is_small(*raw)),
+        }
+    }
+
+    /// An event that was read in full comes again as one that fits, or the other way round.
+    #[test]
+    fn whoever_marks_an_event_finds_the_same() {
+        let mut marks = std::collections::HashSet::new();
+        let texts = [
+            "a",
+            "seven77",
+            "a \\n",
+            "\u{e9}t\u{e9}",
+            "sixteen letters!",
+            "a longer piece of text than that is",
+        ];
+        for text in texts {
+            for padding in [
+                "\"p\":\"\",",
+                "\"p\":\"xY\",",
+                "\"p\":\"xYxYxYxYxYxYxYxYxY\",",
+                "",
+            ] {
+                for behind in ["", "   "] {
+                    let write = |text, number| {
+                        format!("{{{padding}\"t\":\"{text}\",\"i\":\"id\",\"n\":{number}{behind}}}")
+                    };
+                    let (first, next) = (write("first", 7), write(text, 12_345));
+                    let lesson = Lesson {
+                        target: Target::Call(Address::default()),
+                        varying: varying(&object(&first)),
+                    };
+                    let envelope = cut(None, &first, lesson).unwrap();
+                    let read = varying(&object(&next)).mark(&next);
+                    let lines = format!("data: {next}\n\n");
+                    let found = envelope.fit(Incoming::Lines(lines.as_bytes())).unwrap();
+                    assert_eq!(Some(found.mark()), read, "{next}");
+                    let (event, data) = (&b""[..], next.as_bytes());
+                    let found = envelope.fit(Incoming::Payload { event, data }).unwrap();
+                    assert_eq!(Some(found.mark()), read, "{next}");
+                    assert!(marks.insert(read), "{next}");
+                }
+            }
         }
     }
 }

@@ -10,24 +10,24 @@ use crate::sse::Taken;
 use crate::texts::{AT_ONCE, LONGEST, Texts};
 use crate::wire::{Incoming, Wire};
 
-/// One event of a row: the place of its envelope, its payload if that has a number, and its length.
+/// One event of a row: the place of its envelope, its mark if it has a number, and its length.
 #[derive(Clone, Copy, Debug, Default)]
-struct Brought<'p> {
+struct Brought {
     place: usize,
-    numbered: Option<&'p [u8]>,
+    numbered: Option<u64>,
     length: usize,
 }
 
 impl Envelopes {
     /// Takes the events that `lines` begins with, at most so many. The first that has a number has that one, and each that
-    /// follows the next; `numbered` is told of those.
-    pub(crate) fn row<'p>(
+    /// follows the next; `numbered` is told of those, with their marks.
+    pub(crate) fn row(
         &mut self,
         wire: &mut Wire<'_, '_>,
-        lines: &'p [u8],
+        lines: &[u8],
         most: usize,
         number: Option<u32>,
-        mut numbered: impl FnMut(u32, &'p [u8]),
+        mut numbered: impl FnMut(u32, u64),
     ) -> Taken {
         let (mut taken, mut number) = (Taken::default(), number);
         // One or two are not worth the preparations.
@@ -59,8 +59,8 @@ impl Envelopes {
                 let envelope = self.known.get_mut(place);
                 let gone = envelope.map_or(0, |envelope| envelope.more(wire, pieces, true));
                 for event in run.iter().take(gone) {
-                    if let (Some(payload), Some(of)) = (event.numbered, number) {
-                        numbered(of, payload);
+                    if let (Some(mark), Some(of)) = (event.numbered, number) {
+                        numbered(of, mark);
                         number = of.checked_add(1);
                     }
                     taken.bytes += event.length;
@@ -81,11 +81,11 @@ impl Envelopes {
 
     /// What the events bring that an input begins with, up to the first that is more than a short text where texts go.
     #[inline]
-    fn gather<'r, 'p: 'r>(
+    fn gather<'r>(
         &self,
         wire: &Wire<'_, '_>,
-        lines: &'p [u8],
-        row: impl Iterator<Item = &'r mut Brought<'p>>,
+        lines: &[u8],
+        row: impl Iterator<Item = &'r mut Brought>,
         mut number: Option<u32>,
     ) -> Texts {
         let (mut texts, mut last, mut rest) = (Texts::new(), self.last, lines);
@@ -114,7 +114,7 @@ impl Envelopes {
             }
             *event = Brought {
                 place,
-                numbered: found.number.map(|_| found.payload),
+                numbered: found.number.map(|_| found.mark()),
                 length: found.length,
             };
             rest = rest.get(found.length..).unwrap_or_default();

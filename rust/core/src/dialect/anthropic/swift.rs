@@ -4,7 +4,7 @@
 
 use super::Anthropic;
 use super::blocks::{at_index, message, reasoning};
-use crate::envelope::{Lesson, Target};
+use crate::envelope::{Lesson, Target, Varying};
 use crate::fault::Fault;
 use crate::json::members::{self, Object, integer};
 use crate::json::{Kind, Raw, Scanner};
@@ -61,9 +61,11 @@ impl Anthropic {
         if self.envelopes.wants() {
             let lesson = Lesson {
                 target,
-                text: raw,
-                padding: None,
-                number: None,
+                varying: Varying {
+                    text: raw,
+                    padding: None,
+                    number: None,
+                },
             };
             self.envelopes.learn(payload.event, payload.text, lesson);
         }

@@ -5,11 +5,11 @@
 
 use super::calls::{CallItem, call_type, open_call, read_call};
 use super::facts::{CallType, FACTS};
-use super::mark::mark_of;
 use super::names::is_empty_array;
 use super::read::{Reader, Whom, rest};
 use super::text::Texts;
 use crate::delta::ItemKind;
+use crate::envelope::mark::mark_of;
 use crate::fault::Fault;
 use crate::few::{Map, Set};
 use crate::json::members::{Object, is_string, items, string};

@@ -7,7 +7,6 @@ mod calls;
 mod content;
 mod facts;
 mod items;
-mod mark;
 mod names;
 mod read;
 mod repeated;
@@ -30,7 +29,8 @@ use text::Texts;
 use crate::complaint::{Complaint, says_nothing};
 use crate::config::Config;
 use crate::decode::Decode;
-use crate::envelope::{Envelopes, Lesson, Target, is_small};
+use crate::envelope::mark::mark;
+use crate::envelope::{Envelopes, Lesson, Target, Varying, is_small};
 use crate::event::Sign;
 use crate::fault::Fault;
 use crate::json::members::{Document, Member, Object, first_item, string};
@@ -101,10 +101,12 @@ impl Responses {
         }
         if !payload.tail {
             let number = number(slots.get(fields.sequence_number));
-            if self
-                .sequence
-                .is_replayed(wire.out, number, payload.text.as_bytes())?
-            {
+            let mark = || {
+                let varying = varying(event, &slots);
+                let marked = varying.and_then(|varying| varying.mark(payload.text));
+                marked.unwrap_or_else(|| mark(payload.text.as_bytes()))
+            };
+            if self.sequence.is_replayed(wire.out, number, mark)? {
                 return Ok(());
             }
         }
@@ -164,12 +166,13 @@ impl Responses {
             return Ok(());
         }
         let fields = &FACTS.fields;
-        let (sort, place, member) = match step {
-            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.place), facts.member),
-            EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => {
-                (None, None, fields.delta)
-            }
+        let (sort, place) = match step {
+            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.place)),
+            EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => (None, None),
             _ => return Ok(()),
+        };
+        let Some(varying) = varying(event, slots) else {
+            return Ok(());
         };
         let number = slots.get(fields.sequence_number);
         let max = wire.out.config.limits.max_tool_index;
@@ -188,24 +191,18 @@ impl Responses {
         if !plain || slots.others || may_repeat(&event.members) || !event.members.iter().all(flat) {
             return Ok(());
         }
-        let Some(text) = slots.get(member).filter(|raw| raw.kind == Kind::String) else {
-            return Ok(());
-        };
         let around = Wire {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
         let whom = Reader::new(around, slots).whom(place)?;
         let address = whom.address();
-        let padding = event.get("obfuscation");
         let lesson = Lesson {
             target: match sort {
                 Some(sort) => Target::Part(sort.at(address)),
                 None => Target::Call(address),
             },
-            text,
-            padding: padding.filter(|raw| raw.kind == Kind::String),
-            number,
+            varying,
         };
         self.envelopes.learn(payload.event, payload.text, lesson);
         Ok(())
@@ -265,6 +262,19 @@ impl Responses {
     }
 }
 
+/// What of an event is not the same in the next one of its kind, if that is a piece of text.
+fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
+    let fields = &FACTS.fields;
+    let text = |raw: &Raw<'_>| raw.kind == Kind::String;
+    Some(Varying {
+        text: slots.get(fields.delta).filter(text)?,
+        padding: event.get("obfuscation").filter(text),
+        number: slots
+            .get(fields.sequence_number)
+            .filter(|raw| is_small(*raw)),
+    })
+}
+
 /// What nobody knows, under the name that it has.
 fn unknown(wire: &mut Wire<'_, '_>, name: Option<&str>, payload: Payload<'_>) -> Step {
     let name = name.or(payload.event).filter(|name| *name != "message");
@@ -295,7 +305,8 @@ impl Decode for Responses {
         };
         wire.out.further(found.before);
         let number = found.number.map(i128::from);
-        if !self.sequence.is_replayed(wire.out, number, found.payload)? {
+        let mark = || found.mark();
+        if !self.sequence.is_replayed(wire.out, number, mark)? {
             self.envelopes.act(wire, &found)?;
         }
         Ok(found.length)
@@ -306,8 +317,8 @@ impl Decode for Responses {
             return Taken::default();
         }
         let (envelopes, sequence) = (&mut self.envelopes, &mut self.sequence);
-        let taken = envelopes.row(wire, lines, most, sequence.next(), |number, payload| {
-            sequence.go_on(number, payload);
+        let taken = envelopes.row(wire, lines, most, sequence.next(), |number, mark| {
+            sequence.go_on(number, mark);
         });
         if let Some(next) = sequence.next().filter(|_| taken.events > 0) {
             wire.out.sign(Sign::Sequence(i128::from(next) - 1));

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 
 use super::Responses;
 use super::facts::FACTS;
-use super::mark::mark;
 use super::names::Slots;
 use super::read::{Reader, member, rest};
 use super::repeated::{Place, tell_repeated};
 use crate::complaint::{Complaint, says_nothing};
 use crate::dialect::think::is_white;
+use crate::envelope::mark::mark;
 use crate::json::members::{Document, Object, document, integer, is_string, string};
 use crate::json::{Kind, Raw};
 use crate::leftovers::Leftovers;

@@ -7,7 +7,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 
-use super::mark::mark;
 use crate::event::Sign;
 use crate::fault::Fault;
 use crate::json::members::Slot;
@@ -64,8 +63,8 @@ impl Sequence {
 
     /// Keeps the next event in order, which was not there before.
     #[inline]
-    pub(super) fn go_on(&mut self, number: u32, text: &[u8]) {
-        let mark = mark(text) as u32;
+    pub(super) fn go_on(&mut self, number: u32, mark: u64) {
+        let mark = mark as u32;
         if self.run.len() < WINDOW.min(self.run.capacity()) {
             self.run.push_back(mark);
         } else {
@@ -73,12 +72,12 @@ impl Sequence {
         }
     }
 
-    /// Whether this very event was there before.
+    /// Whether this very event was there before; equal ones of a number have equal marks.
     pub(super) fn is_replayed(
         &mut self,
         out: &mut Out<'_>,
         number: Option<i128>,
-        text: &[u8],
+        mark: impl FnOnce() -> u64,
     ) -> Result<bool, Fault> {
         if let Some(number) = number {
             out.sign(Sign::Sequence(number));
@@ -87,7 +86,7 @@ impl Sequence {
             return Ok(false);
         };
         // Half of it: compared only with the one event that had the same number, and most of what a long stream holds.
-        let mark = mark(text) as u32;
+        let mark = mark() as u32;
         match self.known(number) {
             None => {
                 self.keep(number, mark);

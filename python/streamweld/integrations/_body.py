@@ -7,17 +7,18 @@ turns the pieces of one answer into repaired ones; what stands in them, `StreamC
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._step import Step
 from streamweld.convert import StreamConverter, Target
 from streamweld.errors import UpstreamError, UsageError
 from streamweld.integrations._answers import is_event_stream
-from streamweld.integrations._tell import Teller
-from streamweld.options import Limits
+from streamweld.integrations._tell import Teller, callback
+from streamweld.options import DIALECTS, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from streamweld.integrations._tell import OnDiagnostic
     from streamweld.options import Base, Dialect, Policy
@@ -88,6 +89,11 @@ class Settings:
     ) -> None:
         if on_error not in _ON_ERROR:
             raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
+        if upstream is not None and upstream not in DIALECTS:
+            raise UsageError(f"upstream={upstream!r}: it must be one of {', '.join(DIALECTS)}, or None")
+        given: object = endpoints or {}
+        if not isinstance(given, Mapping) or not all(isinstance(end, str) for end in given):
+            raise UsageError(f"endpoints={endpoints!r}: it must be a mapping of ends of paths to dialects")
         self._endpoints: dict[str, Target] = {**_ENDPOINTS, **(endpoints or {})}
         for end, target in self._endpoints.items():
             if target not in _TARGETS:
@@ -95,7 +101,7 @@ class Settings:
         self._policy: Base | Policy = policy
         self._limits = limits
         self._upstream: Dialect | None = upstream
-        self._on_diagnostic = on_diagnostic
+        self._on_diagnostic = callback(on_diagnostic)
         self._raises = on_error == "raise"
         self._converter("chat", "", include_usage=True)
 

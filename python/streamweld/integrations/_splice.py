@@ -29,18 +29,29 @@ EXTENSION: Final = "streamweld"
 """The key of `response.extensions` under which the `StreamConverter` of a repaired response can be found."""
 
 
-def splice(response: Any, settings: Settings) -> None:
-    """Put the repairer between a response and its body, if it is one to repair.
+def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
+    """Put the repairer between a response and its body, if it is one to repair, and there is none yet.
 
     Its `content-encoding` and `content-length` are taken out: what the client reads now is neither.
 
+    Args:
+        response: whose body nobody has read.
+        settings: what is repaired, and how.
+        asynchronous: whether the body is read with `async for`; some can be read both ways.
+
     Raises:
-        UsageError: for what is no response of httpx or httpx2.
+        UsageError: for what is no response of httpx or httpx2, or one of the other kind of client.
     """
     module = _module_of(response)
     request = response.request
+    inner = response.stream
+    if not isinstance(inner, module.AsyncByteStream if asynchronous else module.SyncByteStream):
+        kinds = ("an AsyncClient", "repair_hook") if asynchronous else ("a Client", "async_repair_hook")
+        raise UsageError("this hook is for {}: take {}".format(*kinds))
     if response.is_stream_consumed or response.is_closed:
         return  # somebody before us has read it whole
+    if EXTENSION in response.extensions:
+        return  # a transport or hook of ours, closer to the connection: what it writes is no gateway's
     headers = response.headers
     body = settings.body(
         request.method,
@@ -52,9 +63,7 @@ def splice(response: Any, settings: Settings) -> None:
     if body is None:
         return
     # A second response around the body as it came decodes it by public API, with whatever decoders are installed.
-    inner = response.stream
     decoded = module.Response(response.status_code, headers=headers, stream=inner, request=request)
-    asynchronous = isinstance(inner, module.AsyncByteStream)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
     )(body, decoded, inner)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, TypeAlias
+
+from streamweld.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,7 +15,22 @@ if TYPE_CHECKING:
 
     OnDiagnostic: TypeAlias = Callable[[Diagnostic], object]
 
-__all__ = ["OnDiagnostic", "Teller"]
+__all__ = ["OnDiagnostic", "Teller", "callback"]
+
+
+def callback(on_diagnostic: OnDiagnostic | None) -> OnDiagnostic | None:
+    """The callback as it was given, if it can be one.
+
+    Raises:
+        UsageError: for what cannot be called, or would have to be awaited: nobody would.
+    """
+    if on_diagnostic is None:
+        return None
+    if not callable(on_diagnostic):
+        raise UsageError(f"on_diagnostic={on_diagnostic!r}: it must be a function of one Diagnostic, or None")
+    if iscoroutinefunction(on_diagnostic) or iscoroutinefunction(type(on_diagnostic).__call__):
+        raise UsageError(f"on_diagnostic={on_diagnostic!r}: it is called, not awaited; it cannot be asynchronous")
+    return on_diagnostic
 
 
 class Teller:

@@ -39,6 +39,6 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     Raises:
         UsageError: for an option that cannot be, and for what is no such client.
     """
-    http: Any = getattr(client, "_client", client)
+    http: Any = getattr(client, "_client", None) or client
     repair_http(http, **options)
     return client

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from streamweld.convert import StreamConverter
 from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, is_event_stream
 from streamweld.integrations._inflate import Inflater, is_plain, is_readable
-from streamweld.integrations._tell import Teller
+from streamweld.integrations._tell import Teller, callback
 from streamweld.options import Limits
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class RepairMiddleware:
         self._dialect: Dialect = dialect
         self._policy: Base | Policy = policy
         self._limits = limits
-        self._on_diagnostic = on_diagnostic
+        self._on_diagnostic = callback(on_diagnostic)
         self.converter("")
 
     def converter(self, content_type: str) -> StreamConverter:

@@ -11,13 +11,14 @@ It knows the two interfaces of these clients that are public, and no body.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.errors import UsageError
 from streamweld.integrations._body import RepairOptions, Settings
 from streamweld.integrations._splice import splice
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from typing import Self, Unpack
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 
 _Client = TypeVar("_Client")
 _Transport = TypeVar("_Transport")
+_OTHER: Final = {"handle_request": "handle_async_request", "handle_async_request": "handle_request"}
 
 
 class RepairHook:
@@ -45,7 +47,7 @@ class RepairHook:
 
     def __call__(self, response: Any) -> None:
         """Puts the repairer into a response that has not been read yet."""
-        splice(response, self._settings)
+        splice(response, self._settings, asynchronous=False)
 
 
 class AsyncRepairHook:
@@ -56,9 +58,17 @@ class AsyncRepairHook:
     def __init__(self, **options: Unpack[RepairOptions]) -> None:
         self._settings = Settings(**options)
 
-    async def __call__(self, response: Any) -> None:
-        """Puts the repairer into a response that has not been read yet."""
-        splice(response, self._settings)
+    def __call__(self, response: Any) -> Awaitable[None]:
+        """Puts the repairer into a response that has not been read yet; there is nothing to wait for.
+
+        It does so before it is awaited: a client that awaits no hook is told so.
+        """
+        splice(response, self._settings, asynchronous=True)
+        return _nothing()
+
+
+async def _nothing() -> None:
+    pass
 
 
 def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
@@ -129,7 +139,7 @@ def RepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> 
         What stands in for `transport`: it has the same methods.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: for an option that cannot be, and for what is no transport of a synchronous client.
     """
     return cast("_Transport", _Sync(transport, Settings(**options)))
 
@@ -145,32 +155,44 @@ def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]
         What stands in for `transport`: it has the same methods.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: for an option that cannot be, and for what is no transport of an asynchronous client.
     """
     return cast("_Transport", _Async(transport, Settings(**options)))
 
 
 class _StandIn:
-    """What is asked for neither here nor below is asked of the transport itself."""
+    """What is asked for neither here nor below is asked of the transport itself, but not to handle a request: one that
+    can do it for the other kind of client, too, would do it unrepaired."""
+
+    _handles: str
+    _other: str
 
     def __init__(self, transport: Any, settings: Settings) -> None:
+        if isinstance(transport, type) or not hasattr(transport, self._handles):
+            hint = f": take {self._other}" if hasattr(transport, _OTHER[self._handles]) else ""
+            raise UsageError(f"{type(transport).__name__!r} is no transport of this kind of client{hint}")
         self._transport = transport
         self._settings = settings
 
     def __getattr__(self, name: str) -> Any:
         if name == "_transport":
             raise AttributeError(name)
+        if name == _OTHER[self._handles]:
+            raise UsageError(f"this transport is for the other kind of client: take {self._other}")
         return getattr(self._transport, name)
 
-    def _repaired(self, response: Any, request: Any) -> Any:
+    def _repaired(self, response: Any, request: Any, *, asynchronous: bool) -> Any:
         response.request = request
-        splice(response, self._settings)
+        splice(response, self._settings, asynchronous=asynchronous)
         return response
 
 
 class _Sync(_StandIn):
+    _handles = "handle_request"
+    _other = "AsyncRepairTransport"
+
     def handle_request(self, request: Any) -> Any:
-        return self._repaired(self._transport.handle_request(request), request)
+        return self._repaired(self._transport.handle_request(request), request, asynchronous=False)
 
     def __enter__(self) -> Self:
         self._transport.__enter__()
@@ -181,8 +203,12 @@ class _Sync(_StandIn):
 
 
 class _Async(_StandIn):
+    _handles = "handle_async_request"
+    _other = "RepairTransport"
+
     async def handle_async_request(self, request: Any) -> Any:
-        return self._repaired(await self._transport.handle_async_request(request), request)
+        response = await self._transport.handle_async_request(request)
+        return self._repaired(response, request, asynchronous=True)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()

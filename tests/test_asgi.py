@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -322,3 +324,28 @@ def test_other_connections_pass() -> None:
     for kind in ("lifespan", "websocket"):
         asyncio.run(RepairMiddleware(app)({"type": kind}, None, None))  # type: ignore[arg-type]
     assert seen == ["lifespan", "websocket"]
+
+
+def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
+    """uvicorn cancels what is open when its time to stop is over."""
+
+    async def endpoint(_: Any) -> StreamingResponse:
+        async def body() -> AsyncIterator[bytes]:
+            yield chunk({"role": "assistant", "content": "Hel"}, **HEAD)
+            await asyncio.sleep(60)
+
+        return StreamingResponse(body(), media_type="text/event-stream")
+
+    got_so_far: list[bytes] = []
+
+    def read(url: str) -> None:
+        ask = httpx2.stream("GET", f"{url}/v1/chat/completions", timeout=30)
+        with suppress(httpx2.RemoteProtocolError), ask as answer:  # uvicorn ends no body of what was cancelled
+            got_so_far.extend(answer.iter_raw())
+
+    with running(starlette(endpoint), grace=1) as url:
+        reads = threading.Thread(target=read, args=(url,))
+        reads.start()
+        until(lambda: got_so_far)
+    reads.join(10)
+    assert b"".join(got_so_far).count(b'data: {"error":') == 1

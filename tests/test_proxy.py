@@ -71,6 +71,12 @@ def test_what_needs_no_repair_passes_byte_for_byte() -> None:
         ("/api", "/v1/models", "/api/v1/models"),
         ("/v1", "/models", "/v1/models"),
         ("", "/v1/a%20b%3Fc%23d", "/v1/a%20b%3Fc%23d"),
+        (
+            "/v1",
+            "/v1/models/meta%2Fllama%20%C3%BC",
+            "/v1/models/meta%2Fllama%20%C3%BC",
+        ),  # one segment, as openai writes it
+        ("", "/v1/models/100%25%2fa", "/v1/models/100%25%2fa"),
     ],
 )
 def test_paths_are_put_behind_the_upstreams_own(base: str, path: str, target: str) -> None:
@@ -329,6 +335,7 @@ def test_the_command_under_an_official_client() -> None:
     ("args", "code", "said"),
     [
         (["--upstream", "gateway.example"], 2, "http or https URL"),
+        (["--upstream", "http://[::1"], 2, "http or https URL"),
         (["--upstream", "http://h", "--to", "xml"], 2, "'xml' is not one of"),
         (["--upstream", "http://h", "--gateway", "kimi"], 2, "give `to` as well"),
         (["--upstream", "http://h", "--host", "192.0.2.1"], 3, "192.0.2.1:0: "),

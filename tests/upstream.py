@@ -155,10 +155,12 @@ async def _request(reader: asyncio.StreamReader) -> Asked | None:
 
 
 @contextmanager
-def running(app: Any, **options: Any) -> Iterator[str]:
-    """`app` under uvicorn; its address."""
+def running(app: Any, *, grace: int = 5, **options: Any) -> Iterator[str]:
+    """`app` under uvicorn; its address. What is open at the end has `grace` seconds."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=5, **options)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=grace, **options
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

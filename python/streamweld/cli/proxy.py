@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -26,16 +27,38 @@ __all__ = ["proxy"]
     type=click.Choice(SPEAKS),
     help="What the gateway speaks: requests in another of these dialects are converted, and their answers back.",
 )
-@click.option("--policy", type=click.Choice(get_args(Base)), default="standard", show_default=True)
+@click.option(
+    "--policy",
+    type=click.Choice(get_args(Base)),
+    default="standard",
+    show_default=True,
+    help="What is repaired, and what ends a stream with an error.",
+)
 @click.option("--gateway", metavar="NAME", help="Whose rules a converted history has to follow, if not those of --to.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
 @click.option(
-    "--grace", type=click.IntRange(0), default=300, show_default=True, help="Seconds for open streams at the end."
+    "--grace",
+    type=click.IntRange(0),
+    default=300,
+    show_default=True,
+    help="Seconds that open streams have on SIGTERM or SIGINT; then they end with an error.",
 )
 @click.option("--idle-timeout", type=float, default=300.0, show_default=True, help="Seconds of silence of the gateway.")
-@click.option("--max-body-bytes", type=int, default=ProxyConfig.max_body_bytes, show_default=True)
-@click.option("--max-stream-bytes", type=int, default=ProxyConfig.max_stream_bytes, show_default=True)
+@click.option(
+    "--max-body-bytes",
+    type=int,
+    default=ProxyConfig.max_body_bytes,
+    show_default=True,
+    help="Of a request, and of an answer that has to be read whole.",
+)
+@click.option(
+    "--max-stream-bytes",
+    type=int,
+    default=ProxyConfig.max_stream_bytes,
+    show_default=True,
+    help="Of an answer, unpacked.",
+)
 @click.option("--otel", is_flag=True, help="A span for each request (OpenTelemetry, extra `otel`).")
 def proxy(
     upstream: str,
@@ -77,3 +100,5 @@ def proxy(
     except OSError as error:
         click.echo(f"streamweld: {host}:{port}: {error.strerror or error}", err=True)
         sys.exit(UNREADABLE)
+    except KeyboardInterrupt:  # raised again when everything has come to its end
+        sys.exit(128 + signal.SIGINT)

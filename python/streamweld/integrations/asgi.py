@@ -8,8 +8,10 @@ It knows ASGI's messages, and of an answer its status and two headers; what stan
 
 from __future__ import annotations
 
+import asyncio
 import time
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.convert import StreamConverter
@@ -40,7 +42,8 @@ class RepairMiddleware:
     Answers with another status than 200 or another type than `text/event-stream`, answers to HEAD, and bodies in an
     encoding other than gzip and deflate pass as they are. Of a stream `content-length` is taken out, and the encoding
     that it had; a stream that needs no repair passes byte for byte, and nothing is held back but what is not decided.
-    Where the application fails in mid-stream, the dialect's own error ending goes out before its exception goes on.
+    Where the application fails or is cancelled in mid-stream, the dialect's own error ending goes out before its
+    exception goes on.
 
     Args:
         app: the application.
@@ -77,6 +80,7 @@ class RepairMiddleware:
             policy=self._policy,
             limits=self._limits,
             content_type=content_type or None,
+            cut_ending="error",
         )
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -87,7 +91,7 @@ class RepairMiddleware:
         answer = _Answer(self, send, self._on_diagnostic)
         try:
             await self._app(scope, receive, answer)
-        except Exception:
+        except (Exception, asyncio.CancelledError):  # cancelled by a server that stops: the client is told of that, too
             await answer.cut()
             raise
 
@@ -121,17 +125,17 @@ class _Answer:
             await self._send(message)
 
     async def cut(self) -> None:
-        """The application has failed: what can be said of that in the stream is said, if anybody still listens."""
+        """The application has failed, or is cancelled: what the stream can say of that it says, if anybody listens."""
         if self._stream is None or self._over:
             return
         self._over = True
         out = self._stream.close()
-        self._tell()
-        if out:
-            try:
-                await self._pass(out, more=True)
-            except OSError:
-                pass  # it is the client that has gone
+        try:
+            self._tell()
+        finally:
+            if out:
+                with suppress(OSError):  # it is the client that has gone
+                    await self._pass(out, more=True)
 
     async def _begin(self, message: Message) -> None:
         headers = [(bytes(name).lower(), bytes(value)) for name, value in message.get("headers", ())]

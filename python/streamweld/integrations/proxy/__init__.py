@@ -48,6 +48,9 @@ def create_app(config: ProxyConfig) -> Starlette:
 def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
     """Serve on an address until SIGINT or SIGTERM; open streams then have `grace` seconds to come to their end.
 
+    Those that do not are ended with an error of their API, as streams that were cut. When all of that is done, the
+    signal is raised again: an interrupt ends in a `KeyboardInterrupt`.
+
     Raises:
         MissingExtra: as `create_app`.
         OSError: where the address is not to be had.

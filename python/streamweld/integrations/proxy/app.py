@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from streamweld.integrations.proxy.endpoint import METHODS, Conversation
+from streamweld.integrations.proxy.endpoint import LAST, METHODS, Conversation
 from streamweld.integrations.proxy.metrics import CONTENT_TYPE, Metrics
 from streamweld.integrations.proxy.upstream import open_session
 
@@ -30,6 +31,15 @@ class _Everything:
     def __init__(self, config: ProxyConfig, metrics: Metrics) -> None:
         self._config = config
         self._metrics = metrics
+        self._open: set[asyncio.Task[object]] = set()
+
+    async def stop(self) -> None:
+        """Ends what a server has left open, or is about to: as an answer that was cut, while there is a session."""
+        for task in self._open:
+            if not task.cancelling():
+                task.cancel()
+        if self._open:
+            await asyncio.wait(self._open, timeout=LAST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -37,20 +47,28 @@ class _Everything:
             await Response(status_code=405, headers={"allow": ", ".join(METHODS)})(scope, receive, send)
             return
         session = request.state.session
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._open.add(task)
         try:
             await Conversation(request, send, session, self._config, self._metrics).hold()
         except ClientDisconnect:
             pass  # while its request was being read: nobody is left to answer
+        finally:
+            self._open.discard(task)
 
 
 def create_app(config: ProxyConfig) -> Starlette:
     """The application of one proxy; it opens its session with the server's lifespan."""
     metrics = Metrics()
+    everything = _Everything(config, metrics)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[dict[str, Any]]:
         async with open_session(config) as session:
-            yield {"session": session}
+            try:
+                yield {"session": session}
+            finally:
+                await everything.stop()
 
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -62,7 +80,7 @@ def create_app(config: ProxyConfig) -> Starlette:
         routes=[
             Route("/healthz", health),
             Route("/metrics", measured),
-            Route("/{path:path}", _Everything(config, metrics)),
+            Route("/{path:path}", everything),
         ],
         lifespan=lifespan,
     )

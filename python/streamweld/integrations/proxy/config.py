@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from streamweld.errors import UsageError
 from streamweld.history.profiles import resolve
@@ -75,12 +75,8 @@ class ProxyConfig:
     """Whether a span is opened for each request (OpenTelemetry, extra `otel`)."""
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.upstream)
-        try:
-            port = parts.port
-        except ValueError:
-            port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
+        parts = _address(self.upstream)
+        if parts is None:
             raise UsageError("upstream must be an http or https URL, such as https://gateway.example/v1")
         if parts.username is not None or parts.query or parts.fragment:
             raise UsageError("upstream must have no user, query or fragment: clients bring their own credentials")
@@ -106,3 +102,12 @@ class ProxyConfig:
     def limits(self) -> Limits:
         """Those of one answer."""
         return replace(Limits(), max_stream_bytes=self.max_stream_bytes)
+
+
+def _address(url: str) -> SplitResult | None:
+    """The parts of an HTTP URL; None for what is none, such as half a pair of brackets around a host."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 else None
+    except ValueError:
+        return None

@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from streamweld.options import Dialect
     from streamweld.response import Response
 
-__all__ = ["Conversation"]
+__all__ = ["LAST", "Conversation"]
 
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _TICK: Final = 5.0
+LAST: Final = 2.0
+"""Seconds in which an answer that the server cancels can be ended, as one that was cut."""
 
 
 class Conversation:
@@ -52,7 +54,8 @@ class Conversation:
         self, request: Request, send: Send, session: ClientSession, config: ProxyConfig, metrics: Metrics
     ) -> None:
         # Not `request.url`: that is put together from what the client says its host is.
-        path: str = request.scope["path"]
+        scope = request.scope
+        path: str = scope["path"]
         dialect = routes.dialect_of(path) if request.method == "POST" else None
         converts = config.to is not None and dialect in SPEAKS and dialect != config.to
         self._request = request
@@ -61,7 +64,8 @@ class Conversation:
         self._config = config
         self._metrics = metrics
         self._path = path
-        self._query = quote(request.scope["query_string"], safe="/:@!$&'()*+,;=-._~?%")
+        self._sent = routes.as_sent(path, scope.get("raw_path"))
+        self._query = quote(scope["query_string"], safe="/:@!$&'()*+,;=-._~?%")
         self._converts = converts
         self._relay: Relay | None = None
         self._span: RequestSpan | None = None
@@ -113,7 +117,10 @@ class Conversation:
         return bytes(made)
 
     async def _together(self, body: bytes) -> None:
-        """The answer, while somebody waits for it: whoever leaves ends it, and the upstream is left at once (R:G6)."""
+        """The answer, while somebody waits for it: whoever leaves ends it, and the upstream is left at once (R:G6).
+
+        A cancellation ends it, too, as an answer that was cut: with the error of its API, not in silence.
+        """
         work = asyncio.create_task(self._answer(body))
         gone = asyncio.create_task(self._gone())
         config = self._config
@@ -129,6 +136,13 @@ class Conversation:
                 if self._relay is not None and self._relay.is_stalled():
                     self._done.outcome = "client_stalled"
                     break
+        except asyncio.CancelledError:  # the server stops, and the grace that it gave is over
+            if self._done.status == 0:
+                raise Refusal(503, "shutting_down", "the proxy is being stopped") from None
+            if self._relay is not None:
+                self._relay.leave()
+            await asyncio.wait({work}, timeout=LAST)
+            self._done.outcome = "shutdown"
         finally:
             gone.cancel()
             work.cancel()
@@ -146,7 +160,7 @@ class Conversation:
         done, config = self._done, self._config
         request = self._parsed(body) if done.dialect is not None else None
         told: Translated | None = None
-        path, query = self._path, self._query
+        path, query = self._sent, self._query
         if self._converts:
             told = translated(cast("dict[str, Any]", request), cast("Speaks", done.dialect), config)
             body = orjson.dumps(told.payload)
@@ -212,6 +226,7 @@ class Conversation:
             limits=config.limits,
             tools=_names(request) if told is None else list(told.tools),
             known_call_ids=() if told is None else told.known_call_ids,
+            cut_ending="error",  # openai-python raises nothing for a response that is `incomplete`
             content_type=passing.plain(answer.headers.get("content-type")) or None,
             include_usage=told is None or told.include_usage,
         )

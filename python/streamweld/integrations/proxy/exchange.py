@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 __all__ = ["Exchange", "Mode", "Outcome"]
 
 Mode: TypeAlias = Literal["pass", "repair", "convert"]
-Outcome: TypeAlias = Literal["complete", "fault", "refused", "client_gone", "client_stalled", "aborted"]
+Outcome: TypeAlias = Literal["complete", "fault", "refused", "client_gone", "client_stalled", "shutdown", "aborted"]
 
 
 @dataclass(slots=True)

@@ -126,8 +126,12 @@ class Relay:
         if self._sending:
             return now - self._sent_at > self._config.client_timeout
         if now - self._event_at > self._config.event_timeout:
-            self._answer.close()
+            self.leave()
         return False
+
+    def leave(self) -> None:
+        """The upstream is left, which the loop sees as the end of a cut answer."""
+        self._answer.close()
 
     # Inside
 

@@ -8,12 +8,13 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from streamweld._spec import load_proxy
 
-__all__ = ["dialect_of", "is_safe", "is_stream", "path_of", "target_of"]
+__all__ = ["as_sent", "dialect_of", "is_safe", "is_stream", "path_of", "target_of"]
 
 _ROUTES: Final = load_proxy()["routes"]
 _PATTERNS: Final = {name: re.compile(route["pattern"], re.ASCII) for name, route in _ROUTES.items()}
 _VERSION: Final = re.compile(r"v\d+(?:(?:alpha|beta)\d*)?", re.ASCII)
 _KEEP: Final = "/:@!$&'()*+,;=-._~"
+_NO_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
 
 
 def dialect_of(path: str) -> str | None:
@@ -48,8 +49,23 @@ def is_safe(path: str) -> bool:
     )
 
 
+def as_sent(path: str, raw: bytes | None) -> str:
+    """A path with its escapes, as the client wrote them: an escaped slash is none (`meta%2Fllama` is one segment).
+
+    Args:
+        path: with the escapes undone; it stands in where a server does not say `raw`.
+        raw: ASGI's `raw_path`.
+
+    >>> as_sent("/v1/models/meta/llama", b"/v1/models/meta%2Fllama"), as_sent("/v1/a b", None)
+    ('/v1/models/meta%2Fllama', '/v1/a%20b')
+    """
+    if raw is None:
+        return quote(path, safe=_KEEP)
+    return _NO_ESCAPE.sub("%25", quote(raw.partition(b"?")[0], safe=_KEEP + "%"))
+
+
 def target_of(upstream: str, path: str, query: str = "") -> str:
-    """The URL to ask, for a path of which `is_safe` holds.
+    """The URL to ask, for a path with its escapes, of which `is_safe` holds without them.
 
     >>> target_of("https://gateway.example/api/v1/", "/v1/chat/completions")
     'https://gateway.example/api/v1/chat/completions'
@@ -58,7 +74,7 @@ def target_of(upstream: str, path: str, query: str = "") -> str:
     """
     parts = urlsplit(upstream)
     base = [part for part in parts.path.split("/") if part]
-    asked = quote(path, safe=_KEEP).split("/")[1:]
+    asked = path.split("/")[1:]
     if base and _VERSION.fullmatch(base[-1]) and _VERSION.fullmatch(asked[0]):
         asked = asked[1:]
     url = f"{parts.scheme}://{parts.netloc}/{'/'.join([*base, *asked])}"

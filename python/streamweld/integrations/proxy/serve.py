@@ -1,6 +1,7 @@
 """The proxy as a server: uvicorn around the application, on one address, until it is told to stop.
 
-It stops in order: no connection is taken any more, and streams that are open come to their end.
+It stops in order: no connection is taken any more, and streams that are open come to their end; those that do not in
+time end with an error of their API.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
     Args:
         config: of the proxy.
         host, port: where to listen; port 0 takes a free one.
-        grace: seconds that open streams have to come to their end, once the server is told to stop.
+        grace: seconds that open streams have to come to their end, once the server is told to stop. What is open then
+            ends as a stream that was cut, and what has no answer yet is refused.
         ready: called with the address, once connections are taken.
 
     Raises:

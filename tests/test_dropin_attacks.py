@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import httpx
 import httpx2
 import openai
 import pytest
 import streamweld as sw
+from streamweld.integrations.aiohttp import repair_middleware
 from streamweld.integrations.asgi import RepairMiddleware
 from streamweld.integrations.httpx import (
     AsyncRepairTransport,
@@ -22,7 +25,8 @@ from streamweld.integrations.openai import repair as repair_openai
 
 from tests.dropin.server import Answer, Gateway
 from tests.dropin.streams import body_of, cells
-from tests.test_dropin_httpx import BROKEN, PATH, STREAM, TWO, calls_of
+from tests.test_dropin_httpx import BROKEN, CHAT, PATH, STREAM, TWO, calls_of
+from tests.upstream import Talk, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,3 +160,41 @@ def test_a_callback_that_nobody_would_await_is_refused() -> None:
 def test_what_is_no_client_is_told_by_its_own_name(what: Any) -> None:
     with pytest.raises(sw.UsageError, match=rf"^'{type(what).__name__}' is no client"):
         repair_openai(what)
+
+
+# --- Under aiohttp
+
+
+@contextmanager
+def answering(head: bytes, body: bytes) -> Iterator[str]:
+    async def script(talk: Talk) -> None:
+        await talk.raw(b"HTTP/1.1 200 OK\r\n%b\r\ncontent-length: %d\r\n\r\n%b" % (head, len(body), body))
+
+    with Upstream(script).serving() as upstream:
+        yield upstream.url
+
+
+def test_a_type_that_is_no_text_breaks_nothing() -> None:
+    async def ask(url: str) -> bytes:
+        session = aiohttp.ClientSession(middlewares=[repair_middleware()])
+        async with session, session.post(url + PATH, json=STREAM) as response:
+            return await response.read()
+
+    for head in (b"content-type: text/event-stream; x=\xff\xe9", b"content-type: \xff"):
+        with answering(head, BROKEN) as url:
+            assert calls_of(asyncio.run(ask(url))) == TWO
+
+
+def test_what_the_callback_raises_is_raised_by_every_read_that_follows() -> None:
+    def refuse(diagnostic: sw.Diagnostic) -> None:
+        raise LookupError(diagnostic.code)
+
+    async def ask(url: str) -> None:
+        session = aiohttp.ClientSession(middlewares=[repair_middleware(on_diagnostic=refuse)])
+        async with session, session.post(url + PATH, json=STREAM) as response:
+            for read in (response.read, response.content.readline, response.content.readany):
+                with pytest.raises(LookupError):
+                    await read()
+
+    with answering(b"content-type: text/event-stream", body_of(CHAT["b3"])) as url:
+        asyncio.run(ask(url))

@@ -130,7 +130,9 @@ class Settings:
             asked = _asked(request) if asked is None else asked
             wanted = asked.get("stream_options")
             usage = isinstance(wanted, dict) and cast("dict[str, object]", wanted).get("include_usage") is True
-        converter = self._converter(target, content_type, include_usage=usage)
+        # Some clients keep bytes that are no text as halves of surrogate pairs; what is told of a type are words.
+        said = content_type if content_type.isprintable() else ""
+        converter = self._converter(target, said, include_usage=usage)
         return Body(converter, self._on_diagnostic, raises=self._raises)
 
     def _target(self, path: str) -> Target | None:

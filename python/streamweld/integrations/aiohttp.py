@@ -108,10 +108,10 @@ class _Repaired(StreamReader):
             return
         try:
             piece = await self._inner.readany()
-        except Exception as error:
+            given = self._body.step(piece) if piece else self._body.end()
+        except Exception as error:  # the connection's, or what the callback raised: whoever reads again gets it again
             self.set_exception(error)
             raise
-        given = self._body.step(piece) if piece else self._body.end()
         if given:
             self.feed_data(given)
         self._over = self._body.over or not piece

@@ -163,7 +163,10 @@ class _Answer:
         out = b""
         try:
             for piece in self._inflater.feed(data):
-                out += stream.feed(piece)
+                if out:  # each slice waits for the client: a small body does not become a large piece (R:A16)
+                    await self._pass(out, more=True)
+                out = stream.feed(piece)
+                self._tell()
         except zlib.error:
             more_input = False
         else:

@@ -5,6 +5,7 @@ It knows when each side was last heard of, so that whoever runs it can end what 
 
 from __future__ import annotations
 
+import asyncio
 import time
 import zlib
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -73,29 +74,29 @@ class Relay:
                 data = _DONE
             done.bytes_in += len(data)
             out = b""
-            if data:
-                try:
-                    for plain in inflater.feed(data):
-                        out += feed(plain)
-                except zlib.error:
-                    data = _DONE
-            fault = converter.error
-            if not data or fault is not None:
-                out += converter.close()
-                fault = converter.error
+            try:
+                for at, plain in enumerate(inflater.feed(data)):
+                    # A small piece does not become a large one (R:A16): each slice waits, for the client and others.
+                    if at:
+                        await asyncio.sleep(0)
+                    out = feed(plain)
+                    if converter.error is not None:
+                        break
+                    if out:
+                        await self._pass(self._counted(out, last))
+            except zlib.error:
+                data = _DONE
+            if not data or converter.error is not None:
                 break
-            if out:
-                out = out if last is None else last(out)
-                done.events += out.count(b"\n\n") + out.count(b"\n\r\n")
-                await self._pass(out)
-            elif time.monotonic() - self._sent_at >= KEEP_ALIVE_SECONDS:
+            if time.monotonic() - self._sent_at >= KEEP_ALIVE_SECONDS:
                 await self._keep_alive()
+        out = (out if converter.error is not None else b"") + converter.close()
+        fault = converter.error
         if data:
             self._answer.close()
         if fault is not None and self._head is not None:
             self._refuse(fault)
-        done.events += out.count(b"\n\n") + out.count(b"\n\r\n")
-        out = out if last is None else last(out)
+        out = self._counted(out, last)
         done.outcome = "complete" if fault is None else "fault"
         done.fault = None if fault is None else type(fault).__name__
         await self._pass(out, more=False)
@@ -149,6 +150,11 @@ class Relay:
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
         self._exchange.wrote(body)
         self._sending = False
+
+    def _counted(self, out: bytes, last: Callable[[bytes], bytes] | None) -> bytes:
+        out = out if last is None else last(out)
+        self._exchange.events += out.count(b"\n\n") + out.count(b"\n\r\n")
+        return out
 
     async def _keep_alive(self) -> None:
         """Something comes in, and nothing can go out yet: the client's timeout is for each read. No event, though."""

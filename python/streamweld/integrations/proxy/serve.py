@@ -41,6 +41,7 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
         server = uvicorn.Server(
             uvicorn.Config(
                 create_app(config),
+                http="h11",  # uvicorn would take httptools where it finds it, which reads what h11 refuses (R:G3)
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -42,8 +42,8 @@ async def ask(
     """The head of the upstream's answer.
 
     Raises:
-        Refusal: 502 or 504 where there is none, or a redirect: it is not followed, and not told, because clients would
-            take their credentials along (R:G2).
+        Refusal: 502 or 504 where there is none, or one with a status that no answer has, or a redirect: it is not
+            followed, and not told, because clients would take their credentials along (R:G2).
     """
     try:
         answer = await session.request(
@@ -56,6 +56,11 @@ async def ask(
     if 300 <= answer.status < 400 and answer.status != 304:
         answer.close()
         raise Refusal(502, "upstream_redirect", f"the upstream answered with a redirect ({answer.status})")
+    if not 200 <= answer.status < 600:  # RFC 9110 15: others are not valid, and a switch of protocols was not asked for
+        answer.close()
+        raise Refusal(
+            502, "upstream_status", f"the upstream answered with a status that no answer has ({answer.status})"
+        )
     return answer
 
 

@@ -1,0 +1,102 @@
+"""Upstreams that send what no gateway should, and clients that take their time: one clear answer, in bounded memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+from streamweld.integrations._inflate import SLICE
+from streamweld.integrations.asgi import RepairMiddleware
+
+from tests.proxying import between, converse
+from tests.test_proxy import CHAT, chatted, command
+from tests.test_proxy_threats import raw
+from tests.upstream import Talk, Upstream
+from tests.wire import end, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEBI = 1_048_576
+COMMENTS = (b": " + b"x" * 1021 + b"\n\n") * 1024  # 1 MiB that passes byte for byte
+
+
+@pytest.mark.parametrize("status", ["099 Low", "101 Switching Protocols", "600 High", "999 No"])
+@pytest.mark.parametrize("ask", [chatted, converse], ids=["repair", "convert"])
+def test_a_status_that_is_none_is_an_error_of_the_upstream(ask: Callable[[str], httpx2.Response], status: str) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.raw(
+            f"HTTP/1.1 {status}\r\nupgrade: x\r\nconnection: upgrade\r\ncontent-length: 2\r\n\r\n{{}}".encode()
+        )
+        talk.cut()
+
+    with between(Upstream(script)) as url:
+        answer = ask(url)
+    assert answer.status_code == 502
+    assert status[:3].lstrip("0") in answer.json()["error"]["message"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_a16_what_a_small_piece_inflates_to_waits_for_a_slow_client() -> None:
+    """128 MiB in 130 KiB, and a client that has read the first piece."""
+    bomb = gzip.compress(COMMENTS * 128)
+
+    async def script(talk: Talk) -> None:
+        await talk.head(content_encoding="gzip")
+        await talk.send(bomb)
+        await talk.end()
+
+    def memory(pid: int) -> int:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text("utf-8"))
+        assert found is not None
+        return int(found[1]) * 1024
+
+    upstream = Upstream(script)
+    with upstream.serving(), command("--upstream", upstream.url) as (process, url, _):
+        assert httpx2.get(f"{url}/healthz").status_code == 200
+        before = memory(process.pid)
+        with httpx2.stream("POST", f"{url}/v1/chat/completions", json=CHAT, timeout=20) as answer:
+            next(answer.iter_raw())
+            time.sleep(1)
+            assert httpx2.get(f"{url}/healthz", timeout=2).status_code == 200
+            assert memory(process.pid) - before < 32 * MEBI
+
+
+def test_a16_what_a_small_piece_inflates_to_goes_through_the_middleware_in_slices() -> None:
+    plain = COMMENTS * 8 + text("Hi") + end("stop")
+    sent: list[bytes] = []
+
+    async def app(_: Any, __: Any, send: Any) -> None:
+        headers = [(b"content-type", b"text/event-stream"), (b"content-encoding", b"gzip")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": gzip.compress(plain), "more_body": False})
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            sent.append(message["body"])
+            mores.append(message["more_body"])
+
+    mores: list[bool] = []
+    asyncio.run(RepairMiddleware(app)({"type": "http", "method": "POST"}, None, send))  # type: ignore[arg-type]
+    assert b"".join(sent) == plain
+    assert max(map(len, sent)) <= 2 * SLICE
+    assert mores == [True] * (len(mores) - 1) + [False]
+
+
+def test_g3_the_parser_is_the_one_that_was_chosen_whatever_else_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvicorn takes httptools where it finds it, which reads requests that h11 refuses: two hosts, and none."""
+    (tmp_path / "httptools.py").write_text("raise SystemExit('it was taken')\n", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with command("--upstream", "http://127.0.0.1:9") as (process, url, lines):
+        assert process.poll() is None, lines
+        hosts = raw(url, b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n")
+    assert hosts.startswith(b"HTTP/1.1 400 ")

@@ -12,7 +12,7 @@ import httpx2
 import openai
 import pytest
 import streamweld as sw
-from streamweld.integrations.aiohttp import repair_middleware
+from streamweld.integrations.aiohttp import repair_middleware, repair_response
 from streamweld.integrations.asgi import RepairMiddleware
 from streamweld.integrations.httpx import (
     AsyncRepairTransport,
@@ -198,3 +198,13 @@ def test_what_the_callback_raises_is_raised_by_every_read_that_follows() -> None
 
     with answering(b"content-type: text/event-stream", body_of(CHAT["b3"])) as url:
         asyncio.run(ask(url))
+
+
+def test_a_second_middleware_leaves_what_is_repaired_already(gateway: Gateway) -> None:
+    async def ask() -> bytes:
+        twice = [repair_middleware(upstream="anthropic"), repair_middleware(upstream="anthropic")]
+        session = aiohttp.ClientSession(middlewares=twice)
+        async with session, session.post(gateway.url("claude") + PATH, json=STREAM) as response:
+            return await repair_response(response).read()
+
+    assert calls_of(asyncio.run(ask())) == [("toolu_1", {"code": "print(1)"})]

@@ -7,22 +7,26 @@ import gzip
 import re
 import sys
 import time
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from streamweld.integrations._inflate import SLICE
 from streamweld.integrations.asgi import RepairMiddleware
+from streamweld.integrations.proxy import ProxyConfig, create_app
 
 from tests.proxying import between, converse
 from tests.test_proxy import CHAT, chatted, command
 from tests.test_proxy_threats import raw
-from tests.upstream import Talk, Upstream
+from tests.upstream import Talk, Upstream, running
 from tests.wire import end, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
 MEBI = 1_048_576
 COMMENTS = (b": " + b"x" * 1021 + b"\n\n") * 1024  # 1 MiB that passes byte for byte
@@ -100,3 +104,36 @@ def test_g3_the_parser_is_the_one_that_was_chosen_whatever_else_is_installed(
         assert process.poll() is None, lines
         hosts = raw(url, b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n")
     assert hosts.startswith(b"HTTP/1.1 400 ")
+
+
+# --- As an application in another one
+
+
+def test_the_application_below_a_path_of_another_one() -> None:
+    """The upstream is asked for what stands behind that path, as the proxy's own routes are; escapes stay."""
+
+    async def script(talk: Talk) -> None:
+        await talk.whole(b"[]")
+
+    upstream = Upstream(script)
+    with upstream.serving():
+        proxy = create_app(ProxyConfig(f"{upstream.url}/v1"))
+
+        @asynccontextmanager
+        async def lifespan(_: Any) -> AsyncIterator[Any]:
+            async with proxy.router.lifespan_context(proxy) as state:
+                yield state
+
+        app = Starlette(routes=[Mount("/my llm", proxy)], lifespan=lifespan)
+        with running(app) as url:
+            assert httpx2.get(f"{url}/my%20llm/healthz").json() == {"status": "ok"}
+            assert httpx2.get(f"{url}/my%20llm/v1/models/a%2Fb").status_code == 200
+            assert httpx2.get(f"{url}/my%20llm/v1/models/my%20llm/").status_code == 200
+    assert [asked.target for asked in upstream.seen] == ["/v1/models/a%2Fb", "/v1/models/my%20llm/"]
+
+
+def test_an_application_that_nobody_has_started_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    app = Starlette(routes=[Mount("/llm", create_app(ProxyConfig("http://127.0.0.1:9")))])
+    with running(app) as url:
+        assert httpx2.get(f"{url}/llm/v1/models").status_code == 500
+    assert "UsageError: the proxy has not been started: " in caplog.text

@@ -77,6 +77,8 @@ def repair_response(response: ClientResponse, **options: Unpack[RepairOptions]) 
 
 
 def _splice(response: ClientResponse, settings: Settings, request: Callable[[], bytes | None]) -> None:
+    if isinstance(response.content, _Repaired):
+        return  # by a middleware of ours, closer to the connection: what it writes is no gateway's
     kind = response.headers.get("content-type", "")
     body = settings.body(response.method, response.url.path, response.status, kind, request)
     if body is not None:

@@ -37,6 +37,9 @@ def _need(config: ProxyConfig) -> None:
 def create_app(config: ProxyConfig) -> Starlette:
     """The proxy as an ASGI application, with `/healthz` and `/metrics`; it needs the lifespan protocol.
 
+    Mounted in another application, which runs no lifespan but its own, its own is to be entered there:
+    `async with proxy.router.lifespan_context(proxy) as state: yield state`.
+
     Raises:
         MissingExtra: where the packages of the extra `proxy` are not installed, or with `tracing` those of `otel`.
     """

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from streamweld.errors import UsageError
 from streamweld.integrations.proxy.endpoint import LAST, METHODS, Conversation
 from streamweld.integrations.proxy.metrics import CONTENT_TYPE, Metrics
 from streamweld.integrations.proxy.upstream import open_session
@@ -46,7 +47,11 @@ class _Everything:
         if request.method not in METHODS:
             await Response(status_code=405, headers={"allow": ", ".join(METHODS)})(scope, receive, send)
             return
-        session = request.state.session
+        session = getattr(request.state, "session", None)
+        if session is None:
+            raise UsageError(
+                "the proxy has not been started: its server, or the application that it is a part of, runs its lifespan"
+            )
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self._open.add(task)
         try:

@@ -55,7 +55,7 @@ class Conversation:
     ) -> None:
         # Not `request.url`: that is put together from what the client says its host is.
         scope = request.scope
-        path: str = scope["path"]
+        path, sent = routes.asked_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
         dialect = routes.dialect_of(path) if request.method == "POST" else None
         converts = config.to is not None and dialect in SPEAKS and dialect != config.to
         self._request = request
@@ -64,7 +64,7 @@ class Conversation:
         self._config = config
         self._metrics = metrics
         self._path = path
-        self._sent = routes.as_sent(path, scope.get("raw_path"))
+        self._sent = sent
         self._query = quote(scope["query_string"], safe="/:@!$&'()*+,;=-._~?%")
         self._converts = converts
         self._relay: Relay | None = None

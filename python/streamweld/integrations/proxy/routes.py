@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import Final, cast
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from streamweld._spec import load_proxy
 
-__all__ = ["as_sent", "dialect_of", "is_safe", "is_stream", "path_of", "target_of"]
+__all__ = ["asked_path", "dialect_of", "is_safe", "is_stream", "path_of", "target_of"]
 
 _ROUTES: Final = load_proxy()["routes"]
 _PATTERNS: Final = {name: re.compile(route["pattern"], re.ASCII) for name, route in _ROUTES.items()}
@@ -49,19 +49,27 @@ def is_safe(path: str) -> bool:
     )
 
 
-def as_sent(path: str, raw: bytes | None) -> str:
-    """A path with its escapes, as the client wrote them: an escaped slash is none (`meta%2Fllama` is one segment).
+def asked_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str]:
+    """What a request asks for, with its escapes undone, and as the client wrote it: an escaped slash is none
+    (`meta%2Fllama` is one segment).
 
     Args:
-        path: with the escapes undone; it stands in where a server does not say `raw`.
-        raw: ASGI's `raw_path`.
+        path, raw, root: ASGI's `path`, `raw_path` (which not every server has) and `root_path`, below which the
+            application stands: that is nothing to the upstream.
 
-    >>> as_sent("/v1/models/meta/llama", b"/v1/models/meta%2Fllama"), as_sent("/v1/a b", None)
-    ('/v1/models/meta%2Fllama', '/v1/a%20b')
+    >>> asked_path("/v1/models/meta/llama", b"/v1/models/meta%2Fllama")
+    ('/v1/models/meta/llama', '/v1/models/meta%2Fllama')
+    >>> asked_path("/my llm/v1/models", b"/my%20llm/v1/models", "/my llm"), asked_path("/a b", None)
+    (('/v1/models', '/v1/models'), ('/a b', '/a%20b'))
     """
-    if raw is None:
-        return quote(path, safe=_KEEP)
-    return _NO_ESCAPE.sub("%25", quote(raw.partition(b"?")[0], safe=_KEEP + "%"))
+    sent = None if raw is None else _NO_ESCAPE.sub("%25", quote(raw.partition(b"?")[0], safe=_KEEP + "%"))
+    root = root.rstrip("/")
+    if root and path.startswith(f"{root}/"):
+        path = path[len(root) :]
+        segments = (sent or "").split("/")
+        depth = root.count("/") + 1
+        sent = "/".join(["", *segments[depth:]]) if unquote("/".join(segments[:depth])) == root else None
+    return path, quote(path, safe=_KEEP) if sent is None else sent
 
 
 def target_of(upstream: str, path: str, query: str = "") -> str:

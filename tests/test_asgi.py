@@ -349,3 +349,52 @@ def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
         until(lambda: got_so_far)
     reads.join(10)
     assert b"".join(got_so_far).count(b'data: {"error":') == 1
+
+
+def test_what_passes_a_limit_ends_the_answer_and_the_source() -> None:
+    """A client that has its error waits for nothing more, and an application that sends without end is told to stop."""
+    stopped = threading.Event()
+
+    async def endpoint(_: Any) -> StreamingResponse:
+        async def body() -> AsyncIterator[bytes]:
+            try:
+                while True:
+                    yield text("x" * 1000)
+                    await asyncio.sleep(0)
+            finally:
+                stopped.set()
+
+        return StreamingResponse(body(), media_type="text/event-stream")
+
+    app = starlette(endpoint, limits=sw.Limits(max_stream_bytes=100_000))
+    with running(app) as url:
+        body = httpx2.get(f"{url}/v1/chat/completions", timeout=5).content
+        assert stopped.wait(5)
+    assert body.endswith(b'"code":"limit_exceeded"}}\n\n')
+
+
+def test_what_the_callback_raises_ends_the_answer_with_an_error() -> None:
+    def refuse(note: sw.Diagnostic) -> None:
+        raise LookupError(note.code)
+
+    raised: list[BaseException] = []
+    unnumbered = chunk({"tool_calls": [{"id": "call_1", "function": {"name": "f", "arguments": "{}"}}]}, **HEAD)
+    inner = starlette(streaming(TOLD_AGAIN[0], unnumbered, end()), on_diagnostic=refuse)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await inner(scope, receive, send)
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    got_so_far: list[bytes] = []
+    with (
+        running(app) as url,
+        httpx2.stream("GET", f"{url}/v1/chat/completions") as answer,
+        pytest.raises(httpx2.RemoteProtocolError),
+    ):
+        got_so_far.extend(answer.iter_raw())
+    assert [type(error) for error in raised] == [LookupError]
+    assert b"".join(got_so_far).count(b'data: {"error":') == 1
+    assert DONE not in b"".join(got_so_far)

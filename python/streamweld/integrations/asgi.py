@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.convert import StreamConverter
+from streamweld.errors import UpstreamError
 from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, is_event_stream
 from streamweld.integrations._inflate import Inflater, is_plain, is_readable
 from streamweld.integrations._tell import Teller, callback
@@ -42,7 +43,8 @@ class RepairMiddleware:
     Answers with another status than 200 or another type than `text/event-stream`, answers to HEAD, and bodies in an
     encoding other than gzip and deflate pass as they are. Of a stream `content-length` is taken out, and the encoding
     that it had; a stream that needs no repair passes byte for byte, and nothing is held back but what is not decided.
-    Where the application fails or is cancelled in mid-stream, the dialect's own error ending goes out before its
+    A stream that is cut, broken or past a limit ends there, with the dialect's own error, and so does the answer. Where
+    the application fails or is cancelled in mid-stream, the dialect's own error ending goes out before its
     exception goes on.
 
     Args:
@@ -157,8 +159,6 @@ class _Answer:
     async def _body(self, stream: StreamConverter, message: Message) -> None:
         data, more = message.get("body", b""), message.get("more_body", False)
         if self._over:
-            if not more:
-                await self._pass(b"", more=False)
             return
         out = b""
         try:
@@ -168,15 +168,15 @@ class _Answer:
                 out = stream.feed(piece)
                 self._tell()
         except zlib.error:
-            more_input = False
-        else:
-            more_input = more
-        if not more_input:
-            self._over = True
+            more = False
+        if not more:
             out += stream.close()
         self._tell()
-        if out or not more:
-            await self._pass(out, more=more)
+        # Behind an error of the gateway the rest is read; behind ours there is nothing to wait for. An application that
+        # goes on hears of the end as it hears of a client that has left.
+        self._over = not more or not isinstance(stream.error, UpstreamError | None)
+        if out or self._over:
+            await self._pass(out, more=not self._over)
         elif data and time.monotonic() - self._passed >= KEEP_ALIVE_SECONDS:
             await self._pass(KEEP_ALIVE, more=True)
 

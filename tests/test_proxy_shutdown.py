@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -16,8 +18,8 @@ import pytest
 from tests.proxying import ASK
 from tests.test_asgi import HEAD
 from tests.test_proxy import ASKED, CHAT, command
-from tests.upstream import Talk, Upstream, until
-from tests.wire import chunk
+from tests.upstream import Talk, Upstream, sse, until
+from tests.wire import chunk, end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -134,3 +136,35 @@ def test_an_interrupt_ends_it_in_order_and_says_nothing_of_it() -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 128 + signal.SIGINT
     assert len(lines) == 1
+
+
+WITH_SPANS = """
+import sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+from streamweld.__main__ import main
+
+provider = TracerProvider()
+provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter()))
+trace.set_tracer_provider(provider)
+main()
+"""
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_spans_that_wait_to_be_sent_are_sent_before_the_end(told: signal.Signals) -> None:
+    """A process that dies of the signal runs nothing at its end; the SDK sends its last spans there."""
+    with Upstream(sse(FIRST, end("stop"))).serving() as upstream:
+        args = ["proxy", "--port", "0", "--otel", "--upstream", upstream.url]
+        process = subprocess.Popen(
+            [sys.executable, "-c", WITH_SPANS, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        with process:
+            assert process.stderr is not None
+            url = process.stderr.readline().split(" ")[1]
+            assert httpx2.post(f"{url}/v1/chat/completions", json=CHAT, timeout=20).status_code == 200
+            process.send_signal(told)
+            spans, _ = process.communicate(timeout=20)
+    assert '"name": "chat m"' in spans
+    assert process.returncode == 128 + told

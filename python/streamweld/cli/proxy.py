@@ -59,7 +59,11 @@ __all__ = ["proxy"]
     show_default=True,
     help="Of an answer, unpacked.",
 )
-@click.option("--otel", is_flag=True, help="A span for each request (OpenTelemetry, extra `otel`).")
+@click.option(
+    "--otel",
+    is_flag=True,
+    help="A span for each request (extra `otel`); an SDK sends them: opentelemetry-instrument streamweld proxy …",
+)
 def proxy(
     upstream: str,
     to: str | None,
@@ -95,6 +99,7 @@ def proxy(
     def ready(address: str) -> None:
         click.echo(f"streamweld: {address} -> {upstream}", err=True)
 
+    signal.signal(signal.SIGTERM, _end)
     try:
         serve(config, host, port, grace=grace, ready=ready)
     except OSError as error:
@@ -102,3 +107,8 @@ def proxy(
         sys.exit(UNREADABLE)
     except KeyboardInterrupt:  # raised again when everything has come to its end
         sys.exit(128 + signal.SIGINT)
+
+
+def _end(number: int, _: object) -> None:
+    """For SIGTERM, which is raised again, too: an exit, so that what others do at the end (send spans) is done."""
+    sys.exit(128 + number)

@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import openai
 import pytest
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.responses import StreamingResponse
+from starlette.routing import Mount, Route
 from streamweld.integrations._inflate import SLICE
 from streamweld.integrations.asgi import RepairMiddleware
 from streamweld.integrations.proxy import ProxyConfig, create_app
 
+from tests.dropin.streams import cells, frame_bytes
 from tests.proxying import between, converse
 from tests.test_proxy import CHAT, chatted, command
 from tests.test_proxy_threats import raw
-from tests.upstream import Talk, Upstream, running
+from tests.upstream import Talk, Upstream, running, sse
 from tests.wire import end, text
 
 if TYPE_CHECKING:
@@ -137,3 +140,28 @@ def test_an_application_that_nobody_has_started_says_so(caplog: pytest.LogCaptur
     with running(app) as url:
         assert httpx2.get(f"{url}/llm/v1/models").status_code == 500
     assert "UsageError: the proxy has not been started: " in caplog.text
+
+
+# --- A cut that a client would not see
+
+
+def test_a_cut_of_responses_is_raised_by_a_client_that_reads_event_by_event() -> None:
+    """openai-python raises for `error`, and gives a `response.incomplete` to the loop as if nothing had happened."""
+    (cut,) = [cell for cell in cells("responses") if cell["name"] == "f"]
+    pieces = [frame_bytes(frame) for frame in cut["frames"]]
+
+    async def endpoint(_: Any) -> StreamingResponse:
+        async def body() -> AsyncIterator[bytes]:
+            for piece in pieces:
+                yield piece
+
+        return StreamingResponse(body(), media_type="text/event-stream")
+
+    app = RepairMiddleware(Starlette(routes=[Route("/v1/responses", endpoint, methods=["POST"])]))
+    with between(Upstream(sse(*pieces)), to=None) as proxied, running(app) as repaired:
+        for url in (proxied, repaired):
+            with (
+                openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
+                pytest.raises(openai.APIError, match="the upstream's stream was cut"),
+            ):
+                list(client.responses.create(model="m", input="?", stream=True))

@@ -91,8 +91,10 @@ class Settings:
             raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
         if upstream is not None and upstream not in DIALECTS:
             raise UsageError(f"upstream={upstream!r}: it must be one of {', '.join(DIALECTS)}, or None")
-        given: object = endpoints or {}
-        if not isinstance(given, Mapping) or not all(isinstance(end, str) for end in given):
+        given = cast("object", endpoints or {})
+        if not isinstance(given, Mapping) or not all(
+            isinstance(end, str) for end in cast("Mapping[object, object]", given)
+        ):
             raise UsageError(f"endpoints={endpoints!r}: it must be a mapping of ends of paths to dialects")
         self._endpoints: dict[str, Target] = {**_ENDPOINTS, **(endpoints or {})}
         for end, target in self._endpoints.items():

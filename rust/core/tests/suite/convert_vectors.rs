@@ -1,14 +1,11 @@
 //! The converter against `tests/vectors/convert`: as given, in one read, byte by byte, and cut in two at every place.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
-use crate::vectors;
-
 use std::sync::Arc;
 
+use crate::vectors::{bytes_of, files_in, policy_of};
 use serde_json::{Map, Value as Json};
-use streamweld_core::policy::{Base, Policy};
 use streamweld_core::{Config, Converter, Dialect, WriteOptions};
-use vectors::{bytes_of, files_in};
 
 /// Targets that can be written.
 const TARGETS: [&str; 6] = [
@@ -52,12 +49,7 @@ impl Setting {
                         assert!(config.limits.set(name, limit.as_u64()), "{name}");
                     }
                 }
-                "policy" => {
-                    let bases = [Base::Strict, Base::Standard, Base::Salvage];
-                    let mut bases = bases.into_iter();
-                    let base = bases.find(|base| value == base.name()).unwrap();
-                    config.policy = Policy::new(base);
-                }
+                "policy" => config.policy = policy_of(value),
                 "known_call_ids" => {
                     let ids = value.as_array().unwrap().iter();
                     config.known_call_ids = ids.map(|id| id.as_str().unwrap().to_owned()).collect();

@@ -2,14 +2,11 @@
 //! needs no repair.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
-use crate::vectors;
-
 use std::sync::Arc;
 
+use crate::vectors::{bytes_of, files_in, policy_of};
 use serde_json::{Map, Value as Json};
-use streamweld_core::policy::{Base, Policy};
 use streamweld_core::{Config, Dialect, Repairer, WriteOptions};
-use vectors::{bytes_of, files_in};
 
 struct Setting {
     dialect: Dialect,
@@ -35,11 +32,7 @@ impl Setting {
         let mut cut_is_error = false;
         for (name, value) in test["options"].as_object().unwrap_or(&none) {
             match name.as_str() {
-                "policy" => {
-                    let mut bases = [Base::Strict, Base::Standard, Base::Salvage].into_iter();
-                    let base = bases.find(|base| value == base.name()).unwrap();
-                    config.policy = Policy::new(base);
-                }
+                "policy" => config.policy = policy_of(value),
                 "cut_ending" => cut_is_error = value == "error",
                 other => panic!("option {other}"),
             }

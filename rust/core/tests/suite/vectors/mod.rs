@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use streamweld_core::policy::{Action, Base, Policy};
+use streamweld_core::spec::Code;
 
 /// Every test of every file in that folder.
-#[allow(dead_code)] // Each suite takes what it needs.
 pub(crate) fn tests_in(folder: &str) -> Vec<Value> {
     let mut tests = Vec::new();
     for document in files_in(folder) {
@@ -57,4 +58,18 @@ pub(crate) fn bytes_of(chunk: &Value) -> Vec<u8> {
         .unwrap()
         .repeat(times as usize)
         .into_bytes()
+}
+
+/// The option `policy`: the name of a base, or an object with `base` and `actions`.
+pub(crate) fn policy_of(value: &Value) -> Policy {
+    let named = value.as_str().or_else(|| value["base"].as_str());
+    let named = named.unwrap_or_else(|| Base::Standard.name());
+    let mut bases = [Base::Strict, Base::Standard, Base::Salvage].into_iter();
+    let mut policy = Policy::new(bases.find(|base| named == base.name()).unwrap());
+    for (code, action) in value["actions"].as_object().into_iter().flatten() {
+        let code = Code::from_name(code).unwrap();
+        let action = Action::from_name(action.as_str().unwrap()).unwrap();
+        assert!(policy.set_action(code, action), "{value}");
+    }
+    policy
 }

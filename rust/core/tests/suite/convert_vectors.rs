@@ -1,5 +1,4 @@
 //! The converter against `tests/vectors/convert`: as given, in one read, byte by byte, and cut in two at every place.
-#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
 use std::sync::Arc;
 

@@ -4,7 +4,6 @@
 //! that is where the cache acts; some of their chunks are then damaged.
 
 // A test may panic; the lints know it only of functions that are marked as tests.
-#![allow(clippy::indexing_slicing, clippy::string_slice, clippy::unwrap_used)]
 
 use crate::retold;
 

@@ -5,7 +5,6 @@
 //! strings and numbers, under other names and with damage, between events that change what a delta means.
 
 // A test may panic; the lints know it only of functions that are marked as tests.
-#![allow(clippy::indexing_slicing, clippy::string_slice, clippy::unwrap_used)]
 
 use crate::retold;
 

@@ -1,5 +1,4 @@
 //! Automaton, scanner and serde_json say the same of the same text, however it is cut or walked.
-#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
 use crate::random;
 

@@ -1,5 +1,4 @@
 //! Automaton and scanner against `tests/vectors/json`: whole, byte by byte, at every cut.
-#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
 use crate::vectors;
 

@@ -1,4 +1,11 @@
 //! All integration tests of the core, in one binary: each would link the crate anew.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used
+)] // A test is allowed to fail.
 
 mod convert_vectors;
 mod envelopes;

@@ -1,6 +1,5 @@
 //! The repairer against `tests/vectors/repair`: in one read, as given, byte by byte, and cut in two; and what was repaired
 //! needs no repair.
-#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
 use std::sync::Arc;
 

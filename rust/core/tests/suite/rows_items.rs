@@ -2,7 +2,6 @@
 //! envelopes and without them, however they are cut and whatever stands in the middle.
 
 // A test may panic; the lints know it only of functions that are marked as tests.
-#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use crate::retold;
 

@@ -1,5 +1,4 @@
 //! The framer against a plain model of it: payloads, places, caps, leftovers.
-#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
 
 use crate::model;
 use crate::random;

@@ -1,7 +1,5 @@
 //! The framer against `tests/vectors/sse`: as given, in one read, byte by byte.
 
-#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)] // A test is allowed to fail.
-
 use crate::vectors;
 
 use serde_json::{Value, json};

@@ -26,6 +26,13 @@ pub(crate) struct Splitter {
 }
 
 impl Splitter {
+    /// Whole blocks were taken elsewhere, none of which ends in a CR.
+    #[inline]
+    pub(crate) fn skip(&mut self) {
+        self.after_cr = false;
+        self.ended = true;
+    }
+
     /// The first piece of the bytes, which goes not beyond the end of a block; `None` of no bytes.
     pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], Place)> {
         let bytes = *data;

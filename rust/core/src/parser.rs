@@ -18,7 +18,7 @@ use crate::limits::LimitName;
 use crate::out::{Diagnostic, Ledger, Out};
 use crate::policy::DuplicatePayload;
 use crate::rare::Rare;
-use crate::sse::Framer;
+use crate::sse::{Framer, Taken};
 use crate::stage::Stage;
 use crate::waiting::Watch;
 
@@ -147,6 +147,31 @@ impl Parser {
             }
             None => Ok(()),
         }
+    }
+
+    /// Takes the whole events that an input begins with, where they are known as they stand: one, or several that are
+    /// nothing but the next pieces of what is under way.
+    pub(crate) fn whole(&mut self, input: &[u8], sink: &mut dyn Sink) -> Result<Taken, Fault> {
+        if self.over || self.array.is_some() || !self.stage.swift {
+            return Ok(Taken::default());
+        }
+        let room = self
+            .config
+            .limits
+            .max_stream_bytes
+            .map_or(usize::MAX, |limit| {
+                usize::try_from(limit.saturating_sub(self.total)).unwrap_or(usize::MAX)
+            });
+        let mut gate = Gate {
+            stage: &mut self.stage,
+            out: Out::new(&self.config, &mut self.ledger, sink),
+        };
+        let input = input.get(..room).unwrap_or(input);
+        let result = self.framer.take_whole(input, &mut gate);
+        self.over = result.is_err();
+        let taken = result?;
+        self.total += taken.bytes as u64;
+        Ok(taken)
     }
 
     /// The end of the input: says what is open, and whether all of it came.

@@ -8,6 +8,8 @@
 //! be none. What the encoder needs of the wire to go on behind passed bytes stands in `encode::passed`.
 
 mod hand;
+mod pieces;
+mod read;
 
 use std::mem;
 use std::sync::Arc;
@@ -27,6 +29,7 @@ use crate::out::Diagnostic;
 use crate::parser::Parser;
 use crate::spec::Code;
 use hand::Hand;
+use read::Read;
 
 /// No event of theirs says that an answer is over.
 const UNMARKED: [&str; 1] = ["gemini"];
@@ -39,9 +42,7 @@ pub struct Repairer {
     parser: Parser,
     hand: Hand,
     splitter: Splitter,
-    /// The output that was not handed out yet.
-    sent: Vec<u8>,
-    /// The bytes of the block at hand.
+    /// The bytes of the block at hand that came with earlier reads.
     block: Vec<u8>,
     /// Blocks that wait, each with what would be written instead.
     held: Vec<Held>,
@@ -83,7 +84,6 @@ impl Repairer {
             parser: Parser::new(dialect, config),
             hand,
             splitter: Splitter::default(),
-            sent: Vec::new(),
             block: Vec::new(),
             held: Vec::new(),
             last_out: true,
@@ -96,128 +96,171 @@ impl Repairer {
         }
     }
 
-    /// Takes the next bytes; appends those that may go out, repaired. After an ending of ours there are none.
-    pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) {
-        mem::swap(&mut self.sent, out);
-        let mut rest = input;
-        while let Some((piece, place)) = self.splitter.next(&mut rest) {
-            if !self.over {
-                self.piece(piece, place);
+    /// Takes the next bytes. Those that may go out, repaired: what is appended to `out`, and behind it what is given back, a
+    /// part of the input that passes as it is. After an ending of ours there are none.
+    pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
+        let mut read = Read::new(input, out);
+        while !self.over && !read.rest().is_empty() {
+            if !(self.is_between(&read) && self.swift(&mut read)) {
+                self.piece(&mut read);
             }
         }
-        mem::swap(&mut self.sent, out);
+        if !self.over {
+            self.block.extend_from_slice(read.block());
+        }
+        read.finish()
     }
 
     /// The input has ended: appends the last bytes.
     pub fn close(&mut self, out: &mut Vec<u8>) {
-        mem::swap(&mut self.sent, out);
+        let mut read = Read::new(&[], out);
         if !self.over && self.behind_error.is_none() {
             let result = self.parser.close(&mut self.hand);
-            if let Err(fault) = result.and_then(|()| self.last()) {
-                self.failed(fault);
+            if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
+                self.failed(&mut read, fault);
             }
         }
         self.over = true;
-        mem::swap(&mut self.sent, out);
     }
 
     /// What the end of the input leaves.
-    fn last(&mut self) -> Step {
+    fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
         self.finish();
         if self.hand.rendering || self.hand.touched {
-            return self.render();
+            return self.render(read);
         }
         if self.hand.emptied {
             self.repaired = true;
             self.block.clear();
         }
-        self.pass();
+        self.pass(read);
         Ok(())
     }
 
     // Blocks
 
-    fn piece(&mut self, piece: &[u8], place: Place) {
-        if place == Place::Behind {
-            return self.behind(piece);
+    /// Nothing is under way but the answer, and as sent so far.
+    #[inline]
+    fn is_between(&self, read: &Read<'_, '_>) -> bool {
+        read.is_between()
+            && self.block.is_empty()
+            && self.held.is_empty()
+            && !(self.hand.rendering || self.ended || self.behind_error.is_some())
+    }
+
+    /// Takes blocks that are known as they stand; false if there are none.
+    #[inline]
+    fn swift(&mut self, read: &mut Read<'_, '_>) -> bool {
+        let result = self.parser.whole(read.rest(), &mut self.hand);
+        let result = match result {
+            Ok(taken) if taken.events == 0 => return false,
+            Ok(taken) => {
+                read.take(taken.bytes);
+                self.splitter.skip();
+                self.judge(read)
+            }
+            Err(fault) => Err(fault),
+        };
+        match result {
+            Ok(()) => self.begin_block(read),
+            Err(fault) => self.failed(read, fault),
         }
-        self.block.extend_from_slice(piece);
+        true
+    }
+
+    fn piece(&mut self, read: &mut Read<'_, '_>) {
+        let mut rest = read.rest();
+        let Some((piece, place)) = self.splitter.next(&mut rest) else {
+            return;
+        };
+        read.take(piece.len());
+        if place == Place::Behind {
+            return self.behind(read, piece);
+        }
         let ends = place == Place::End;
         if let Some(behind) = &mut self.behind_error {
             if behind.passes(piece, ends) {
-                self.go_out();
+                self.go_out(read);
             } else if ends {
-                self.block.clear();
+                self.leave_out(read);
             }
             return;
         }
         let result = self.parser.feed(piece, &mut self.hand);
-        if let Err(fault) = result.and_then(|()| self.taken(ends)) {
-            self.failed(fault);
+        if let Err(fault) = result.and_then(|()| self.taken(read, ends)) {
+            self.failed(read, fault);
         }
     }
 
-    fn taken(&mut self, ends: bool) -> Step {
+    fn taken(&mut self, read: &mut Read<'_, '_>, ends: bool) -> Step {
         if ends {
             if self.parser.standing() == Completeness::Complete {
                 self.finish();
             }
-            self.judge()?;
-            self.begin_block();
+            self.judge(read)?;
+            self.begin_block(read);
         } else if self.hand.touched && !self.hand.rendering {
-            self.render()?;
+            self.render(read)?;
         }
         Ok(())
     }
 
     /// The rest of the line end of the last block.
-    fn behind(&mut self, piece: &[u8]) {
+    fn behind(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) {
         if self.behind_error.is_none()
             && let Err(fault) = self.parser.feed(piece, &mut self.hand)
         {
-            return self.failed(fault);
+            return self.failed(read, fault);
         }
         if let Some(last) = self.held.last_mut() {
             last.block.extend_from_slice(piece);
         } else if self.last_out {
-            self.sent.extend_from_slice(piece);
+            return read.pass();
         }
+        read.begin_block();
     }
 
-    fn begin_block(&mut self) {
-        self.block.clear();
+    fn begin_block(&mut self, read: &mut Read<'_, '_>) {
+        self.leave_out(read);
         self.ordinal = self.parser.payloads();
         self.hand.begin_block();
     }
 
     /// The block is whole: as sent, to be left out, or the first to be written anew.
-    fn judge(&mut self) -> Step {
+    fn judge(&mut self, read: &mut Read<'_, '_>) -> Step {
         let hand = &self.hand;
         self.last_out = false;
         let says = hand.brought || hand.counts;
         if hand.touched || (hand.emptied && says && !self.ended) {
-            return self.render();
+            return self.render(read);
         }
         if hand.emptied {
             self.repaired = true;
         } else if hand.rendering {
             if !self.passes_behind_repair() {
-                return self.flush();
+                return self.flush(read);
             }
             self.hand.forget();
-            self.go_out();
+            self.go_out(read);
         } else if self.parser.payloads() == self.ordinal && self.held.is_empty() {
-            self.go_out(); // a comment, or blank lines: nothing waits for them
+            self.go_out(read); // a comment, or blank lines: nothing waits for them
         } else if self.parser.owes() || self.hand.holds() {
             self.last_out = true;
-            self.held.push(Held {
-                block: mem::take(&mut self.block),
-                scratch: mem::take(&mut self.hand.job.writer.bytes),
-            });
+            self.hold(read);
         } else {
-            self.pass();
+            self.pass(read);
         }
         Ok(())
+    }
+
+    fn hold(&mut self, read: &mut Read<'_, '_>) {
+        self.hand.write_pieces();
+        let mut block = mem::take(&mut self.block);
+        block.extend_from_slice(read.block());
+        self.held.push(Held {
+            block,
+            scratch: mem::take(&mut self.hand.job.writer.bytes),
+        });
     }
 
     /// Whether the block, sent right behind one that was not, can go out as it is.
@@ -236,35 +279,43 @@ impl Repairer {
     }
 
     /// The block goes out as it was sent, and those that waited before it.
-    fn pass(&mut self) {
-        for held in self.held.drain(..) {
-            self.sent.extend_from_slice(&held.block);
+    fn pass(&mut self, read: &mut Read<'_, '_>) {
+        for mut held in self.held.drain(..) {
+            read.write(&mut held.block);
         }
         let numbered = self.ordinal != self.parser.payloads();
         self.hand.pass(numbered);
-        self.go_out();
+        self.go_out(read);
     }
 
-    fn go_out(&mut self) {
-        self.sent.append(&mut self.block);
+    fn go_out(&mut self, read: &mut Read<'_, '_>) {
+        read.write(&mut self.block);
+        read.pass();
         self.last_out = true;
     }
 
+    fn leave_out(&mut self, read: &mut Read<'_, '_>) {
+        self.block.clear();
+        read.begin_block();
+    }
+
     /// From here on what the encoder writes goes out.
-    fn render(&mut self) -> Step {
+    fn render(&mut self, read: &mut Read<'_, '_>) -> Step {
         self.repaired = true;
+        self.hand.write_pieces();
         if self.ended && !self.hand.rendering && self.hand.job.writer.bytes.is_empty() {
             return Ok(()); // behind the end that passed: there is nothing to go on with
         }
         self.hand.rendering = true;
-        for held in self.held.drain(..) {
-            self.sent.extend_from_slice(&held.scratch);
+        for mut held in self.held.drain(..) {
+            read.write(&mut held.scratch);
         }
-        self.flush()
+        self.flush(read)
     }
 
-    fn flush(&mut self) -> Step {
-        self.sent.append(&mut self.hand.job.writer.bytes);
+    fn flush(&mut self, read: &mut Read<'_, '_>) -> Step {
+        self.hand.write_pieces();
+        read.write(&mut self.hand.job.writer.bytes);
         self.hand.tell()
     }
 
@@ -301,14 +352,14 @@ impl Repairer {
     }
 
     /// What went wrong ends the answer; as sent, where the upstream itself said so.
-    fn failed(&mut self, fault: Fault) {
+    fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
         self.over = true;
         let is_upstream = fault.class == Class::Upstream;
         let trouble = Trouble::of(&fault);
         self.hand.place = (fault.byte_offset, fault.event_ordinal);
         self.error = Some(fault);
         if is_upstream && self.hand.encoder.is_none() {
-            return self.pass(); // an error before anything else: no dialect to say it in but its own
+            return self.pass(read); // an error before anything else: no dialect to say it in but its own
         }
         if self.hand.encoder.is_none() || self.ended {
             return;
@@ -317,21 +368,21 @@ impl Repairer {
         self.hand.doomed();
         let as_sent = !(self.hand.touched || self.hand.rendering);
         if as_sent && is_upstream {
-            self.pass();
+            self.pass(read);
             self.over = false;
             let source = self.hand.job.source;
             self.behind_error = Some(Box::new(BehindError::new(source)));
-            return self.begin_block();
+            return self.begin_block(read);
         }
         if as_sent && self.parser.has_ended() {
-            return self.pass(); // the wire itself has said that it breaks off (AI SDK: `abort`)
+            return self.pass(read); // the wire itself has said that it breaks off (AI SDK: `abort`)
         }
         if !self.hand.job.broken {
             let reported = self.hand.reported.take().filter(|_| is_upstream);
             self.write_end(Some(reported.unwrap_or(trouble)));
         }
         // Nothing is raised any more.
-        _ = self.render();
+        _ = self.render(read);
     }
 
     // What it came to

@@ -58,17 +58,20 @@ impl Repairer {
         })))
     }
 
-    /// Takes the next bytes; those that may go out.
+    /// Takes the next bytes; those that may go out: the very object where that is what they are.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
         let data = input::bytes(data)?;
-        self.write(py, |core, out| core.feed(data.as_bytes(), out))
+        self.write(py, &data, |core, out| core.feed(data.as_bytes(), out))
     }
 
     /// The body has ended: the last bytes; none the second time.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.write(py, Core::close)
+        self.write(py, &PyBytes::new(py, b""), |core, out| {
+            core.close(out);
+            &[]
+        })
     }
 
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
@@ -140,27 +143,36 @@ impl Repairer {
         }
     }
 
-    /// A call that writes. What breaks half way ends the stream.
-    fn write<'py>(
+    /// A call that writes, and gives back what goes out behind that. What breaks half way ends the stream.
+    fn write<'py, 'd>(
         &self,
         py: Python<'py>,
-        call: impl FnOnce(&mut Core, &mut Vec<u8>),
+        data: &'d Bound<'py, PyBytes>,
+        call: impl FnOnce(&mut Core, &mut Vec<u8>) -> &'d [u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
         let mut state = self.lock(py)?;
         let State { core, out, .. } = &mut *state;
         out.clear();
         let result = guarded(|| call(core, out));
-        if result.is_err() {
-            core.give_up();
-        }
-        let written = PyBytes::new(py, out);
+        let written = match &result {
+            Ok(run) if out.is_empty() && run.len() == data.as_bytes().len() => Ok(data.clone()),
+            Ok(run) => PyBytes::new_with(py, out.len() + run.len(), |to| {
+                let (head, tail) = to.split_at_mut(out.len());
+                head.copy_from_slice(out);
+                tail.copy_from_slice(run);
+                Ok(())
+            }),
+            Err(_) => {
+                core.give_up();
+                Ok(data.clone())
+            }
+        };
         if out.capacity() > KEPT {
             *out = Vec::new();
         }
         drop(state);
-        match result {
-            Ok(()) => Ok(written),
-            Err(panic) => Err(errors::internal(py, &panic, Vec::new())),
-        }
+        // Building it runs Python.
+        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
+        written
     }
 }

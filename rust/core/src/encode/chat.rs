@@ -113,6 +113,13 @@ impl Encode for Chat {
         }
     }
 
+    fn keep(&mut self, piece: &Delta<'_>) -> bool {
+        let part = self.parts.get_mut(&piece.part);
+        let is_reset = |part: &&mut Part| part.call.as_ref().is_some_and(|begun| begun.reset);
+        let part = part.filter(|part| !is_reset(part));
+        part.map(|part| part.told.push_str(piece.text)).is_some()
+    }
+
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
         match trouble.map_or_else(|| self.words(), Err) {
             Ok(words) => self.finish(job, &words),

@@ -85,6 +85,16 @@ impl Direct {
         }
     }
 
+    /// Keeps a piece of an open block; false, and nothing was done, if it is none.
+    pub(super) fn keep(&mut self, part: u32, text: &str) -> bool {
+        let block = self
+            .blocks
+            .get_mut(&part)
+            .filter(|_| self.open.contains(&part));
+        let block = block.filter(|block| !(block.held || block.frozen));
+        block.map(|block| block.out.push_str(text)).is_some()
+    }
+
     pub(super) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         for part in mem::take(&mut self.late) {
             self.open.remove(&part);

@@ -147,6 +147,11 @@ impl Encode for Gemini {
         }
     }
 
+    fn keep(&mut self, piece: &Delta<'_>) -> bool {
+        let told = self.told.get_mut(&piece.part);
+        told.map(|told| told.push_str(piece.text)).is_some()
+    }
+
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
         match trouble.map_or_else(|| self.words(), Err) {
             Ok(words) => self.finish(job, &words),

@@ -37,7 +37,7 @@ mod writer;
 
 use std::fmt::Debug;
 
-use crate::event::Event;
+use crate::event::{Delta, Event};
 use finish::Trouble;
 use job::Job;
 
@@ -45,6 +45,12 @@ use job::Job;
 pub(crate) trait Encode: Debug + Send {
     /// Takes the next event. Diagnostics and the upstream's error are not the encoder's business.
     fn event(&mut self, job: &mut Job, event: &Event<'_>);
+
+    /// Keeps a piece of a text, without metadata, that has passed as it was sent. False, and nothing was done, where there is
+    /// more to be done than to keep its text.
+    fn keep(&mut self, _piece: &Delta<'_>) -> bool {
+        false
+    }
 
     /// The source has ended, whole or with what went wrong: writes the target's ending.
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>);

@@ -31,6 +31,14 @@ impl Order {
         }
     }
 
+    /// Keeps a piece of an open block; false, and nothing was done, if it is none.
+    pub(super) fn keep(&mut self, part: u32, text: &str) -> bool {
+        match self {
+            Order::Row(_) => false, // nothing passes there
+            Order::Own(direct) => direct.keep(part, text),
+        }
+    }
+
     pub(super) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         match self {
             Order::Row(blocks) => blocks.finish(to),

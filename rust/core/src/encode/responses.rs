@@ -144,6 +144,12 @@ impl Encode for Responses {
         }
     }
 
+    fn keep(&mut self, piece: &Delta<'_>) -> bool {
+        let place = self.places.get(&piece.part).copied();
+        let place = place.filter(|_| self.choice == Some(piece.choice));
+        place.is_some_and(|place| self.items.keep(place, piece.text))
+    }
+
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
         self.open(job);
         let word = || {

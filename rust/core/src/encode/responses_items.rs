@@ -237,18 +237,22 @@ impl Items {
     /// A piece of a part's text.
     pub(super) fn delta(&mut self, job: &mut Job, place: usize, text: &str) {
         let openresponses = job.options.openresponses;
-        let Some(part) = self.parts.get_mut(place) else {
-            return;
-        };
-        if part.reset || text.is_empty() {
+        if text.is_empty() || !self.keep(place, text) {
             return;
         }
-        part.text.push_str(text);
-        let (head, end) = part.body.delta(openresponses);
-        job.writer.raw(head);
-        let to = numbered(job);
-        to.raw(&part.place).raw(",\"delta\":");
-        to.string(text).raw(end);
+        if let Some(part) = self.parts.get(place) {
+            let (head, end) = part.body.delta(openresponses);
+            job.writer.raw(head);
+            let to = numbered(job);
+            to.raw(&part.place).raw(",\"delta\":");
+            to.string(text).raw(end);
+        }
+    }
+
+    /// Keeps it, unless the source took the text back.
+    pub(super) fn keep(&mut self, place: usize, text: &str) -> bool {
+        let part = self.parts.get_mut(place).filter(|part| !part.reset);
+        part.map(|part| part.text.push_str(text)).is_some()
     }
 
     /// The whole text is known: what is missing is streamed; what contradicts stands in the close alone.

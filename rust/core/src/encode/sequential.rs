@@ -8,7 +8,7 @@ use super::block::{Form, Pen};
 use super::finish::{self, Trouble};
 use super::job::Job;
 use super::order::Order;
-use crate::event::Event;
+use crate::event::{Delta, Event};
 
 /// What the source said of the answer when it opened it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +97,11 @@ impl<A: Answer> Encode for Sequential<A> {
             job.broken = true;
             self.fail(job, &Trouble::named("contradicted"));
         }
+    }
+
+    fn keep(&mut self, piece: &Delta<'_>) -> bool {
+        let is_written = !self.over && self.choice == Some(piece.choice);
+        is_written && self.blocks.keep(piece.part, piece.text)
     }
 
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {

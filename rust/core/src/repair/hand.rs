@@ -4,6 +4,7 @@
 
 use std::mem;
 
+use super::pieces::Pieces;
 use crate::config::Config;
 use crate::encode::finish::Trouble;
 use crate::encode::job::{Job, Options};
@@ -20,6 +21,8 @@ pub(super) struct Hand {
     pub(super) job: Job,
     /// `None` until the dialect is known.
     pub(super) encoder: Option<Box<dyn Encode>>,
+    /// Pieces of the block at hand that the encoder does not have yet.
+    pieces: Pieces,
     /// Readers of the dialect would not take the block as it was taken.
     pub(super) touched: bool,
     /// It has what they do not expect, and that brought nothing.
@@ -75,11 +78,20 @@ impl Sink for Hand {
             self.lost.said += 1;
             return;
         }
-        let Some(encoder) = self.encoder.as_mut().filter(|_| !self.stopped) else {
+        if self.stopped || self.encoder.is_none() {
+            return;
+        }
+        self.brought = true;
+        if self.rendering {
+            self.plain = self.plain && passes_behind(self.job.source, event);
+        }
+        if self.pieces.keep(event, &self.job.passed.ended) {
+            return;
+        }
+        self.write_pieces();
+        let Some(encoder) = &mut self.encoder else {
             return;
         };
-        self.brought = true;
-        self.plain = self.plain && passes_behind(self.job.source, event);
         let passed = &mut self.job.passed;
         if !mem::replace(&mut self.is_shown, true) {
             passed.payload.clone_from(&self.payload);
@@ -103,11 +115,12 @@ impl Sink for Hand {
         passed.moved = false;
         encoder.event(&mut self.job, event);
         self.touched |= self.job.passed.moved;
-        if self.job.broken {
-            self.touched = true;
-            self.stopped = true;
-            self.refusal = Some(Fault::new(Class::Lifecycle, "lifecycle"));
-        }
+        self.stop_if_broken();
+    }
+
+    fn text_deltas(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
+        self.brought = true;
+        self.pieces.keep_texts(part, choice, texts, ends);
     }
 
     fn refusal(&mut self) -> Option<Fault> {
@@ -182,6 +195,7 @@ impl Hand {
         Hand {
             job,
             encoder: None,
+            pieces: Pieces::default(),
             touched: false,
             emptied: false,
             brought: false,
@@ -225,8 +239,35 @@ impl Hand {
         self.job.options.hold_arguments && !self.calls.is_empty()
     }
 
+    fn stop_if_broken(&mut self) {
+        if self.job.broken && !self.stopped {
+            self.touched = true;
+            self.stopped = true;
+            self.refusal = Some(Fault::new(Class::Lifecycle, "lifecycle"));
+        }
+    }
+
+    /// What the encoder does not have yet is written.
+    pub(super) fn write_pieces(&mut self) {
+        if let Some(encoder) = self
+            .encoder
+            .as_deref_mut()
+            .filter(|_| !self.pieces.is_empty())
+        {
+            self.pieces.write(encoder, &mut self.job);
+            self.stop_if_broken();
+        }
+    }
+
     /// Nothing of the block is written anew.
     pub(super) fn forget(&mut self) {
+        if let Some(encoder) = self
+            .encoder
+            .as_deref_mut()
+            .filter(|_| !self.pieces.is_empty())
+        {
+            self.pieces.pass(encoder, &mut self.job);
+        }
         self.job.writer.bytes.clear();
         self.job.losses.forget();
     }
@@ -252,6 +293,7 @@ impl Hand {
 
     pub(super) fn end(&mut self, trouble: Option<Trouble>) {
         // Running counts may be said in every chunk: the last ones are those that hold.
+        self.write_pieces();
         self.job.passed.counted = self.counts_passed > 0 && self.counts_passed == self.counted;
         if let Some(encoder) = &mut self.encoder {
             encoder.end(&mut self.job, trouble);

@@ -53,7 +53,8 @@ impl Setting {
         let mut repairer = Repairer::new(Some(self.dialect), Arc::clone(&self.config), options);
         let mut out = Vec::new();
         for piece in pieces {
-            repairer.feed(piece, &mut out);
+            let run = repairer.feed(piece, &mut out);
+            out.extend_from_slice(run);
         }
         repairer.close(&mut out);
         let diagnostics = repairer.diagnostics();

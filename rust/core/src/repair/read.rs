@@ -1,0 +1,89 @@
+//! One read: how far it was taken, where the block at hand begins in it, and what goes out of it.
+//!
+//! What passes is not copied as long as nothing was written behind it: it is a run of the input. Knows no block's meaning.
+
+use std::mem;
+use std::ops::Range;
+
+/// The bytes of one read, and those that go out before the next.
+#[derive(Debug)]
+pub(super) struct Read<'i, 'o> {
+    input: &'i [u8],
+    /// So much was taken.
+    at: usize,
+    /// Where the block at hand begins, or goes on.
+    block: usize,
+    out: &'o mut Vec<u8>,
+    /// Goes out behind those.
+    run: Range<usize>,
+}
+
+impl<'i, 'o> Read<'i, 'o> {
+    pub(super) fn new(input: &'i [u8], out: &'o mut Vec<u8>) -> Self {
+        Read {
+            input,
+            at: 0,
+            block: 0,
+            out,
+            run: 0..0,
+        }
+    }
+
+    /// What was not taken.
+    #[inline]
+    pub(super) fn rest(&self) -> &'i [u8] {
+        self.input.get(self.at..).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// Nothing of the block at hand is of this read.
+    #[inline]
+    pub(super) fn is_between(&self) -> bool {
+        self.block == self.at
+    }
+
+    /// What of the block at hand is of this read.
+    pub(super) fn block(&self) -> &'i [u8] {
+        self.input.get(self.block..self.at).unwrap_or_default()
+    }
+
+    /// The block at hand is done with.
+    #[inline]
+    pub(super) fn begin_block(&mut self) {
+        self.block = self.at;
+    }
+
+    /// What of the block at hand is of this read goes out as it is.
+    #[inline]
+    pub(super) fn pass(&mut self) {
+        if self.run.end != self.block {
+            self.settle();
+            self.run.start = self.block;
+        }
+        self.run.end = self.at;
+        self.block = self.at;
+    }
+
+    /// Other bytes go out, which are then taken from there.
+    pub(super) fn write(&mut self, bytes: &mut Vec<u8>) {
+        if !bytes.is_empty() {
+            self.settle();
+            self.out.append(bytes);
+        }
+    }
+
+    fn settle(&mut self) {
+        let run = mem::take(&mut self.run);
+        self.out
+            .extend_from_slice(self.input.get(run).unwrap_or_default());
+    }
+
+    /// What goes out behind the bytes that were written.
+    pub(super) fn finish(self) -> &'i [u8] {
+        self.input.get(self.run).unwrap_or_default()
+    }
+}

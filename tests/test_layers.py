@@ -119,8 +119,9 @@ RUST_CORE_LAYERS = (
     "encode.ai_sdk",
     "encode.*",
     "encode",
+    "repair.pieces repair.read",
     "convert repair.hand",
-    "repair",
+    "repair repair.ending",
     "lib",
 )
 RUST_BINDINGS_LAYERS = (
@@ -135,7 +136,17 @@ RUST_BINDINGS_LAYERS = (
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Modules of one family are one thing cut in parts, and may import each other. One family for each dialect.
 FAMILIES = (
-    *("_pure.assemble*", "assemble.*", "envelope*", "json.*", "sse.*", "encode.block*", "history.check_*", "cli.*"),
+    *(
+        "_pure.assemble*",
+        "assemble.*",
+        "envelope*",
+        "json.*",
+        "sse.*",
+        "repair*",
+        "encode.block*",
+        "history.check_*",
+        "cli.*",
+    ),
     *("integrations.proxy*", "integrations._*"),
     *(f"{place}.{name}*" for place in ("_pure.dialect", "_pure.encode", "dialect", "encode") for name in DIALECTS),
 )

@@ -15,6 +15,8 @@ use crate::wire::{DATA, Incoming, Step, Wire, one_line_of_data};
 pub(crate) struct Gate<'g, 'o> {
     pub(crate) stage: &'g mut Stage,
     pub(crate) out: Out<'o>,
+    /// What begins there was tried before.
+    pub(crate) unknown: u64,
 }
 
 impl Gate<'_, '_> {
@@ -82,7 +84,7 @@ impl Receiver for Gate<'_, '_> {
 
     #[inline]
     fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<Taken, Fault> {
-        if !self.stage.swift || self.stage.done {
+        if !self.stage.swift || self.stage.done || offset == self.unknown {
             return Ok(Taken::default());
         }
         let limit = as_len(self.out.config.limits.max_events);

@@ -39,6 +39,8 @@ pub struct Parser {
     array: Option<Box<ArrayBody>>,
     /// Bytes fed so far.
     total: u64,
+    /// What begins there is not known as it stands.
+    unknown: u64,
     over: bool,
 }
 
@@ -86,6 +88,7 @@ impl Parser {
             },
             array: Some(Box::new(ArrayBody::new())),
             total: 0,
+            unknown: u64::MAX,
             config,
             over: false,
         }
@@ -109,6 +112,7 @@ impl Parser {
             stage,
             array,
             total,
+            unknown,
             ..
         } = self;
         let limit = config.limits.max_stream_bytes;
@@ -124,6 +128,7 @@ impl Parser {
         let mut gate = Gate {
             stage,
             out: Out::new(config, ledger, sink),
+            unknown: *unknown,
         };
         match array {
             None => framer.feed(taken, &mut gate)?,
@@ -165,11 +170,15 @@ impl Parser {
         let mut gate = Gate {
             stage: &mut self.stage,
             out: Out::new(&self.config, &mut self.ledger, sink),
+            unknown: u64::MAX,
         };
         let input = input.get(..room).unwrap_or(input);
         let result = self.framer.take_whole(input, &mut gate);
         self.over = result.is_err();
         let taken = result?;
+        if taken.events == 0 {
+            self.unknown = self.framer.offset();
+        }
         self.total += taken.bytes as u64;
         Ok(taken)
     }
@@ -191,6 +200,7 @@ impl Parser {
         let mut gate = Gate {
             stage,
             out: Out::new(config, ledger, sink),
+            unknown: u64::MAX,
         };
         match array {
             Some(array) if array.body == Body::Array => {
@@ -200,7 +210,7 @@ impl Parser {
             Some(array) => framer.feed(&array.give_up(), &mut gate)?,
             None => {}
         }
-        let Gate { stage, mut out } = gate;
+        let Gate { stage, mut out, .. } = gate;
         stage.close(&mut out, &framer.finish())
     }
 

@@ -7,6 +7,7 @@
 //! A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to
 //! be none. What the encoder needs of the wire to go on behind passed bytes stands in `encode::passed`.
 
+mod ending;
 mod hand;
 mod pieces;
 mod read;
@@ -20,19 +21,16 @@ use crate::block::{Place, Splitter};
 use crate::config::Config;
 use crate::delta::Completeness;
 use crate::dialect::Dialect;
-use crate::encode::finish::Trouble;
 use crate::encode::job::Options;
 use crate::event::Sink;
-use crate::fault::{Class, Fault, Where};
+use crate::fault::Fault;
 use crate::limits::as_len;
 use crate::out::Diagnostic;
 use crate::parser::Parser;
 use crate::spec::Code;
+use crate::sse::Taken;
 use hand::Hand;
 use read::Read;
-
-/// No event of theirs says that an answer is over.
-const UNMARKED: [&str; 1] = ["gemini"];
 
 type Step = Result<(), Fault>;
 
@@ -123,20 +121,6 @@ impl Repairer {
         self.over = true;
     }
 
-    /// What the end of the input leaves.
-    fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
-        self.finish();
-        if self.hand.rendering || self.hand.touched {
-            return self.render(read);
-        }
-        if self.hand.emptied {
-            self.repaired = true;
-            self.block.clear();
-        }
-        self.pass(read);
-        Ok(())
-    }
-
     // Blocks
 
     /// Nothing is under way but the answer, and as sent so far.
@@ -151,21 +135,47 @@ impl Repairer {
     /// Takes blocks that are known as they stand; false if there are none.
     #[inline]
     fn swift(&mut self, read: &mut Read<'_, '_>) -> bool {
-        let result = self.parser.whole(read.rest(), &mut self.hand);
-        let result = match result {
-            Ok(taken) if taken.events == 0 => return false,
-            Ok(taken) => {
-                read.take(taken.bytes);
-                self.splitter.skip();
-                self.judge(read)
+        let mut any = false;
+        loop {
+            let result = self.parser.whole(read.rest(), &mut self.hand);
+            let result = match result {
+                Ok(Taken { events: 0, .. }) => break,
+                Ok(taken) => {
+                    read.take(taken.bytes);
+                    self.known(read, taken.events)
+                }
+                Err(fault) => Err(fault),
+            };
+            any = true;
+            if let Err(fault) = result {
+                self.failed(read, fault);
+                break;
             }
-            Err(fault) => Err(fault),
-        };
-        match result {
-            Ok(()) => self.begin_block(read),
-            Err(fault) => self.failed(read, fault),
+            if read.rest().is_empty() || !self.is_between(read) {
+                break;
+            }
         }
-        true
+        if any {
+            self.splitter.skip();
+            self.ordinal = self.parser.payloads();
+        }
+        any
+    }
+
+    /// Takes so many blocks, which mostly are nothing but pieces of texts.
+    #[inline]
+    fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> Step {
+        self.last_out = true;
+        if self.hand.quiet && !(self.parser.owes() || self.hand.holds()) {
+            self.hand.pass_pieces();
+            read.pass();
+        } else {
+            self.ordinal = self.parser.payloads() - events as u64;
+            self.judge(read)?;
+            self.leave_out(read);
+        }
+        self.hand.begin_block();
+        Ok(())
     }
 
     fn piece(&mut self, read: &mut Read<'_, '_>) {
@@ -253,6 +263,11 @@ impl Repairer {
         Ok(())
     }
 
+    /// What was sent last does not go out at once.
+    fn waits(&self) -> bool {
+        !self.held.is_empty() || self.parser.owes() || self.hand.holds()
+    }
+
     fn hold(&mut self, read: &mut Read<'_, '_>) {
         self.hand.write_pieces();
         let mut block = mem::take(&mut self.block);
@@ -317,72 +332,6 @@ impl Repairer {
         self.hand.write_pieces();
         read.write(&mut self.hand.job.writer.bytes);
         self.hand.tell()
-    }
-
-    // The end
-
-    /// The answer is over, whole or as far as it came.
-    fn finish(&mut self) {
-        if self.ended || self.hand.encoder.is_none() {
-            return;
-        }
-        self.ended = true;
-        let completeness = self.parser.standing();
-        let reported = self.hand.reported.take();
-        let mut trouble = reported.clone();
-        if trouble.is_none() && completeness == Completeness::Assumed {
-            if !self.hand.has_reason() {
-                // Everything is closed, but nothing says that this is all: a reader must not take it for it.
-                let (offset, ordinal) = self.hand.place;
-                let fault = Fault::truncated(Where::BetweenEvents, Vec::new());
-                self.error = Some(fault.at(offset, ordinal));
-                trouble = Some(Trouble::named(Class::Truncated.name()));
-            } else if !UNMARKED.contains(&self.hand.job.source) {
-                self.hand.touched = true; // the end is missing
-            }
-        }
-        self.hand.touched |= trouble.is_some() && reported.is_none();
-        self.write_end(trouble);
-    }
-
-    fn write_end(&mut self, trouble: Option<Trouble>) {
-        let cut = self.parser.standing() == Completeness::Truncated;
-        let cut = cut.then(|| Trouble::named(Class::Truncated.name()));
-        self.hand.end(trouble.or(cut));
-    }
-
-    /// What went wrong ends the answer; as sent, where the upstream itself said so.
-    fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
-        self.over = true;
-        let is_upstream = fault.class == Class::Upstream;
-        let trouble = Trouble::of(&fault);
-        self.hand.place = (fault.byte_offset, fault.event_ordinal);
-        self.error = Some(fault);
-        if is_upstream && self.hand.encoder.is_none() {
-            return self.pass(read); // an error before anything else: no dialect to say it in but its own
-        }
-        if self.hand.encoder.is_none() || self.ended {
-            return;
-        }
-        self.ended = true;
-        self.hand.doomed();
-        let as_sent = !(self.hand.touched || self.hand.rendering);
-        if as_sent && is_upstream {
-            self.pass(read);
-            self.over = false;
-            let source = self.hand.job.source;
-            self.behind_error = Some(Box::new(BehindError::new(source)));
-            return self.begin_block(read);
-        }
-        if as_sent && self.parser.has_ended() {
-            return self.pass(read); // the wire itself has said that it breaks off (AI SDK: `abort`)
-        }
-        if !self.hand.job.broken {
-            let reported = self.hand.reported.take().filter(|_| is_upstream);
-            self.write_end(Some(reported.unwrap_or(trouble)));
-        }
-        // Nothing is raised any more.
-        _ = self.render(read);
     }
 
     // What it came to

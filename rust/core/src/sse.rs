@@ -9,6 +9,7 @@ mod item;
 mod partial;
 mod seldom;
 mod stray;
+mod whole;
 
 use crate::fault::Fault;
 use crate::limits::{LimitName, Limits, as_len};
@@ -187,27 +188,6 @@ impl Framer {
             self.extend(rest)?;
         }
         Ok(())
-    }
-
-    /// Takes the whole events that an input begins with, as far as `on` knows them as they stand; none inside of an event.
-    pub(crate) fn take_whole<R: Receiver>(
-        &mut self,
-        input: &[u8],
-        on: &mut R,
-    ) -> Result<Taken, Fault> {
-        let inside = self.line != Line::None || usize::from(self.bom) < BOM.len();
-        if inside || !self.is_clear() {
-            return Ok(Taken::default());
-        }
-        let room = input.get(..self.max_event).unwrap_or(input);
-        let taken = on.whole(room, self.offset, self.ordinal)?;
-        if taken.events > 0 {
-            self.after_cr = false;
-            self.keep_tail(input.get(..taken.bytes).unwrap_or_default());
-            self.offset += taken.bytes as u64;
-            self.ordinal += taken.events as u64;
-        }
-        Ok(taken)
     }
 
     /// What is unfinished, when the input has ended.

@@ -29,6 +29,8 @@ pub(super) struct Hand {
     pub(super) emptied: bool,
     /// An event.
     pub(super) brought: bool,
+    /// There is nothing to say of it but pieces of texts, and the number of its event.
+    pub(super) quiet: bool,
     /// None but texts, in a dialect that numbers nothing.
     pub(super) plain: bool,
     /// Why the answer ends, or what it cost.
@@ -88,6 +90,7 @@ impl Sink for Hand {
         if self.pieces.keep(event, &self.job.passed.ended) {
             return;
         }
+        self.quiet = false;
         self.write_pieces();
         let Some(encoder) = &mut self.encoder else {
             return;
@@ -143,6 +146,7 @@ impl Sink for Hand {
     }
 
     fn sign(&mut self, sign: Sign<'_>) {
+        self.quiet &= matches!(sign, Sign::Sequence(_));
         let passed = &mut self.job.passed;
         match sign {
             Sign::Payload { event, data } => {
@@ -199,6 +203,7 @@ impl Hand {
             touched: false,
             emptied: false,
             brought: false,
+            quiet: true,
             plain: true,
             counts: false,
             rendering: false,
@@ -225,6 +230,7 @@ impl Hand {
         self.touched = false;
         self.emptied = false;
         self.brought = false;
+        self.quiet = true;
         self.plain = true;
         self.counts = false;
     }
@@ -247,29 +253,39 @@ impl Hand {
         }
     }
 
-    /// What the encoder does not have yet is written.
+    /// What the encoder does not have yet is written, but for what has passed.
     pub(super) fn write_pieces(&mut self) {
-        if let Some(encoder) = self
-            .encoder
-            .as_deref_mut()
-            .filter(|_| !self.pieces.is_empty())
-        {
-            self.pieces.write(encoder, &mut self.job);
+        let Some(encoder) = &mut self.encoder else {
+            return;
+        };
+        if !self.pieces.is_empty() {
+            self.pieces.hand_on(&mut **encoder, &mut self.job);
             self.stop_if_broken();
         }
     }
 
     /// Nothing of the block is written anew.
+    #[inline]
     pub(super) fn forget(&mut self) {
-        if let Some(encoder) = self
-            .encoder
-            .as_deref_mut()
-            .filter(|_| !self.pieces.is_empty())
-        {
-            self.pieces.pass(encoder, &mut self.job);
+        if let Some(encoder) = &mut self.encoder {
+            self.pieces.pass(&mut **encoder, &mut self.job);
         }
         self.job.writer.bytes.clear();
         self.job.losses.forget();
+    }
+
+    /// No more is written: the answer's end passes.
+    pub(super) fn rest(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Of blocks that brought pieces of texts and nothing else: they have passed.
+    #[inline]
+    pub(super) fn pass_pieces(&mut self) {
+        if let Some(encoder) = &mut self.encoder {
+            self.pieces.pass(&mut **encoder, &mut self.job);
+        }
+        self.job.passed.sequence = self.sequence.map(|number| number + 1);
     }
 
     /// What was said so far has passed. `numbered`: payloads among it.

@@ -24,11 +24,16 @@ struct Piece {
     end: usize,
 }
 
+/// So much text is kept at most before it is handed on.
+const MOST: usize = 1 << 12;
+
 /// In order, their texts one behind the other.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     all: Vec<Piece>,
     texts: String,
+    /// So many of them have passed.
+    passed: usize,
 }
 
 impl Pieces {
@@ -75,28 +80,29 @@ impl Pieces {
     }
 
     /// They have passed.
+    #[inline]
     pub(super) fn pass(&mut self, encoder: &mut dyn Encode, job: &mut Job) {
-        let texts = &self.texts;
+        self.passed = self.all.len();
+        if self.texts.len() >= MOST {
+            self.hand_on(encoder, job);
+        }
+    }
+
+    /// Those that have passed are kept by the encoder, the others written.
+    pub(super) fn hand_on(&mut self, encoder: &mut dyn Encode, job: &mut Job) {
+        let (passed, others) = self.all.split_at_checked(self.passed).unwrap_or_default();
         let mut start = 0;
         let alike = |one: &Piece, next: &Piece| (one.part, one.kind) == (next.part, next.kind);
-        for run in self.all.chunk_by(alike) {
+        for run in passed.chunk_by(alike) {
             if let Some(last) = run.last() {
-                let delta = last.delta(texts, start);
+                let delta = last.delta(&self.texts, start);
                 if !encoder.keep(&delta) {
-                    let written = job.writer.bytes.len();
-                    encoder.event(job, &last.event(delta));
-                    job.writer.bytes.truncate(written);
+                    unwritten(encoder, job, &last.event(delta));
                 }
                 start = last.end;
             }
         }
-        self.clear();
-    }
-
-    /// They are written.
-    pub(super) fn write(&mut self, encoder: &mut dyn Encode, job: &mut Job) {
-        let mut start = 0;
-        for piece in &self.all {
+        for piece in others {
             let delta = piece.delta(&self.texts, start);
             encoder.event(job, &piece.event(delta));
             start = piece.end;
@@ -107,7 +113,18 @@ impl Pieces {
     fn clear(&mut self) {
         self.all.clear();
         self.texts.clear();
+        self.passed = 0;
     }
+}
+
+/// The encoder takes what has passed.
+#[cold]
+fn unwritten(encoder: &mut dyn Encode, job: &mut Job, event: &Event<'_>) {
+    let (written, sequence) = (job.writer.bytes.len(), job.passed.sequence);
+    encoder.event(job, event);
+    job.writer.bytes.truncate(written);
+    job.passed.sequence = sequence;
+    job.losses.forget();
 }
 
 impl Piece {

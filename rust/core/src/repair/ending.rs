@@ -1,0 +1,100 @@
+//! How a repaired stream ends: as sent, with the ending that its source left out, or with what went wrong.
+//!
+//! Knows verdicts and faults; what an ending looks like is the encoder's business.
+
+use super::read::Read;
+use super::{Repairer, Step};
+use crate::behind_error::BehindError;
+use crate::delta::Completeness;
+use crate::encode::finish::Trouble;
+use crate::event::Sink;
+use crate::fault::{Class, Fault, Where};
+
+/// No event of theirs says that an answer is over.
+const UNMARKED: [&str; 1] = ["gemini"];
+
+impl Repairer {
+    /// What the end of the input leaves.
+    pub(super) fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
+        self.finish();
+        if self.hand.rendering || self.hand.touched {
+            return self.render(read);
+        }
+        if self.hand.emptied {
+            self.repaired = true;
+            self.block.clear();
+        }
+        self.pass(read);
+        Ok(())
+    }
+
+    /// The answer is over, whole or as far as it came.
+    pub(super) fn finish(&mut self) {
+        if self.ended || self.hand.encoder.is_none() {
+            return;
+        }
+        self.ended = true;
+        let completeness = self.parser.standing();
+        let reported = self.hand.reported.take();
+        let mut trouble = reported.clone();
+        if trouble.is_none() && completeness == Completeness::Assumed {
+            if !self.hand.has_reason() {
+                // Everything is closed, but nothing says that this is all: a reader must not take it for it.
+                let (offset, ordinal) = self.hand.place;
+                let fault = Fault::truncated(Where::BetweenEvents, Vec::new());
+                self.error = Some(fault.at(offset, ordinal));
+                trouble = Some(Trouble::named(Class::Truncated.name()));
+            } else if !UNMARKED.contains(&self.hand.job.source) {
+                self.hand.touched = true; // the end is missing
+            }
+        }
+        self.hand.touched |= trouble.is_some() && reported.is_none();
+        let hand = &self.hand;
+        let changed = trouble.is_some() || hand.touched || hand.emptied || hand.rendering;
+        if changed || self.waits() {
+            self.write_end(trouble);
+        } else {
+            self.hand.rest();
+        }
+    }
+
+    fn write_end(&mut self, trouble: Option<Trouble>) {
+        let cut = self.parser.standing() == Completeness::Truncated;
+        let cut = cut.then(|| Trouble::named(Class::Truncated.name()));
+        self.hand.end(trouble.or(cut));
+    }
+
+    /// What went wrong ends the answer; as sent, where the upstream itself said so.
+    pub(super) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
+        self.over = true;
+        let is_upstream = fault.class == Class::Upstream;
+        let trouble = Trouble::of(&fault);
+        self.hand.place = (fault.byte_offset, fault.event_ordinal);
+        self.error = Some(fault);
+        if is_upstream && self.hand.encoder.is_none() {
+            return self.pass(read); // an error before anything else: no dialect to say it in but its own
+        }
+        if self.hand.encoder.is_none() || self.ended {
+            return;
+        }
+        self.ended = true;
+        self.hand.doomed();
+        let as_sent = !(self.hand.touched || self.hand.rendering);
+        if as_sent && is_upstream {
+            self.pass(read);
+            self.over = false;
+            let source = self.hand.job.source;
+            self.behind_error = Some(Box::new(BehindError::new(source)));
+            return self.begin_block(read);
+        }
+        if as_sent && self.parser.has_ended() {
+            return self.pass(read); // the wire itself has said that it breaks off (AI SDK: `abort`)
+        }
+        if !self.hand.job.broken {
+            let reported = self.hand.reported.take().filter(|_| is_upstream);
+            self.write_end(Some(reported.unwrap_or(trouble)));
+        }
+        // Nothing is raised any more.
+        _ = self.render(read);
+    }
+}

@@ -1,0 +1,27 @@
+//! Whole events outside of `feed`, for who judges them one by one. Layer 2.
+
+use super::{BOM, Framer, Line, Receiver, Taken};
+use crate::fault::Fault;
+
+impl Framer {
+    /// Takes the whole events that an input begins with, as far as `on` knows them as they stand; none inside of an event.
+    pub(crate) fn take_whole<R: Receiver>(
+        &mut self,
+        input: &[u8],
+        on: &mut R,
+    ) -> Result<Taken, Fault> {
+        let inside = self.line != Line::None || usize::from(self.bom) < BOM.len();
+        if inside || !self.is_clear() {
+            return Ok(Taken::default());
+        }
+        let room = input.get(..self.max_event).unwrap_or(input);
+        let taken = on.whole(room, self.offset, self.ordinal)?;
+        if taken.events > 0 {
+            self.after_cr = false;
+            self.keep_tail(input.get(..taken.bytes).unwrap_or_default());
+            self.offset += taken.bytes as u64;
+            self.ordinal += taken.events as u64;
+        }
+        Ok(taken)
+    }
+}

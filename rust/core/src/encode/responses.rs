@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 
 use super::Encode;
-use super::citations::citations;
 use super::finish::{self, Trouble};
 use super::job::{Call, Job};
 use super::responses_body::Body;
@@ -145,9 +144,8 @@ impl Encode for Responses {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        let place = self.places.get(&piece.part).copied();
-        let place = place.filter(|_| self.choice == Some(piece.choice));
-        place.is_some_and(|place| self.items.keep(place, piece.text))
+        let place = self.places.get(&piece.part);
+        place.is_some_and(|place| self.items.keep(*place, piece.text))
     }
 
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
@@ -322,20 +320,7 @@ impl Responses {
     }
 
     fn cite(&mut self, job: &mut Job, place: Option<usize>, annotations: Option<&str>) {
-        let Some(annotations) = annotations else {
-            return;
-        };
-        let (cited, others) = citations(annotations);
-        let mut lost = others;
-        for citation in &cited {
-            let place = place.filter(|_| citation.start.is_some() && citation.end.is_some());
-            match place {
-                Some(place) if !job.cut => self.items.cite(job, place, citation),
-                Some(_) => {}
-                None => lost = true,
-            }
-        }
-        if lost {
+        if annotations.is_some_and(|list| self.items.cite_all(job, place, list)) {
             job.losses.note("sources");
         }
     }

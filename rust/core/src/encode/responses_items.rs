@@ -3,7 +3,7 @@
 //! Where another dialect is written, an item has one content part, so that every content index is 0. Knows the wire of items, not which part of the source is
 //! which item. Order and members of the events are those of the published schema.
 
-use super::citations::Citation;
+use super::citations::{Citation, citations};
 use super::job::Job;
 use super::responses_body::Body;
 use super::same::is_value;
@@ -266,8 +266,23 @@ impl Items {
         }
     }
 
+    /// The citations of a text, if there is one; whether any is lost.
+    pub(super) fn cite_all(&mut self, job: &mut Job, place: Option<usize>, list: &str) -> bool {
+        let (cited, others) = citations(list);
+        let mut lost = others;
+        for citation in &cited {
+            let place = place.filter(|_| citation.start.is_some() && citation.end.is_some());
+            match place {
+                Some(place) if !job.cut => self.cite(job, place, citation),
+                Some(_) => {}
+                None => lost = true,
+            }
+        }
+        lost
+    }
+
     /// A citation of a text; the schema wants its place in the text.
-    pub(super) fn cite(&mut self, job: &mut Job, place: usize, citation: &Citation<'_>) {
+    fn cite(&mut self, job: &mut Job, place: usize, citation: &Citation<'_>) {
         let (Some(start), Some(end)) = (citation.start, citation.end) else {
             return;
         };

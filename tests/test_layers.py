@@ -121,7 +121,7 @@ RUST_CORE_LAYERS = (
     "encode",
     "repair.pieces repair.read",
     "convert repair.hand",
-    "repair repair.ending",
+    "repair repair.ending repair.part",
     "lib",
 )
 RUST_BINDINGS_LAYERS = (
@@ -136,18 +136,8 @@ RUST_BINDINGS_LAYERS = (
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai_sdk_parts", "ai_sdk_ui")
 # Modules of one family are one thing cut in parts, and may import each other. One family for each dialect.
 FAMILIES = (
-    *(
-        "_pure.assemble*",
-        "assemble.*",
-        "envelope*",
-        "json.*",
-        "sse.*",
-        "repair*",
-        "encode.block*",
-        "history.check_*",
-        "cli.*",
-    ),
-    *("integrations.proxy*", "integrations._*"),
+    *("_pure.assemble*", "assemble.*", "envelope*", "json.*", "sse.*", "repair*", "encode.block*"),
+    *("history.check_*", "cli.*", "integrations.proxy*", "integrations._*"),
     *(f"{place}.{name}*" for place in ("_pure.dialect", "_pure.encode", "dialect", "encode") for name in DIALECTS),
 )
 # Beside them: a splitter of text that any decoder may put before the assembler; what encoders write with.

@@ -183,6 +183,18 @@ impl Parser {
         Ok(taken)
     }
 
+    /// Whether so many bytes more, of a known kind or not, pass no cap.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let limits = &self.config.limits;
+        let left = limits
+            .max_stream_bytes
+            .map(|limit| limit.saturating_sub(self.total));
+        let mut room = [left, limits.max_event_bytes, limits.max_field_bytes]
+            .into_iter()
+            .flatten();
+        self.stage.swift && room.all(|room| room >= bytes as u64)
+    }
+
     /// The end of the input: says what is open, and whether all of it came.
     pub fn close(&mut self, sink: &mut dyn Sink) -> Step {
         if mem::replace(&mut self.over, true) {

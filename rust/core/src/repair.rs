@@ -9,6 +9,7 @@
 
 mod ending;
 mod hand;
+mod part;
 mod pieces;
 mod read;
 
@@ -42,6 +43,8 @@ pub struct Repairer {
     splitter: Splitter,
     /// The bytes of the block at hand that came with earlier reads.
     block: Vec<u8>,
+    /// They were not read yet.
+    part: bool,
     /// Blocks that wait, each with what would be written instead.
     held: Vec<Held>,
     /// The last whole block went out as it was, or waits.
@@ -83,6 +86,7 @@ impl Repairer {
             hand,
             splitter: Splitter::default(),
             block: Vec::new(),
+            part: false,
             held: Vec::new(),
             last_out: true,
             behind_error: None,
@@ -99,7 +103,17 @@ impl Repairer {
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
         while !self.over && !read.rest().is_empty() {
-            if !(self.is_between(&read) && self.swift(&mut read)) {
+            if self.part {
+                self.more_of_part(&mut read);
+                continue;
+            }
+            if self.is_between(&read) {
+                self.swift(&mut read);
+            }
+            if self.over || read.rest().is_empty() {
+                break;
+            }
+            if !(self.is_between(&read) && self.keep_part(&mut read)) {
                 self.piece(&mut read);
             }
         }
@@ -113,7 +127,8 @@ impl Repairer {
     pub fn close(&mut self, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if !self.over && self.behind_error.is_none() {
-            let result = self.parser.close(&mut self.hand);
+            let result = self.catch_up();
+            let result = result.and_then(|()| self.parser.close(&mut self.hand));
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
                 self.failed(&mut read, fault);
             }
@@ -132,9 +147,9 @@ impl Repairer {
             && !(self.hand.rendering || self.ended || self.behind_error.is_some())
     }
 
-    /// Takes blocks that are known as they stand; false if there are none.
+    /// Takes the blocks that are known as they stand.
     #[inline]
-    fn swift(&mut self, read: &mut Read<'_, '_>) -> bool {
+    fn swift(&mut self, read: &mut Read<'_, '_>) {
         let mut any = false;
         loop {
             let result = self.parser.whole(read.rest(), &mut self.hand);
@@ -159,16 +174,14 @@ impl Repairer {
             self.splitter.skip();
             self.ordinal = self.parser.payloads();
         }
-        any
     }
 
     /// Takes so many blocks, which mostly are nothing but pieces of texts.
     #[inline]
     fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> Step {
-        self.last_out = true;
         if self.hand.quiet && !(self.parser.owes() || self.hand.holds()) {
             self.hand.pass_pieces();
-            read.pass();
+            self.go_out(read);
         } else {
             self.ordinal = self.parser.payloads() - events as u64;
             self.judge(read)?;

@@ -111,31 +111,32 @@ pub(super) struct Envelope {
     pub(super) next: usize,
 }
 
-/// Where a value stands in its payload.
-fn range(payload: &str, raw: Raw<'_>) -> Option<Range<usize>> {
-    let start = (raw.text.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
-    let range = start..start + raw.text.len();
+/// Where a piece of a payload stands in it.
+fn range(payload: &str, piece: &str) -> Option<Range<usize>> {
+    let start = (piece.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
+    let range = start..start + piece.len();
     payload.get(range.clone()).map(|_| range)
 }
 
 /// What varies in a payload, in order.
 fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)>> {
     let string = |raw: Raw<'_>| {
-        let range = range(payload, raw).filter(|_| raw.kind == Kind::String)?;
+        let range = range(payload, raw.text).filter(|_| raw.kind == Kind::String)?;
         // The quotes belong to the envelope.
         Some(range.start + 1..range.end.checked_sub(1)?)
     };
     let body = payload.strip_suffix('}')?;
-    let mut holes = vec![
+    let mut holes = Vec::with_capacity(HOLES);
+    holes.extend([
         (Hole::Text, string(varying.text)?),
         (Hole::Blanks, body.trim_end_matches(' ').len()..body.len()),
-    ];
+    ]);
     if let Some(padding) = varying.padding {
         holes.push((Hole::Padding, string(padding)?));
     }
     if let Some(number) = varying.number {
         let small = Some(number).filter(|raw| is_small(*raw))?;
-        holes.push((Hole::Number, range(payload, small)?));
+        holes.push((Hole::Number, range(payload, small.text)?));
     }
     holes.sort_by_key(|(_, range)| (range.start, range.end));
     Some(holes)
@@ -183,7 +184,9 @@ const NO_PADDING: u64 = 0;
 pub(super) fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Option<Envelope> {
     let holes = holes(payload, lesson.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
-    let mut fixed = String::new();
+    let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
+    // Too much by what varies; cut to size in the end.
+    let mut fixed = String::with_capacity(names + DATA.len() + payload.len());
     if let Some(name) = event.filter(|name| !name.is_empty()) {
         fixed.extend([EVENT, name, "\n"]);
     }
@@ -214,7 +217,12 @@ pub(super) fn cut(event: Option<&str>, payload: &str, lesson: Lesson<'_>) -> Opt
         let Some(id) = id else {
             return Some(None);
         };
-        let at = fixed.find(id).unwrap_or_else(|| {
+        let known = range(payload, id).map(|at| {
+            let cut = holes.iter().filter(|(_, hole)| hole.end <= at.start);
+            head as usize + at.start - cut.map(|(_, hole)| hole.len()).sum::<usize>()
+        });
+        // One that stands there with escapes has a text of its own.
+        let at = known.unwrap_or_else(|| {
             fixed.push_str(id);
             fixed.len() - id.len()
         });

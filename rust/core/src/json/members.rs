@@ -112,7 +112,7 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     let room = (raw.text.len() / MEMBER).min(MOST);
     let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
-    let mut scanner = Scanner::new(raw.text, None);
+    let mut scanner = Scanner::again(raw.text);
     if raw.kind == Kind::Object && scanner.enter_object().is_ok() {
         while let Ok(Some(key)) = scanner.next_key() {
             let Ok(raw) = scanner.skip() else { break };
@@ -125,7 +125,7 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
 /// The items of an array that was read as raw text; nothing for any other value.
 pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     let mut out = Vec::new();
-    let mut scanner = Scanner::new(raw.text, None);
+    let mut scanner = Scanner::again(raw.text);
     if raw.kind == Kind::Array && scanner.enter_array().is_ok() {
         while let Ok(true) = scanner.next_item() {
             let Ok(raw) = scanner.skip() else { break };
@@ -137,7 +137,7 @@ pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
 
 /// The first item of an array.
 pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
-    let mut scanner = Scanner::new(raw.text, None);
+    let mut scanner = Scanner::again(raw.text);
     if raw.kind != Kind::Array || scanner.enter_array().is_err() || scanner.next_item() != Ok(true)
     {
         return None;

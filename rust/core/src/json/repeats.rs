@@ -9,7 +9,7 @@ use super::members::Member;
 use super::{Kind, Raw, Scanner};
 
 /// Up to so many keys are compared with each other.
-const FEW: usize = 12;
+const FEW: usize = 32;
 
 /// One step of a path: the name of a member, or `None` for any item of an array.
 pub(crate) type Place<'a> = Option<Cow<'a, str>>;
@@ -25,7 +25,7 @@ pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
 
 /// The same of a whole text, at any depth.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
-    let mut scanner = Scanner::new(text, None);
+    let mut scanner = Scanner::again(text);
     // The keys of the objects that are not over, and for each container where its own begin (`None`: an array).
     let mut keys: Vec<&str> = Vec::new();
     let mut levels: Vec<Option<usize>> = Vec::new();
@@ -76,7 +76,7 @@ struct Level<'a> {
 /// The path of each member whose key stood before it in its object, in the order in which their values end.
 pub(crate) fn repeats(text: &str) -> Vec<Vec<Place<'_>>> {
     let mut out = Vec::new();
-    let mut scanner = Scanner::new(text, None);
+    let mut scanner = Scanner::again(text);
     let mut levels: Vec<Level<'_>> = Vec::new();
     loop {
         let Ok(kind) = scanner.kind() else { return out };
@@ -133,7 +133,7 @@ fn place<'a>(level: &Level<'a>) -> Place<'a> {
 
 /// Whether an integer outside of 64 bits stands somewhere in it.
 pub(crate) fn has_wide_integer(raw: Raw<'_>) -> bool {
-    let mut scanner = Scanner::new(raw.text, None);
+    let mut scanner = Scanner::again(raw.text);
     scanner.skip().is_ok() && scanner.wide_integer()
 }
 

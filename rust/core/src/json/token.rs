@@ -2,14 +2,30 @@
 //!
 //! Free functions on values, so that a cursor that uses them can stay in registers. Layer 1.
 
+use memchr::memchr2;
+
 /// The end of what stands between the quotes of a string whose content begins at `start`, and whether it holds escapes.
 #[inline(always)]
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
-    let end = start + plain_run(bytes.get(start..)?);
+    string_end_in(bytes, start, false)
+}
+
+/// The same in a text of which may be known that no control character stands in its strings: then it is `calm`.
+#[inline(always)]
+pub(super) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(usize, bool)> {
+    let end = start + run(bytes.get(start..)?, calm);
     if bytes.get(end) == Some(&b'"') {
         return Some((end, false));
     }
-    Some((end_behind_escapes(bytes, end)?, true))
+    Some((end_behind_escapes(bytes, end, calm)?, true))
+}
+
+/// Whether a text is calm, be it JSON or not.
+pub(super) fn is_calm(bytes: &[u8]) -> bool {
+    // No way out in between: the compiler makes a few wide instructions of it.
+    !bytes
+        .iter()
+        .fold(false, |found, byte| found | (*byte < 0x20))
 }
 
 /// Bytes that are looked at in one go.
@@ -30,7 +46,7 @@ pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
 }
 
 #[inline(never)]
-fn end_behind_escapes(bytes: &[u8], first: usize) -> Option<usize> {
+fn end_behind_escapes(bytes: &[u8], first: usize, calm: bool) -> Option<usize> {
     let mut at = first;
     while bytes.get(at) == Some(&b'\\') {
         at += match bytes.get(at + 1)? {
@@ -38,7 +54,7 @@ fn end_behind_escapes(bytes: &[u8], first: usize) -> Option<usize> {
             b'u' if bytes.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
             _ => return None,
         };
-        at += plain_run(bytes.get(at..)?);
+        at += run(bytes.get(at..)?, calm);
     }
     (bytes.get(at) == Some(&b'"')).then_some(at)
 }
@@ -102,9 +118,15 @@ const NEAR: usize = 32;
 /// How many bytes at the start are plain string text: no quote, backslash or control character.
 #[inline]
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
+    run(bytes, false)
+}
+
+#[inline]
+fn run(bytes: &[u8], calm: bool) -> usize {
     match bytes.split_at_checked(NEAR) {
         None => run_by_eights(bytes),
         Some((near, far)) => match run_by_eights(near) {
+            NEAR if calm => NEAR + memchr2(b'"', b'\\', far).unwrap_or(far.len()),
             NEAR => NEAR + far_run(far),
             run => run,
         },
@@ -187,6 +209,10 @@ mod tests {
                     bytes[at] = stop;
                     let expected = bytes.iter().take_while(plain).count();
                     assert_eq!(plain_run(&bytes), expected, "{stop} at {at} of {length}");
+                    assert_eq!(is_calm(&bytes), stop >= 0x20, "{stop} at {at} of {length}");
+                    if is_calm(&bytes) {
+                        assert_eq!(run(&bytes, true), expected, "{stop} at {at} of {length}");
+                    }
                 }
             }
         }

@@ -5,7 +5,7 @@
 use super::facts::{FACTS, Sort};
 use super::read::{Reader, rest};
 use crate::delta::{Channel, ItemKind};
-use crate::json::members::{Object, is_string, items, string, text};
+use crate::json::members::{Object, is_string, string, text};
 use crate::json::{Kind, Raw, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::Pointer;
@@ -75,7 +75,7 @@ pub(super) fn each_piece<'w, 'o, 'a>(
         };
         let at = at.member(member);
         let parts = match value.kind {
-            Kind::Array => items(value),
+            Kind::Array => reader.items(value),
             Kind::String => vec![value],
             _ => {
                 reader.notes.shape(value, at);

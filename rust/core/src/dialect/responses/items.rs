@@ -12,7 +12,7 @@ use crate::delta::ItemKind;
 use crate::envelope::mark::mark_of;
 use crate::fault::Fault;
 use crate::few::{Map, Set};
-use crate::json::members::{Object, is_string, items, string};
+use crate::json::members::{Object, is_string, string};
 use crate::json::{Kind, Raw, Text, compact};
 use crate::leftovers::Leftovers;
 use crate::notes::Pointer;
@@ -118,10 +118,8 @@ impl Items {
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
     ) -> Step {
-        let list: Vec<_> = items(output)
-            .into_iter()
-            .map(|raw| (raw, reader.open(raw)))
-            .collect();
+        let list = reader.items(output).into_iter();
+        let list: Vec<_> = list.map(|raw| (raw, reader.open(raw))).collect();
         let in_line = self.in_line(&list);
         for (number, ((raw, item), place)) in list.iter().zip(0..).enumerate() {
             let at = at.item(number);
@@ -323,9 +321,16 @@ impl Items {
     }
 
     /// A content part of a type that nobody models does not vanish.
-    fn unmodelled_content(&mut self, item: &Object<'_>, reader: &mut Reader<'_, '_, '_>) -> Step {
-        let content = item.get("content").map(items).unwrap_or_default();
-        for part in content.into_iter().filter_map(Object::of) {
+    fn unmodelled_content<'a>(
+        &mut self,
+        item: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Step {
+        let content = item.get("content").map(|raw| reader.items(raw));
+        for raw in content.unwrap_or_default() {
+            let Some(part) = reader.open(raw) else {
+                continue;
+            };
             let kind = part.string("type");
             let unmodelled = |kind: &str| !FACTS.content.contains_key(kind);
             if kind.as_deref().is_some_and(unmodelled) && self.is_news(("part", "", part.raw.text))

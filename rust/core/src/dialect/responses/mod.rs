@@ -19,7 +19,7 @@ use facts::{FACTS, Kind as EventKind};
 use items::Items;
 use names::{Slots, is_empty_array};
 use read::Reader;
-use repeated::{Place, tell_repeated};
+use repeated::{Known, Place, tell_repeated};
 use response::is_whole;
 use sequence::{Sequence, number};
 pub(crate) use shape::SHAPES;
@@ -117,9 +117,9 @@ impl Responses {
         if event.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        let mut read = Vec::new();
+        let mut inside = Known::default();
         if slots.nested {
-            tell_repeated(wire.out, &event.members, Place::Event, &mut read)?;
+            tell_repeated(wire.out, &event.members, Place::Event, &mut inside)?;
         }
         if let Some(complaint) = find_error(event, &slots, name, kind, payload) {
             return self.complain(wire, &complaint, payload);
@@ -131,7 +131,7 @@ impl Responses {
             },
             &slots,
         );
-        reader.read = read;
+        reader.known = inside;
         let known = match step {
             Some(EventKind::Terminal(status)) => return self.end(event, reader, status, payload),
             Some(EventKind::TextDelta(facts)) if payload.tail => {

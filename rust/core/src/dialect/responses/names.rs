@@ -124,11 +124,6 @@ impl Names {
         glance.0 |= bit;
         again
     }
-
-    /// Every member has one of these names.
-    pub(super) fn cover(&self, members: &[Member<'_>]) -> bool {
-        members.iter().all(|member| self.has(member.key))
-    }
 }
 
 /// Null and `[]` (an empty `logprobs` in every delta) say nothing.
@@ -173,7 +168,6 @@ mod tests {
         assert_eq!(found("sequence_number"), Some("3"));
         assert_eq!(found("sequence_other_"), None);
         assert!(slots.nested && !slots.others);
-        assert!(!names.cover(&object.members));
         let Ok(Document::Object(object)) = document(r#"{"deep":{}}"#, None) else {
             panic!("an object");
         };

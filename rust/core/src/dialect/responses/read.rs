@@ -6,10 +6,12 @@ use std::borrow::Cow;
 
 use super::facts::FACTS;
 use super::names::{Field, Names, Slots, says};
+use super::repeated::Known;
 use crate::delta::Address;
 use crate::dialect::think::is_white;
 use crate::fault::Fault;
-use crate::json::members::{Member, Object, Slot, integer, present, text};
+use crate::json::members::{Member, Object, Slot, integer, items, present, text};
+use crate::json::repeats::may_repeat;
 use crate::json::{Key, Kind, Raw, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer};
@@ -29,8 +31,7 @@ pub(super) struct Reader<'w, 'o, 'a> {
     pub(super) notes: Notes<'a>,
     /// The members of the event; nothing of a whole response.
     slots: &'w Slots<'a>,
-    /// Objects inside of the payload that were read before.
-    pub(super) read: Vec<Object<'a>>,
+    pub(super) known: Known<'a>,
     max_index: u64,
 }
 
@@ -63,7 +64,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
             wire,
             notes: Notes::default(),
             slots,
-            read: Vec::new(),
+            known: Known::default(),
             max_index: max_index.unwrap_or(INDEX_CAP),
         }
     }
@@ -82,14 +83,14 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.open(raw)
     }
 
-    /// The value if it is an object, which is asked for once.
-    pub(super) fn open(&mut self, raw: Raw<'a>) -> Option<Object<'a>> {
-        // The same piece of the payload, not one that says the same.
-        let same = |known: &Object<'_>| std::ptr::eq(known.raw.text, raw.text);
-        match self.read.iter().position(same) {
-            Some(known) => Some(self.read.swap_remove(known)),
-            None => Object::of(raw),
-        }
+    /// The value if it is an object.
+    pub(super) fn open(&self, raw: Raw<'a>) -> Option<Object<'a>> {
+        self.known.object(raw).or_else(|| Object::of(raw))
+    }
+
+    /// The items of an array; nothing of any other value.
+    pub(super) fn items(&self, raw: Raw<'a>) -> Vec<Raw<'a>> {
+        self.known.items(raw).unwrap_or_else(|| items(raw))
     }
 
     /// An id exactly as sent; blank is absent (P4), and so is what says so in words.
@@ -230,18 +231,23 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 
 /// The members nobody models, and which say something.
 pub(super) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> Leftovers<'a> {
-    if modelled.cover(&holder.members) {
-        return Leftovers::default();
-    }
-    let mut level = Leftovers::default();
-    for member in &holder.members {
-        if !modelled.has(member.key) {
+    let mut out = Leftovers::default();
+    let other = |member: &&Member<'_>| !modelled.has(member.key);
+    let mut others = holder.members.iter();
+    let Some(first) = others.find(other) else {
+        return out;
+    };
+    out.members.reserve_exact(1 + others.len());
+    out.members.push(*first);
+    out.members.extend(others.filter(other));
+    if may_repeat(&out.members) {
+        // The last one counts, be it null.
+        let mut level = Leftovers::default();
+        for member in &out.members {
             level.add(*member);
         }
+        out.members = level.members;
     }
-    // Of a key that stands twice the last one counts, be it null.
-    let mut out = Leftovers::default();
-    out.members = level.members;
     out.members.retain(|member| says(member.raw));
     out
 }

@@ -54,16 +54,41 @@ impl Place {
     }
 }
 
-/// So many objects are kept; a reader that asks for another one reads it again.
+/// So many objects, and lists, are kept; a reader that asks for another one reads it again.
 const KEPT: usize = 16;
 
-/// Says which members stand twice. What is inside of one is said before it. Keeps the objects that it has read, since
-/// whoever asked is about to read them.
+/// What of a payload was walked through already: nobody has to find it again.
+#[derive(Debug, Default)]
+pub(super) struct Known<'a> {
+    objects: Vec<Object<'a>>,
+    lists: Vec<(Raw<'a>, Vec<Raw<'a>>)>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn object(&self, raw: Raw<'a>) -> Option<Object<'a>> {
+        let mut objects = self.objects.iter();
+        objects.find(|known| is_same(known.raw, raw)).cloned()
+    }
+
+    pub(super) fn items(&self, raw: Raw<'a>) -> Option<Vec<Raw<'a>>> {
+        let mut lists = self.lists.iter();
+        let known = lists.find(|(list, _)| is_same(*list, raw));
+        known.map(|(_, items)| items.clone())
+    }
+}
+
+/// The same piece of the payload, not one that says the same.
+fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
+    std::ptr::eq(one.text, other.text)
+}
+
+/// Says which members stand twice. What is inside of one is said before it. Keeps what it has read, since whoever asked is
+/// about to read it.
 pub(super) fn tell_repeated<'a>(
     out: &mut Out<'_>,
     members: &[Member<'a>],
     place: Place,
-    read: &mut Vec<Object<'a>>,
+    known: &mut Known<'a>,
 ) -> Step {
     let mut glance = Glance::default();
     let names = place.names();
@@ -71,7 +96,7 @@ pub(super) fn tell_repeated<'a>(
         if matches!(member.raw.kind, Kind::Object | Kind::Array)
             && let Some(inner) = place.inside(&member.key.name())
         {
-            descend(out, member.raw, inner, read)?;
+            descend(out, member.raw, inner, known)?;
         }
         if names.is_some_and(|names| names.note(&mut glance, member.key)) {
             out.diagnose(Code::DUPLICATE_KEY, None, &member.key.name())?;
@@ -80,13 +105,13 @@ pub(super) fn tell_repeated<'a>(
     Ok(())
 }
 
-fn descend<'a>(out: &mut Out<'_>, raw: Raw<'a>, place: Place, read: &mut Vec<Object<'a>>) -> Step {
+fn descend<'a>(out: &mut Out<'_>, raw: Raw<'a>, place: Place, known: &mut Known<'a>) -> Step {
     if place != Place::Parts
         && let Some(object) = Object::of(raw)
     {
-        tell_repeated(out, &object.members, place, read)?;
-        if read.len() < KEPT {
-            read.push(object);
+        tell_repeated(out, &object.members, place, known)?;
+        if known.objects.len() < KEPT {
+            known.objects.push(object);
         }
         return Ok(());
     }
@@ -95,7 +120,11 @@ fn descend<'a>(out: &mut Out<'_>, raw: Raw<'a>, place: Place, read: &mut Vec<Obj
         Place::Parts => Place::Part,
         _ => return Ok(()),
     };
-    let objects = items(raw).into_iter();
-    let mut objects = objects.filter(|item| item.kind == Kind::Object);
-    objects.try_for_each(|item| descend(out, item, inner, read))
+    let list = items(raw);
+    let mut objects = list.iter().filter(|item| item.kind == Kind::Object);
+    objects.try_for_each(|item| descend(out, *item, inner, known))?;
+    if known.lists.len() < KEPT {
+        known.lists.push((raw, list));
+    }
+    Ok(())
 }

@@ -3,17 +3,16 @@
 //! Knows in which order the end of a response counts: its output, usage, then its status.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::Responses;
 use super::facts::FACTS;
 use super::names::Slots;
 use super::read::{Reader, member, rest};
-use super::repeated::{Place, tell_repeated};
+use super::repeated::{Known, Place, tell_repeated};
 use crate::complaint::{Complaint, says_nothing};
 use crate::dialect::think::is_white;
 use crate::envelope::mark::mark;
-use crate::json::members::{Document, Object, document, integer, is_string, string};
+use crate::json::members::{Object, integer, is_string, members, string};
 use crate::json::{Kind, Raw};
 use crate::leftovers::Leftovers;
 use crate::notes::Pointer;
@@ -63,15 +62,15 @@ impl Responses {
         if response.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        let mut read = Vec::new();
-        tell_repeated(wire.out, &response.members, Place::Response, &mut read)?;
+        let mut known = Known::default();
+        tell_repeated(wire.out, &response.members, Place::Response, &mut known)?;
         let wire = Wire {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
         let (slots, at) = (Slots::default(), Pointer::ROOT);
         let mut reader = Reader::new(wire, &slots);
-        reader.read = read;
+        reader.known = known;
         self.start(response, at, &mut reader)?;
         self.output(response, at, &mut reader)?;
         // A bridge may leave it out.
@@ -201,12 +200,25 @@ impl Responses {
 /// What the response says otherwise than at its beginning, which is read again for that.
 fn news<'a>(response: &Object<'a>, said: Option<&str>) -> Leftovers<'a> {
     let mut left = rest(response, &FACTS.response_fields);
-    if let Some(Ok(Document::Object(said))) = said.map(|said| document(said, None)) {
-        let known = said.members.iter().take(REMEMBERED);
-        let known: HashMap<_, _> = known.map(|one| (one.key.name(), one.raw.text)).collect();
-        left.members
-            .retain(|one| known.get(&one.key.name()) != Some(&one.raw.text));
-    }
+    let Some(text) = said else {
+        return left;
+    };
+    let kind = Kind::Object;
+    let said = members(Raw { text, kind });
+    let said = said.get(..REMEMBERED).unwrap_or(&said);
+    // Mostly in the same order.
+    let mut next = 0;
+    left.members.retain(|one| {
+        let name = one.key.name();
+        let (before, behind) = said.split_at_checked(next).unwrap_or_default();
+        let places = (next..).zip(behind).chain((0..).zip(before));
+        let mut same = places.filter(|(_, known)| known.key.is(&name));
+        let Some((place, known)) = same.next() else {
+            return true;
+        };
+        next = place + 1;
+        known.raw.text != one.raw.text
+    });
     left
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
@@ -17,6 +17,9 @@ from streamweld._pure.json_door import BigInteger, parse, replace_lone_surrogate
 from streamweld._pure.numeral import exact_digits, exact_int
 
 from tests.json_texts import Refused, each_vector, oracle, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @each_vector
@@ -105,6 +108,20 @@ def test_depth_can_be_chosen() -> None:
     with pytest.raises(JsonFault, match="too_deep at byte 128"):
         parse("[" * 129 + "]" * 129, 1000)
     assert examine("[" * 1000 + "]" * 1000, 1000).verdict == "complete"
+
+
+@pytest.mark.parametrize("read", [loads_raw, loads_arguments])
+def test_what_is_wide_is_not_deep(read: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded Responses streams carry `logprobs` of hundreds of objects: such texts do not need the slow way."""
+    wide = '[{"token":"[[\\\\","top":[{},{"t":"\\"]"}]}' + ',{"top":[{"token":"{{"}]}' * 200 + "]"
+    expected = [{"token": "[[\\", "top": [{}, {"t": '"]'}]}, *[{"top": [{"token": "{{"}]}] * 200]
+    for deep in ('{"a":[{}],"b":' * 128 + "[]" + "}" * 128, "[[]," + "[" * 128 + "]" * 128 + "]"):
+        with pytest.raises(JsonFault, match="too_deep"):
+            read(deep)
+    most = "[" * 127 + "[],{}" + "]" * 127
+    assert json.dumps(read(most), separators=(",", ":")) == most
+    monkeypatch.setattr(_json, "examine", None)
+    assert read(wide) == expected
 
 
 def test_repeated_keys_are_told_with_their_place() -> None:

@@ -45,17 +45,18 @@ def pair_escapes(text: str) -> str:
 
 def _load(text: str, integer: Callable[[str], Any]) -> Any:
     # orjson refuses what the automaton refuses, and lone surrogates too; only integers outside 64 bits (a float there)
-    # and the depth need a look first. tests/test_json_door.py holds the two against each other.
+    # and the depth need a look of their own. tests/test_json_door.py holds the two against each other.
     # A run of 19 digits shows at every 19th place, wherever one starts: mostly one of two such looks finds none.
-    if (
-        _fast is not None
-        and (len(text) <= MAX_DEPTH or text.count("{") + text.count("[") <= MAX_DEPTH)
-        and (_DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None)
+    if _fast is not None and (
+        _DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None
     ):
         try:
-            return _fast(text)
+            value = _fast(text)
         except ValueError:
             pass
+        else:
+            if len(text) <= MAX_DEPTH or text.count("{") + text.count("[") <= MAX_DEPTH or not _is_too_deep(text):
+                return value
     text = replace_lone_surrogates(text)
     automaton = examine(text)
     if automaton.verdict != "complete":
@@ -63,6 +64,17 @@ def _load(text: str, integer: Callable[[str], Any]) -> Any:
     if automaton.lone_surrogate:
         text = _ESCAPE.sub(_paired, text)
     return build(text, integer=integer)
+
+
+def _is_too_deep(text: str) -> bool:
+    """Of a text that is JSON. Lists of many objects (`logprobs`) have more brackets than levels."""
+    outside = text.replace("\\\\", "").replace('\\"', "").split('"')[::2]
+    brackets = "".join(outside).translate(_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = brackets.replace("()", "")  # the innermost level
+    return bool(brackets)
 
 
 def _integer(digits: str) -> int:
@@ -86,6 +98,7 @@ def _paired(escape: re.Match[str]) -> str:
 # Beyond this an exact integer costs more than linear time, and Python itself refuses to print it (from 4,300 digits).
 MAX_INTEGER_DIGITS: Final = 16_384
 _DIGITS: Final = frozenset("0123456789")
+_BRACKETS: Final = dict.fromkeys(range(128)) | str.maketrans("[{]}", "(())")
 _LONG_INTEGER: Final = re.compile(r"[0-9]{19}")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"

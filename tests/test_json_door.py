@@ -124,6 +124,17 @@ def test_what_is_wide_is_not_deep(read: Callable[[str], Any], monkeypatch: pytes
     assert read(wide) == expected
 
 
+@pytest.mark.parametrize("read", [loads_raw, loads_arguments])
+def test_only_long_integers_need_the_slow_way(read: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What OpenAI sends as `logprob` has twenty digits, and ids in addresses have nineteen."""
+    digits = "12345678901234567890123456"
+    for text in ("%s", "-%s", "[%s]", "[1,%s]", "[1, -%s]", '{"a":%s}', '{"a":\t%s}', '{"a":\n%s}', '{"a":\r-%s}'):
+        assert read(text % digits) == json.loads(text % digits), text
+    monkeypatch.setattr(_json, "examine", None)
+    text = '[-0.00046033994294703007,{"url":"https://x.com/i/status/1990530503129391571","n":"' + digits + '"},9.25]'
+    assert read(text) == json.loads(text)
+
+
 def test_repeated_keys_are_told_with_their_place() -> None:
     payload = parse('{"a":1,"b":[0,{"c":{"d":1,"d":2,"d":3}}],"a":{"x":1,"\\u0078":2}}')
     assert payload.value == {"a": {"x": 2}, "b": [0, {"c": {"d": 3}}]}

@@ -99,7 +99,8 @@ def _paired(escape: re.Match[str]) -> str:
 MAX_INTEGER_DIGITS: Final = 16_384
 _DIGITS: Final = frozenset("0123456789")
 _BRACKETS: Final = dict.fromkeys(range(128)) | str.maketrans("[{]}", "(())")
-_LONG_INTEGER: Final = re.compile(r"[0-9]{19}")
+# Where a number begins: the digits behind a point may be many (`logprob`). What it looks for first is a digit.
+_LONG_INTEGER: Final = re.compile(r"[0-9](?<![^-\[:, \t\n\r][0-9])[0-9]{18}")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )

@@ -21,7 +21,7 @@ MAX_LINES = 450
 # From the bottom up. A module imports only from lines below its own, and from its own family (FAMILIES).
 PYTHON_LAYERS = (
     "_spec _words _show _source _extension _native _pure",
-    "errors _pure.numeral",
+    "_items errors _pure.numeral",
     "_pure.automaton",
     "_pure.json_door",
     "_json",
@@ -57,7 +57,7 @@ PYTHON_LAYERS = (
     "check.responses_items",
     "check.*",
     "check",
-    "stream _step _iteration",
+    "stream _step _progress",
     "iterators _writer",
     "convert",
     "history.rules history.profiles history.edits history.model history.matching history.ids history.ai_sdk",

@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._backend import Converter, backend, load_converter, load_repairer
-from streamweld._iteration import AsyncItems, Items, Iteration
+from streamweld._items import AsyncItems, Items
+from streamweld._progress import Progress
 from streamweld._source import Source
 from streamweld._step import arun, patience_of, run
 from streamweld._writer import Writer
@@ -252,7 +253,7 @@ class StreamConverter:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
 
 
-class _Faulty(Iteration[StreamConverter]):
+class _Faulty(Progress[StreamConverter]):
     """Bytes are an honest ending also where something went wrong: what it was is told beside them."""
 
     __slots__ = ()
@@ -263,13 +264,13 @@ class _Faulty(Iteration[StreamConverter]):
         return self._reader.error
 
 
-class ConvertIterator(_Faulty, Items[StreamConverter, bytes]):
+class ConvertIterator(Items[StreamConverter, bytes], _Faulty):
     """What `iter_convert` returns. It knows the response so far, too."""
 
     __slots__ = ()
 
 
-class AsyncConvertIterator(_Faulty, AsyncItems[StreamConverter, bytes]):
+class AsyncConvertIterator(AsyncItems[StreamConverter, bytes], _Faulty):
     """What `aconvert` returns. It knows the response so far, too."""
 
     __slots__ = ()

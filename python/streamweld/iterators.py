@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from streamweld._iteration import AsyncItems, Items
+from streamweld._items import AsyncItems, Items
+from streamweld._progress import Progress
 from streamweld._source import Source
 from streamweld._step import Step, arun, patience_of, run
 from streamweld.errors import StreamError
@@ -80,13 +81,13 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
         await batches.aclose()
 
 
-class EventIterator(Items[StreamParser, _T]):
+class EventIterator(Items[StreamParser, _T], Progress[StreamParser]):
     """What `iter_events` and `iter_batches` return. It knows the response so far, too."""
 
     __slots__ = ()
 
 
-class AsyncEventIterator(AsyncItems[StreamParser, _T]):
+class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser]):
     """What `aiter_events` and `aiter_batches` return. It knows the response so far, too."""
 
     __slots__ = ()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from streamweld import _backend
 from streamweld._extension import extension
+from streamweld._items import AsyncItems, Items
 from streamweld._pure.sse import Frame as PureFrame
 from streamweld._pure.sse import Framer as PureFramer
 from streamweld._pure.sse import FramerLimit
@@ -24,8 +25,7 @@ from streamweld.errors import LimitExceeded, ParserBusy, UsageError
 from streamweld.options import to_config
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Generator, Iterable, Iterator
-    from typing import Self
+    from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
 
     from streamweld.options import Limits
 
@@ -108,7 +108,8 @@ def iter_frames(
     ['a\\nb', 'c']
     """
     source = Source.sync(chunks, close=close_source, other="aiter_frames()")
-    return FrameIterator(FrameReader(limits=limits, last_event_id=last_event_id), source)
+    reader = FrameReader(limits=limits, last_event_id=last_event_id)
+    return FrameIterator(reader, source, _frames(reader, source))
 
 
 def aiter_frames(
@@ -120,17 +121,15 @@ def aiter_frames(
     does it at once.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_frames()")
-    return AsyncFrameIterator(FrameReader(limits=limits, last_event_id=last_event_id), source)
+    reader = FrameReader(limits=limits, last_event_id=last_event_id)
+    return AsyncFrameIterator(reader, source, _aframes(reader, source))
 
 
-class _Iteration:
+class _Reconnects:
     """What the sync and the async iterator have beside their frames: what a client needs to connect again."""
 
-    __slots__ = ("_reader", "_source")
-
-    def __init__(self, reader: FrameReader, source: Source) -> None:
-        self._reader = reader
-        self._source = source
+    __slots__ = ()
+    _reader: FrameReader
 
     @property
     def last_event_id(self) -> str:
@@ -141,59 +140,16 @@ class _Iteration:
         return self._reader.reconnection_time
 
 
-class FrameIterator(_Iteration):
+class FrameIterator(Items[FrameReader, Frame], _Reconnects):
     """What `iter_frames` returns."""
 
-    __slots__ = ("_frames",)
-
-    def __init__(self, reader: FrameReader, source: Source) -> None:
-        super().__init__(reader, source)
-        self._frames = _frames(reader, source)
-
-    def __iter__(self) -> Iterator[Frame]:
-        # The generator itself: a loop that is left drops it, which closes the source at once.
-        return self._frames
-
-    def __next__(self) -> Frame:
-        return next(self._frames)
-
-    def close(self) -> None:
-        """Stop; closes the source, if that was not done before."""
-        self._frames.close()
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    __slots__ = ()
 
 
-class AsyncFrameIterator(_Iteration):
+class AsyncFrameIterator(AsyncItems[FrameReader, Frame], _Reconnects):
     """What `aiter_frames` returns."""
 
-    __slots__ = ("_frames",)
-
-    def __init__(self, reader: FrameReader, source: Source) -> None:
-        super().__init__(reader, source)
-        self._frames = _aframes(reader, source)
-
-    def __aiter__(self) -> AsyncIterator[Frame]:
-        return self._frames
-
-    def __anext__(self) -> Awaitable[Frame]:
-        return anext(self._frames)
-
-    async def aclose(self) -> None:
-        """Stop; closes the source, if that was not done before."""
-        await self._frames.aclose()
-        await self._source.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+    __slots__ = ()
 
 
 def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame]:

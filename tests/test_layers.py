@@ -120,7 +120,7 @@ RUST_CORE_LAYERS = (
     "encode.*",
     "encode",
     "repair.pieces repair.read",
-    "convert repair.hand",
+    "convert repair.hand repair.held",
     "repair repair.ending repair.part",
     "lib",
 )

@@ -9,11 +9,11 @@
 
 mod ending;
 mod hand;
+mod held;
 mod part;
 mod pieces;
 mod read;
 
-use std::mem;
 use std::sync::Arc;
 
 use crate::arrival::Arrival;
@@ -31,6 +31,7 @@ use crate::parser::Parser;
 use crate::spec::Code;
 use crate::sse::Taken;
 use hand::Hand;
+use held::Held;
 use read::Read;
 
 type Step = Result<(), Fault>;
@@ -45,8 +46,7 @@ pub struct Repairer {
     block: Vec<u8>,
     /// They were not read yet.
     part: bool,
-    /// Blocks that wait, each with what would be written instead.
-    held: Vec<Held>,
+    held: Held,
     /// The last whole block went out as it was, or waits.
     last_out: bool,
     /// The upstream's own error has passed.
@@ -60,12 +60,6 @@ pub struct Repairer {
     repaired: bool,
     error: Option<Fault>,
     max_diagnostics: usize,
-}
-
-#[derive(Debug)]
-struct Held {
-    block: Vec<u8>,
-    scratch: Vec<u8>,
 }
 
 impl Repairer {
@@ -87,7 +81,7 @@ impl Repairer {
             splitter: Splitter::default(),
             block: Vec::new(),
             part: false,
-            held: Vec::new(),
+            held: Held::default(),
             last_out: true,
             behind_error: None,
             ordinal: 0,
@@ -119,6 +113,7 @@ impl Repairer {
         }
         if !self.over {
             self.block.extend_from_slice(read.block());
+            self.held.keep(&mut read);
         }
         read.finish()
     }
@@ -235,12 +230,13 @@ impl Repairer {
         {
             return self.failed(read, fault);
         }
-        if let Some(last) = self.held.last_mut() {
-            last.block.extend_from_slice(piece);
+        if !self.held.is_empty() {
+            self.held.block(&mut self.block, read);
         } else if self.last_out {
-            return read.pass();
+            read.pass();
+        } else {
+            read.begin_block();
         }
-        read.begin_block();
     }
 
     fn begin_block(&mut self, read: &mut Read<'_, '_>) {
@@ -283,12 +279,8 @@ impl Repairer {
 
     fn hold(&mut self, read: &mut Read<'_, '_>) {
         self.hand.write_pieces();
-        let mut block = mem::take(&mut self.block);
-        block.extend_from_slice(read.block());
-        self.held.push(Held {
-            block,
-            scratch: mem::take(&mut self.hand.job.writer.bytes),
-        });
+        self.held.block(&mut self.block, read);
+        self.held.instead(&mut self.hand.job.writer.bytes);
     }
 
     /// Whether the block, sent right behind one that was not, can go out as it is.
@@ -308,9 +300,7 @@ impl Repairer {
 
     /// The block goes out as it was sent, and those that waited before it.
     fn pass(&mut self, read: &mut Read<'_, '_>) {
-        for mut held in self.held.drain(..) {
-            read.write(&mut held.block);
-        }
+        self.held.pass(read);
         let numbered = self.ordinal != self.parser.payloads();
         self.hand.pass(numbered);
         self.go_out(read);
@@ -335,9 +325,7 @@ impl Repairer {
             return Ok(()); // behind the end that passed: there is nothing to go on with
         }
         self.hand.rendering = true;
-        for mut held in self.held.drain(..) {
-            read.write(&mut held.scratch);
-        }
+        self.held.render(read);
         self.flush(read)
     }
 

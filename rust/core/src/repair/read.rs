@@ -16,6 +16,8 @@ pub(super) struct Read<'i, 'o> {
     out: &'o mut Vec<u8>,
     /// Goes out behind those.
     run: Range<usize>,
+    /// Blocks that wait.
+    held: Range<usize>,
 }
 
 impl<'i, 'o> Read<'i, 'o> {
@@ -26,6 +28,7 @@ impl<'i, 'o> Read<'i, 'o> {
             block: 0,
             out,
             run: 0..0,
+            held: 0..0,
         }
     }
 
@@ -60,12 +63,47 @@ impl<'i, 'o> Read<'i, 'o> {
     /// What of the block at hand is of this read goes out as it is.
     #[inline]
     pub(super) fn pass(&mut self) {
-        if self.run.end != self.block {
-            self.settle();
-            self.run.start = self.block;
-        }
-        self.run.end = self.at;
+        self.send(self.block..self.at);
         self.block = self.at;
+    }
+
+    /// What of the block at hand is of this read waits. What waits before it, and elsewhere, is added to `kept`.
+    pub(super) fn hold(&mut self, kept: &mut Vec<u8>) {
+        if self.held.end != self.block {
+            self.keep(kept);
+            self.held.start = self.block;
+        }
+        self.held.end = self.at;
+        self.block = self.at;
+    }
+
+    /// What waits is added to `kept`.
+    #[inline]
+    pub(super) fn keep(&mut self, kept: &mut Vec<u8>) {
+        let held = mem::take(&mut self.held);
+        kept.extend_from_slice(self.input.get(held).unwrap_or_default());
+    }
+
+    /// What waits goes out as it is.
+    pub(super) fn pass_held(&mut self) {
+        let held = mem::take(&mut self.held);
+        if !held.is_empty() {
+            self.send(held);
+        }
+    }
+
+    /// What waits does not go out.
+    pub(super) fn drop_held(&mut self) {
+        self.held = 0..0;
+    }
+
+    #[inline]
+    fn send(&mut self, bytes: Range<usize>) {
+        if self.run.end != bytes.start {
+            self.settle();
+            self.run.start = bytes.start;
+        }
+        self.run.end = bytes.end;
     }
 
     /// Other bytes go out, which are then taken from there.

@@ -8,7 +8,7 @@ import re
 import socket
 import time
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import httpx2
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from streamweld.errors import UsageError
 from streamweld.integrations.proxy import ProxyConfig
 from streamweld.integrations.proxy.names import unnamed
-from streamweld.integrations.proxy.routes import is_safe, target_of
+from streamweld.integrations.proxy.routes import asked_path, is_safe, target_of
 
 from tests.command import EVIL
 from tests.proxying import ASK, GOOD, between, converse
@@ -140,12 +140,16 @@ def test_g3_answers_that_can_be_read_in_two_ways_reach_nobody(lines: bytes) -> N
 
 @given(st.text(st.characters(codec="utf-8", include_characters="/.\\@:?#%"), max_size=30))
 def test_g4_no_path_leads_to_another_host(path: str) -> None:
-    asked = "/" + path
-    if is_safe(asked):
-        made = urlsplit(target_of("http://gateway.example:81/base", asked))
-        assert (made.scheme, made.netloc, made.query, made.fragment) == ("http", "gateway.example:81", "", "")
-        assert made.path.startswith("/base/")
-        assert ".." not in made.path.split("/")
+    written = f"/{path}".partition("?")[0]
+    # As a server hands it on: the path alone, or with what the client wrote, escaped or not.
+    for asked, raw in (("/" + path, None), (unquote(written), written.encode()), (written, quote(written).encode())):
+        told, sent = asked_path(asked, raw)
+        assert told == asked
+        if is_safe(told):
+            made = urlsplit(target_of("http://gateway.example:81/base", sent))
+            assert (made.scheme, made.netloc, made.query, made.fragment) == ("http", "gateway.example:81", "", "")
+            assert unquote(made.path) == "/base" + told
+            assert ".." not in unquote(made.path).split("/")
 
 
 @pytest.mark.parametrize(

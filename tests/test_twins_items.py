@@ -1,6 +1,6 @@
 """Native equals pure in the dialects beside chat: generated streams, and the recorded ones whole, in pieces and cut.
 
-Full counts (STREAMWELD_FULL=1): 20,000 generated streams a dialect. `python -m tests.twin_diff --dialect D` does the
+Full counts (STREAMWELD_FULL=1): 10,000 generated streams a dialect. `python -m tests.twin_diff --dialect D` does the
 same faster.
 """
 
@@ -31,7 +31,7 @@ def both(request: pytest.FixtureRequest) -> None:
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("dialect", SOURCES)
 def test_generated_streams(full: bool, dialect: str) -> None:
-    count = 20_000 if full else 1_000
+    count = 10_000 if full else 1_000
     jobs = [(first, min(BLOCK, count - first), dialect) for first in range(0, count, BLOCK)]
     rows = [row for found in spread(scan_dialect, jobs, alone=not full) for row in found]
     assert not rows, report(rows, 5, dialect)

@@ -1,4 +1,5 @@
-"""Which diagnostics mend a stream of its own dialect, and why the others let it pass as it was sent."""
+"""Which diagnostics mend a stream of its own dialect, why the others let it pass as it was sent, and what a repair says
+that no diagnostic of the parser does."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import streamweld as sw
 from streamweld._spec import CODES
 
 from tests.backends import using
-from tests.wire import DONE, call, end, event, text
+from tests.wire import DONE, call, chunk, end, event, text
 
 # Readers of the dialect take it as we do, or nothing better could be written.
 PASSES = {
@@ -30,6 +31,7 @@ PASSES = {
     "no_terminal_marker": "judged at the end, by the dialect: Gemini has none",
     "other_dialect": "nothing of it was understood",
     "not_carried": "said of what was written, not of what came",
+    "rewritten": "likewise",
 }
 
 
@@ -75,3 +77,79 @@ def test_what_passes_passes_byte_for_byte(backend: str, code: str, body: bytes) 
         made = converter.feed(body) + converter.close()
     assert (made, converter.repaired) == (body, False)
     assert code in [d.code for d in converter.diagnostics]
+
+
+HEAD = call(0, "call_1", "f", "{")
+ENTRY = {"index": 0, "id": "call_1", "function": {"name": "f", "arguments": "{}"}}
+
+
+def repair(body: bytes, **options: object) -> sw.StreamConverter:
+    converter = sw.StreamConverter(**{"target": "same", "source": "chat", "seed": "s", **options})  # type: ignore[arg-type]
+    made = converter.feed(body) + converter.close()
+    assert converter.repaired == (made != body)
+    return converter
+
+
+@pytest.mark.parametrize(
+    ("why", "before", "odd"),
+    [
+        ("told_again", HEAD, call(0, "call_1", "", "}") + end()),
+        ("told_again", HEAD, call(0, None, "f", "}") + end()),
+        ("index_taken", call(0, "call_1", "f", "{}"), call(0, "call_2", "g", "{}") + end()),
+        ("id_taken", call(0, "call_1", "f", '{"a":1}'), call(1, "call_1", "g", "{}") + end()),
+        ("no_name", text("a"), call(0, "call_1") + call(0, name="f", arguments="{}") + end()),
+        ("no_id", text("a"), call(0, None, "f") + call(0, "call_1", arguments="{}") + end()),
+        ("id_number", text("a"), call(0, 7, "f", "{}") + end()),
+        ("id_word", text("a"), call(0, "null", "f") + call(0, "call_1", arguments="{}") + end()),
+        ("no_list", text("a"), chunk({"tool_calls": ENTRY}) + end()),
+        ("args_object", text("a"), call(0, "call_1", "f", {"a": 1}) + end()),
+        ("end_missing", text("a"), chunk({}, "stop")),
+    ],
+)
+def test_a_repair_without_a_code_of_its_own_is_told_once(backend: str, why: str, before: bytes, odd: bytes) -> None:
+    body = before + odd
+    with using(backend):
+        converter = repair(body)
+        parsed = sw.parse(body)
+        told = [d for d in converter.diagnostics if d.code == "rewritten"]
+    place = (len(body), 2) if why == "end_missing" else (len(before), 1)
+    found = [(d.detail, (d.byte_offset, d.event_ordinal), d.part, d.severity) for d in told]
+    assert found == [(why, place, None, "info")]
+    assert [d for d in converter.diagnostics if d.code != "rewritten"] == list(parsed.diagnostics)
+
+
+def test_what_a_code_says_is_not_told_again(backend: str) -> None:
+    with using(backend):
+        unstable = repair(HEAD + call(0, "call_2", "", "") + call(0, "call_1", "", "}") + end())
+        left_out = repair(text("a") + event("null") + end("stop"))
+    assert [d.code for d in unstable.diagnostics] == ["unstable_id"]
+    assert [d.code for d in left_out.diagnostics] == ["null_payload"]
+
+
+def test_what_was_left_out_alone_does_not_explain_what_is_written_anew_later(backend: str) -> None:
+    with using(backend):
+        converter = repair(event("null") + HEAD + call(0, "call_1", "", "}") + end())
+    assert [d.code for d in converter.diagnostics] == ["null_payload", "rewritten"]
+
+
+def test_a_fault_is_told_as_a_fault(backend: str) -> None:
+    with using(backend):
+        for cut in (HEAD, HEAD[:-20], text("a"), text("a") + b"data: {"):
+            converter = repair(cut)
+            assert converter.error is not None
+            assert converter.diagnostics == ()
+        # The upstream's own error passes, but for one in words, which becomes one of the dialect.
+        assert repair(text("a") + event({"error": {"message": "slow down"}})).diagnostics == ()
+        words = repair(text("a") + event("upstream connect error"))
+    assert [(d.code, d.detail) for d in words.diagnostics] == [("rewritten", "plain_words")]
+
+
+def test_a_policy_decides_about_it(backend: str) -> None:
+    sick = HEAD + call(0, "call_1", "", "}") + end()
+    with using(backend):
+        strict = repair(sick, policy="strict")
+        raised = repair(sick, policy=sw.Policy(actions={"rewritten": "raise"}))
+    assert (strict.error, [d.code for d in strict.diagnostics]) == (None, ["rewritten"])
+    assert raised.error is not None
+    assert (raised.error.rule, raised.error.detail, raised.error.event_ordinal) == ("rewritten", "told_again", 1)
+    assert raised.diagnostics == ()

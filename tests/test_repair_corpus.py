@@ -86,6 +86,8 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
     spoken = converter.dialect
     if spoken is None:
         return
+    if converter.repaired and converter.error is None:
+        assert "rewritten" in codes or any(CODES[code].mends for code in codes)
     again, second = repair(out, spoken)
     assert again == out
     still = {d.code for d in second.diagnostics if CODES[d.code].mends}

@@ -47,9 +47,9 @@ class Notes:
             if path[: len(base)] == base and len(path) > len(base) and is_read(path[len(base) :]):
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
-    def touch(self) -> None:
+    def touch(self, why: str) -> None:
         """It is read, but readers of the dialect would not read it so."""
-        self._out.touch()
+        self._out.touch(why)
 
     def shape(self, path: Path) -> None:
         """A member has a type that no gateway documents: it stays reachable as it is."""

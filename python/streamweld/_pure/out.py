@@ -40,6 +40,7 @@ class Out:
         "event_type",
         "events",
         "faulted",
+        "mended",
         "offset",
         "opening",
         "ordinal",
@@ -50,6 +51,7 @@ class Out:
         "silent",
         "sink",
         "touched",
+        "why",
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -72,6 +74,8 @@ class Out:
         # What a sink cannot see in events, and has to know if it passes on payloads as they were sent.
         self.touched = False  # readers of the dialect would not take a payload as it was taken here
         self.emptied = False  # such a payload brought nothing
+        self.mended = False  # a code says so
+        self.why = ""  # the first reason for which one was touched that has no code
         self.choices: set[int] = set()  # that were spoken of
         self.announced: set[int] = set()  # indexes of items that were opened without a part
         self.closed: set[int] = set()  # parts that the wire has closed
@@ -102,13 +106,18 @@ class Out:
     def action(self, code: str) -> Action:
         return self._actions[code]
 
-    def touch(self) -> None:
-        """The payload at hand means something else to readers of its dialect, and no code says so."""
+    def touch(self, why: str) -> None:
+        """The payload at hand means something else to readers of its dialect, and no code says so.
+
+        `why` is a word of the code `rewritten`.
+        """
         self.touched = True
+        self.why = self.why or why
 
     def announce(self, index: int) -> None:
         """An item opens without a part. Readers keep one at an index."""
-        self.touched = self.touched or index in self.announced
+        if index in self.announced:
+            self.touch("index_taken")
         self.announced.add(index)
 
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
@@ -116,6 +125,7 @@ class Out:
         known = CODES[code]
         self.touched = self.touched or known.mends == "stream"
         self.emptied = self.emptied or known.mends == "payload"
+        self.mended = self.mended or known.mends is not None
         if self._actions[code] == "raise" and not self.faulted:
             raise self.fault(known.raises or "StreamError", code, detail)
         event = Diagnostic(code, known.severity, self.offset, self.ordinal, part, detail)

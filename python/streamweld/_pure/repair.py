@@ -60,6 +60,7 @@ class Repairer:
         "_counted",
         "_encoder",
         "_ended",
+        "_explained",
         "_held",
         "_job",
         "_last_out",
@@ -94,6 +95,7 @@ class Repairer:
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
         self._behind_error: BehindError | None = None  # the upstream's own error has passed
         self._rendering = False
+        self._explained = False  # it is known why the stream is written anew, or where it is
         self._ended = False  # the answer's end went out or passed
         self._over = False  # nothing is read any more
         self._begin_block()
@@ -134,6 +136,7 @@ class Repairer:
                 self._parser.close()
                 self._finish()
                 if self._rendering or self._parser.out.touched:
+                    self._explain()
                     self._render()
                 elif self._parser.out.emptied:
                     self.repaired = True
@@ -187,7 +190,8 @@ class Repairer:
         self._plain = True  # none but text
         self._ordinal = self._parser.payloads
         self._said = len(out.reasons), out.counted
-        out.touched = out.emptied = False
+        out.touched = out.emptied = out.mended = False
+        out.why = ""
 
     @property
     def _is_empty(self) -> bool:
@@ -200,6 +204,7 @@ class Repairer:
         out = self._parser.out
         self._last_out = False
         if out.touched or (out.emptied and not self._is_empty and not self._ended):
+            self._explain()
             self._render()
         elif out.emptied:
             self.repaired = True
@@ -261,6 +266,14 @@ class Repairer:
         self._held = []
         self._flush()
 
+    def _explain(self) -> None:
+        """Say of the first block that does not pass why, unless a code did; what is a fault is said as one."""
+        out = self._parser.out
+        if not self._explained:
+            self._explained = True
+            if out.why and not out.mended:
+                out.diagnose("rewritten", detail=out.why)
+
     def _flush(self) -> None:
         out = self._parser.out
         self._sent.append(self._job.frames.take())
@@ -297,9 +310,9 @@ class Repairer:
         passed.moved = False
         encoder.event(event)
         if passed.moved:
-            out.touch()
+            out.touch("index_taken")
         if job.broken:
-            out.touch()
+            out.touched = True
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _load(self) -> Encoder | None:
@@ -325,9 +338,9 @@ class Repairer:
             self.error = out.fault("TruncatedStream", "truncated", "between_events", where="between_events")
             fault = fault_of(CUT)
         if fault is None and completeness == "assumed" and self.dialect not in _UNMARKED:
-            out.touch()  # the end is missing
+            out.touch("end_missing")
         elif fault is not None and not self._reported:
-            out.touch()
+            out.touched = True
         self._end(encoder, Ending(completeness, fault))
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:
@@ -360,4 +373,5 @@ class Repairer:
         if not self._job.broken:
             reported = self._reported if isinstance(fault, UpstreamError) else None
             self._end(encoder, Ending(self._parser.completeness, reported or told(fault)))
+        self._explain()
         self._render()

@@ -369,7 +369,7 @@ class Stage:
 
     def _complain(self, text: bytes) -> None:
         """An error in plain words; before any dialect was seen it tells none."""
-        self._out.touch()  # readers want JSON
+        self._out.touch("plain_words")  # readers want JSON
         decoder = self._decoder()
         decoder.text(text.decode("utf-8", "replace"))
         self.done = self.done or decoder.ended

@@ -108,7 +108,7 @@ impl Flow {
     fn tell(&mut self) {
         while let Some(id) = self.job.losses.next() {
             if !self.raises {
-                self.lost.add(id, self.place);
+                self.lost.add(Code::NOT_CARRIED, id, self.place);
             } else {
                 self.stop(|| Fault::of_code(Code::NOT_CARRIED, id));
             }

@@ -16,7 +16,7 @@ use crate::wire::{Payload, Step, Wire, unknown};
 impl Stage {
     /// An error in plain words.
     pub(crate) fn text(&mut self, out: &mut Out<'_>, payload: Payload<'_>) -> Step {
-        out.touch(); // readers want JSON
+        out.touch("plain_words"); // readers want JSON
         let config = out.config;
         let mut wire = Wire {
             assembler: &mut self.assembler,

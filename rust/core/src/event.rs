@@ -244,10 +244,12 @@ impl Usage<'_> {
 pub enum Sign<'a> {
     /// What is at hand, and the name of its event.
     Payload { event: &'a [u8], data: &'a [u8] },
-    /// Readers of the dialect would not take the payload as it was taken here.
-    Touched,
+    /// Readers of the dialect would not take the payload as it was taken here: a word of the code `rewritten` for it.
+    Touched(&'static str),
     /// The payload is none that they expect, and brought nothing.
     Emptied,
+    /// A code says that they do not expect it; whether it brought nothing.
+    Mended { emptied: bool },
     /// Of the part that opens next: its index, that inside of its item, and its item's id.
     Address {
         index: Option<i64>,

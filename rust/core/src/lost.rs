@@ -1,44 +1,46 @@
-//! What was not carried, in order with what the parser says: the diagnostics of a stream that is written again.
+//! What is said of what was written, in order with what the parser says: the diagnostics of a stream that is written again.
 
 use crate::out::Diagnostic;
 use crate::spec::Code;
 
-/// The losses of one stream.
+/// What was said of one stream beside the parser.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     /// How many diagnostics the parser said so far.
     pub(crate) said: u64,
-    all: Vec<Loss>,
+    all: Vec<Word>,
 }
 
-/// What was not carried, behind so many diagnostics of the parser.
+/// Behind so many diagnostics of the parser.
 #[derive(Debug)]
-struct Loss {
-    id: &'static str,
+struct Word {
+    code: Code,
+    detail: &'static str,
     behind: u64,
     place: (u64, u64),
 }
 
 impl Lost {
-    pub(crate) fn add(&mut self, id: &'static str, place: (u64, u64)) {
-        self.all.push(Loss {
-            id,
+    pub(crate) fn add(&mut self, code: Code, detail: &'static str, place: (u64, u64)) {
+        self.all.push(Word {
+            code,
+            detail,
             behind: self.said,
             place,
         });
     }
 
-    /// The diagnostics that are kept, `most` of them: the parser's, and the losses where they happened.
+    /// The diagnostics that are kept, `most` of them: the parser's, and these where they were said.
     pub(crate) fn among(&self, parsed: &[Diagnostic], most: usize) -> Vec<Diagnostic> {
         let mut all = Vec::new();
-        let mut losses = self.all.iter().peekable();
+        let mut words = self.all.iter().peekable();
         for (place, diagnostic) in (0..self.said).zip(parsed) {
-            while let Some(loss) = losses.next_if(|loss| loss.behind <= place) {
-                all.push(loss.diagnostic());
+            while let Some(word) = words.next_if(|word| word.behind <= place) {
+                all.push(word.diagnostic());
             }
             all.push(diagnostic.clone());
         }
-        all.extend(losses.map(Loss::diagnostic));
+        all.extend(words.map(Word::diagnostic));
         all.truncate(most);
         all
     }
@@ -49,14 +51,14 @@ impl Lost {
     }
 }
 
-impl Loss {
+impl Word {
     fn diagnostic(&self) -> Diagnostic {
         Diagnostic {
-            code: Code::NOT_CARRIED,
+            code: self.code,
             byte_offset: self.place.0,
             event_ordinal: self.place.1,
             part: None,
-            detail: self.id.to_owned(),
+            detail: self.detail.to_owned(),
         }
     }
 }

@@ -68,13 +68,19 @@ pub(crate) struct Notes<'a> {
     pub(crate) shapes: Vec<(String, Raw<'a>)>,
     /// A surrogate stood alone in a text that no other text can complete.
     pub(crate) lone: bool,
-    /// It is read, but readers of the dialect would not read it so.
-    pub(crate) touched: bool,
+    /// It is read, but readers of the dialect would not read it so: the first reason.
+    touched: Option<&'static str>,
 }
 
 impl<'a> Notes<'a> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.shapes.is_empty() && !(self.lone || self.touched)
+        self.shapes.is_empty() && !self.lone && self.touched.is_none()
+    }
+
+    /// It is read, but readers of the dialect would not read it so.
+    #[cold]
+    pub(crate) fn touch(&mut self, why: &'static str) {
+        self.touched.get_or_insert(why);
     }
 
     #[cold]
@@ -134,8 +140,8 @@ impl<'a> Notes<'a> {
             wire.assembler
                 .unknown(wire.out, None, raw.text.as_bytes())?;
         }
-        if mem::take(&mut self.touched) {
-            wire.out.touch();
+        if let Some(why) = self.touched.take() {
+            wire.out.touch(why);
         }
         if mem::take(&mut self.lone) {
             wire.out.diagnose(Code::LONE_SURROGATE, None, "")?;

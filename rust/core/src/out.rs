@@ -117,9 +117,10 @@ impl<'a> Out<'a> {
     }
 
     /// The payload at hand means something else to readers of its dialect, and no code says so.
+    /// `why` is a word of the code `rewritten`.
     #[cold]
-    pub fn touch(&mut self) {
-        self.sink.sign(Sign::Touched);
+    pub fn touch(&mut self, why: &'static str) {
+        self.sink.sign(Sign::Touched(why));
     }
 
     /// The dialect was found out.
@@ -156,10 +157,9 @@ impl<'a> Out<'a> {
     /// Records an anomaly, or raises it where the policy says so.
     #[cold]
     pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
-        match code.mends() {
-            Some("stream") => self.sign(Sign::Touched),
-            Some(_) => self.sign(Sign::Emptied),
-            None => {}
+        if let Some(what) = code.mends() {
+            let emptied = what == "payload";
+            self.sign(Sign::Mended { emptied });
         }
         if self.config.policy.action(code) == Action::Raise && !self.ledger.faulted {
             return Err(Fault::of_code(code, detail));

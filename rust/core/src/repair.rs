@@ -16,7 +16,6 @@ mod read;
 
 use std::sync::Arc;
 
-use crate::arrival::Arrival;
 use crate::behind_error::{BehindError, is_beside};
 use crate::block::{Place, Splitter};
 use crate::config::Config;
@@ -28,7 +27,6 @@ use crate::fault::Fault;
 use crate::limits::as_len;
 use crate::out::Diagnostic;
 use crate::parser::Parser;
-use crate::spec::Code;
 use crate::sse::Taken;
 use hand::Hand;
 use held::Held;
@@ -251,6 +249,7 @@ impl Repairer {
         self.last_out = false;
         let says = hand.brought || hand.counts;
         if hand.touched || (hand.emptied && says && !self.ended) {
+            self.hand.explain()?;
             return self.render(read);
         }
         if hand.emptied {
@@ -382,27 +381,5 @@ impl Repairer {
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();
-    }
-}
-
-impl Hand {
-    /// Says the losses of what was written. Where they are faults, the first is all that is said.
-    fn tell(&mut self) -> Step {
-        while let Some(id) = self.job.losses.next() {
-            if self.raises {
-                while self.job.losses.next().is_some() {}
-                let (offset, ordinal) = self.place;
-                let arrival = Arrival {
-                    event: &self.event_name,
-                    data: &self.payload,
-                    offset,
-                    ordinal,
-                    stray: false,
-                };
-                return Err(arrival.place(Fault::of_code(Code::NOT_CARRIED, id)));
-            }
-            self.lost.add(id, self.place);
-        }
-        Ok(())
     }
 }

@@ -169,6 +169,7 @@ codes! {
     MESSAGE_REPEATED = "message_repeated",
     OTHER_DIALECT = "other_dialect",
     NOT_CARRIED = "not_carried",
+    REWRITTEN = "rewritten",
 }
 
 /// What the file says of one code.

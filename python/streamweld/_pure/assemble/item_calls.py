@@ -53,8 +53,12 @@ def begin_call(
     """The call of an item. `hidden`: it may turn out to be none."""
     shared = choice.shared
     nameless = address.call_id is None and not shared.ids_optional
-    if hidden or nameless or (address.call_id is not None and shared.is_used(address.call_id)):
-        shared.out.touch()
+    if hidden:
+        shared.out.touch("another_call")
+    elif nameless:
+        shared.out.touch("no_id")
+    elif address.call_id is not None and shared.is_used(address.call_id):
+        shared.out.touch("id_taken")
     call = choice.create(custom=custom)
     call.item_id = item.told_id
     call.id = call.last_id = address.call_id

@@ -125,7 +125,7 @@ class ItemSurface:
         if item is None and not text:
             return
         if item is None and address.index is not None and not state.shared.ids_optional:
-            state.shared.out.touch()  # its opening is missing; Gemini has none
+            state.shared.out.touch("not_opened")  # its opening is missing; Gemini has none
         item = known_item(state, kind, address, item)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is None and not item.open:
@@ -296,7 +296,7 @@ class ItemSurface:
         again = item is not None and item.announced
         call = None if item is None else item.call
         if name is None and (call is None or not call.name):
-            state.shared.out.touch()
+            state.shared.out.touch("no_name")
         if item is None or call is None or (again and is_another(call, address, name)):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and is_closed(item) and item.first is None:

@@ -48,7 +48,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             _place(choice, bound, fragment.position, fragment.array_len)
             choice.latest = bound
             if identity is not None or name is not None:
-                choice.shared.out.touch()  # readers join what is told again
+                choice.shared.out.touch("told_again")  # readers join what is told again
             announce.flush_unstarted(choice, bound)
             push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
             return
@@ -96,7 +96,7 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         if incoming.payload:
             call.settle_type(custom=incoming.custom)
         if _means_another(choice, call, incoming):
-            choice.shared.out.touch()
+            choice.shared.out.touch("told_again" if incoming.id or incoming.name else "other_index")
         _address(choice, call, incoming)
         if decision.note is not None:
             _say_guess(choice, call, decision.note)
@@ -109,9 +109,9 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         choice.shared.out.diagnose("args_replay_dropped", call.part)
     elif decision.deed is Deed.SHADOW:
         call.text.begin_shadow(incoming.payload)
-        choice.shared.out.touch()
+        choice.shared.out.touch("args_again")
     elif incoming.is_object:
-        choice.shared.out.touch()  # readers expect text
+        choice.shared.out.touch("args_object")  # readers expect text
         push_object(choice, call, incoming)
     elif text:
         if call.suspect and call.empty and decision.rule not in ("R1a", "R1f"):
@@ -129,9 +129,7 @@ def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
     """Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too."""
     if incoming.index is None or incoming.index != call.index or incoming.id is not None:
         return True
-    if incoming.name is None:
-        return False
-    return _relation(choice, call, incoming.name) != "fragment"
+    return incoming.name is not None and _relation(choice, call, incoming.name) != "fragment"
 
 
 def _relation(choice: Choice, call: Call, name: str) -> Relation:
@@ -289,7 +287,9 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     taken = incoming.id is not None and choice.shared.is_used(incoming.id)
     if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
-        choice.shared.out.touch()  # for readers it is another call, or none that can be answered
+        # For readers it is another call, or none that can be answered.
+        why = "no_name" if incoming.id else "no_id"
+        choice.shared.out.touch("index_taken" if before is not None else "id_taken" if taken else why)
     call = choice.create(custom=incoming.custom)
     if before is not None and before.text.unfinished and not (before.empty or before.dropped):
         call.contested = "ambiguous_same_index"  # it takes the index from a call that is under way
@@ -312,7 +312,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
 def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
     """A further call of the same tool."""
     announce.flush_unstarted(choice)
-    choice.shared.out.touch()
+    choice.shared.out.touch("another_call")
     other = choice.create(custom=call.custom)
     other.name = call.name
     announce.named(choice, other)

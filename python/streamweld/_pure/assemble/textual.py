@@ -180,7 +180,7 @@ class Textual:
     def _by_mode(self, mode: ContentMode, text: str) -> str:
         new = mode.read(text)
         if len(new) < len(text):
-            self._shared.out.touch()
+            self._shared.out.touch("text_again")
         if len(new) < len(text) and not mode.said:
             mode.said = True
             self._shared.out.diagnose("content_cumulative", None if self.current is None else self.current.part)

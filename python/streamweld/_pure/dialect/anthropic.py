@@ -195,7 +195,7 @@ class AnthropicDecoder:
             self._leave(extra)
         blocks = self._content(payload, message, path, event, notes)
         if blocks:
-            self._out.touch()  # readers would have them beside the ones that are streamed
+            self._out.touch("content_at_start")  # readers would have them beside the ones that are streamed
         self._blocks.hold(blocks)
         self._usage(payload, message, path, notes)
 

@@ -223,7 +223,7 @@ class ChatDecoder:
     def _merge(self, index: int) -> ChoiceReader:
         """AM11: the request had one choice, so every other index is the first one."""
         first = next(iter(self._choices.values()))
-        self._out.touch()
+        self._out.touch("choice_merged")
         limit = self._max_choices
         if index not in self._merged and (limit is None or len(self._merged) < limit):
             self._merged[index] = first

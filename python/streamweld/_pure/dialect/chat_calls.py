@@ -37,7 +37,7 @@ class CallReader:
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Notes) -> list[Fragment]:
         """N1: a list, one object, or nothing; null entries are holes."""
         if is_object(value):
-            notes.touch()
+            notes.touch("no_list")
             return [self._entry(payload, value, path, notes)]
         if not is_array(value):
             notes.shape(path)
@@ -137,10 +137,10 @@ class CallReader:
         if isinstance(identity, str):
             trimmed = identity.strip()
             if trimmed and trimmed in ABSENT_IDS:
-                notes.touch()  # readers take the word for the id
+                notes.touch("id_word")  # readers take the word for the id
             return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
         if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
-            notes.touch()
+            notes.touch("id_number")
             return payload.raw(*path, "id")
         notes.shape((*path, "id"))
         return None

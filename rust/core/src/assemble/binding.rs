@@ -38,9 +38,14 @@ pub fn open_call(
         .index
         .is_some_and(|index| choice.by_index.get(index).is_some());
     let taken = incoming.id.is_some_and(|id| desk.shared.is_used(id));
-    let whole = incoming.id.is_some() && incoming.name.is_some();
-    if another || taken || decision.tentative || !whole {
-        desk.out.touch(); // for readers it is another call, or none that can be answered
+    if another || taken || decision.tentative || incoming.id.is_none() || incoming.name.is_none() {
+        // For readers it is another call, or none that can be answered.
+        desk.out.touch(match incoming.id {
+            _ if another => "index_taken",
+            _ if taken => "id_taken",
+            Some(_) => "no_name",
+            None => "no_id",
+        });
     }
     let slot = choice.create(desk, incoming.custom)?;
     let tentative = decision.tentative && desk.switches().dup_id_empty_header == EmptyHeader::Drop;
@@ -89,7 +94,7 @@ pub fn sibling(
     index: Option<i64>,
 ) -> Result<usize, Fault> {
     announce::flush_unstarted(desk.out, choice, None);
-    desk.out.touch();
+    desk.out.touch("another_call");
     let (custom, name) = match choice.get(slot) {
         Some(call) => (call.custom, call.name.clone()),
         None => (false, String::new()),

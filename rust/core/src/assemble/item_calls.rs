@@ -67,8 +67,12 @@ pub fn begin_call(
 ) -> Result<usize, Fault> {
     let nameless = address.call_id.is_none() && !desk.shared.ids_optional;
     let taken = address.call_id.is_some_and(|id| desk.shared.is_used(id));
-    if hidden || nameless || taken {
-        desk.out.touch();
+    if hidden {
+        desk.out.touch("another_call");
+    } else if nameless {
+        desk.out.touch("no_id");
+    } else if taken {
+        desk.out.touch("id_taken");
     }
     let slot = choice.create(desk, traits.custom)?;
     let item_id = choice.book.get(item).and_then(|item| item.told_id());

@@ -119,7 +119,7 @@ impl Assembler {
             return Ok(());
         }
         if found.is_none() && at.address.index.is_some() && !desk.shared.ids_optional {
-            desk.out.touch(); // its opening is missing; Gemini has none
+            desk.out.touch("not_opened"); // its opening is missing; Gemini has none
         }
         let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
         let spot = match known_part(choice, item, &at) {

@@ -41,7 +41,7 @@ impl Assembler {
                 .and_then(|item| choice.call_of(item))
                 .is_none_or(|call| call.name.is_empty())
         {
-            desk.out.touch();
+            desk.out.touch("no_name");
         }
         let undecided = |item: usize| {
             let item = choice.book.get(item);

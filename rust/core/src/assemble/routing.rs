@@ -45,7 +45,7 @@ pub fn take_fragment(
         place(choice, slot, fragment.position, fragment.array_len);
         choice.latest = Some(slot);
         if fragment.id.is_some() || fragment.name.is_some() {
-            desk.out.touch(); // readers join what is told again
+            desk.out.touch("told_again"); // readers join what is told again
         }
         announce::flush_unstarted(desk.out, choice, Some(slot));
         let told = Told {
@@ -141,7 +141,9 @@ fn route(
                 call.settle_type(incoming.custom);
             }
             if means_another(desk, choice, slot, incoming) {
-                desk.out.touch();
+                let again = incoming.id.is_some() || incoming.name.is_some();
+                desk.out
+                    .touch(if again { "told_again" } else { "other_index" });
             }
             address(desk, choice, slot, incoming)?;
             if let Some(note) = decision.note {
@@ -169,9 +171,9 @@ fn route(
         desk.say(Code::ARGS_REPLAY_DROPPED, call.part)?;
     } else if decision.deed == Deed::Shadow {
         call.text.begin_shadow(incoming.payload);
-        desk.out.touch();
+        desk.out.touch("args_again");
     } else if incoming.is_object {
-        desk.out.touch(); // readers expect text
+        desk.out.touch("args_object"); // readers expect text
         push_object(desk, choice, slot, incoming.payload, told)?;
     } else if let Some(text) = text {
         if call.suspect && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {

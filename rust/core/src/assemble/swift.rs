@@ -93,7 +93,7 @@ fn go_on(desk: &mut Desk<'_, '_>, choice: &mut Choice, piece: Piece<'_>) -> Resu
         return Ok(false);
     }
     if piece.id.is_some() || piece.name.is_some() {
-        desk.out.touch(); // readers join what is told again
+        desk.out.touch("told_again"); // readers join what is told again
     }
     let before = call.text.data.len();
     if !(call.text.is_settled() && call.text.append(piece.text.as_bytes(), false)) {

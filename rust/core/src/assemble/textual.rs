@@ -122,7 +122,7 @@ impl Textual {
         {
             let (new, less) = mode.read(text);
             if less {
-                desk.out.touch();
+                desk.out.touch("text_again");
             }
             if less && !mode.said {
                 mode.said = true;

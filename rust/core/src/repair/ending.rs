@@ -18,6 +18,7 @@ impl Repairer {
     pub(super) fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
         self.finish();
         if self.hand.rendering || self.hand.touched {
+            self.hand.explain()?;
             return self.render(read);
         }
         if self.hand.emptied {
@@ -45,7 +46,7 @@ impl Repairer {
                 self.error = Some(fault.at(offset, ordinal));
                 trouble = Some(Trouble::named(Class::Truncated.name()));
             } else if !UNMARKED.contains(&self.hand.job.source) {
-                self.hand.touched = true; // the end is missing
+                self.hand.touch("end_missing");
             }
         }
         self.hand.touched |= trouble.is_some() && reported.is_none();
@@ -95,6 +96,7 @@ impl Repairer {
             self.write_end(Some(reported.unwrap_or(trouble)));
         }
         // Nothing is raised any more.
+        _ = self.hand.explain();
         _ = self.render(read);
     }
 }

@@ -4,7 +4,9 @@
 
 use std::mem;
 
+use super::Step;
 use super::pieces::Pieces;
+use crate::arrival::Arrival;
 use crate::config::Config;
 use crate::encode::finish::Trouble;
 use crate::encode::job::{Job, Options};
@@ -14,6 +16,9 @@ use crate::fault::{Class, Fault};
 use crate::few::Set;
 use crate::lost::Lost;
 use crate::spec::Code;
+
+/// Codes that are said of what is written.
+const OWN: [Code; 2] = [Code::NOT_CARRIED, Code::REWRITTEN];
 
 /// A dialect's encoder, and the facts of the block at hand.
 #[derive(Debug)]
@@ -25,6 +30,12 @@ pub(super) struct Hand {
     pieces: Pieces,
     /// Readers of the dialect would not take the block as it was taken.
     pub(super) touched: bool,
+    /// The first reason for that which has no code.
+    why: Option<&'static str>,
+    /// A code says that readers would not expect it.
+    mended: bool,
+    /// It is known why the stream is written anew, or where it is.
+    explained: bool,
     /// It has what they do not expect, and that brought nothing.
     pub(super) emptied: bool,
     /// An event.
@@ -42,12 +53,12 @@ pub(super) struct Hand {
     pub(super) place: (u64, u64),
     /// The payload at hand, and the name of its event.
     pub(super) payload: Vec<u8>,
-    pub(super) event_name: Vec<u8>,
+    event_name: Vec<u8>,
     /// An event of it came.
     is_shown: bool,
     pub(super) lost: Lost,
-    /// A loss is a fault, as the policy has it.
-    pub(super) raises: bool,
+    /// Codes of ours that are faults, as the policy has it.
+    raises: Vec<Code>,
     /// What went out cannot be mended: until the parser was told, and from then on.
     refusal: Option<Fault>,
     stopped: bool,
@@ -117,7 +128,9 @@ impl Sink for Hand {
         }
         passed.moved = false;
         encoder.event(&mut self.job, event);
-        self.touched |= self.job.passed.moved;
+        if self.job.passed.moved {
+            self.touch("index_taken");
+        }
         self.stop_if_broken();
     }
 
@@ -138,7 +151,7 @@ impl Sink for Hand {
     }
 
     fn doomed(&mut self) {
-        self.raises = false;
+        self.raises.clear();
     }
 
     fn cut(&mut self) {
@@ -153,8 +166,13 @@ impl Sink for Hand {
                 self.event_name.extend_from_slice(event);
                 self.payload.extend_from_slice(data);
             }
-            Sign::Touched => self.touched = true,
+            Sign::Touched(why) => self.touch(why),
             Sign::Emptied => self.emptied = true,
+            Sign::Mended { emptied } => {
+                self.mended = true;
+                self.emptied |= emptied;
+                self.touched |= !emptied;
+            }
             Sign::Address {
                 index,
                 sub,
@@ -166,7 +184,9 @@ impl Sink for Hand {
             }
             Sign::Choice(index) => self.news.push(News::Choice(index)),
             Sign::Announced(index) => {
-                self.touched |= !self.announced.insert(index); // readers keep one item at an index
+                if !self.announced.insert(index) {
+                    self.touch("index_taken"); // readers keep one item at an index
+                }
                 self.news.push(News::Announced(index));
             }
             Sign::Closed(part) => self.news.push(News::Closed(part)),
@@ -201,6 +221,9 @@ impl Hand {
             encoder: None,
             pieces: Pieces::default(),
             touched: false,
+            why: None,
+            mended: false,
+            explained: false,
             emptied: false,
             brought: false,
             quiet: true,
@@ -213,7 +236,7 @@ impl Hand {
             event_name: Vec::new(),
             is_shown: false,
             lost: Lost::default(),
-            raises: config.policy.raises(Code::NOT_CARRIED),
+            raises: Vec::from_iter(OWN.into_iter().filter(|code| config.policy.raises(*code))),
             refusal: None,
             stopped: false,
             calls: Set::default(),
@@ -228,11 +251,57 @@ impl Hand {
 
     pub(super) fn begin_block(&mut self) {
         self.touched = false;
+        self.why = None;
+        self.mended = false;
         self.emptied = false;
         self.brought = false;
         self.quiet = true;
         self.plain = true;
         self.counts = false;
+    }
+
+    /// Readers of the dialect would not take the block as it was taken.
+    #[cold]
+    pub(super) fn touch(&mut self, why: &'static str) {
+        self.touched = true;
+        self.why.get_or_insert(why);
+    }
+
+    /// Says of the first block that does not pass why, unless a code did; what is a fault is said as one.
+    pub(super) fn explain(&mut self) -> Step {
+        let first = !mem::replace(&mut self.explained, true);
+        match self.why.filter(|_| first && !self.mended) {
+            Some(why) => self.say(Code::REWRITTEN, why),
+            None => Ok(()),
+        }
+    }
+
+    /// Says the losses of what was written. Where they are faults, the first is all that is said.
+    pub(super) fn tell(&mut self) -> Step {
+        while let Some(id) = self.job.losses.next() {
+            let said = self.say(Code::NOT_CARRIED, id);
+            if said.is_err() {
+                while self.job.losses.next().is_some() {}
+                return said;
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, code: Code, detail: &'static str) -> Step {
+        if !self.raises.contains(&code) {
+            self.lost.add(code, detail, self.place);
+            return Ok(());
+        }
+        let (offset, ordinal) = self.place;
+        let arrival = Arrival {
+            event: &self.event_name,
+            data: &self.payload,
+            offset,
+            ordinal,
+            stray: false,
+        };
+        Err(arrival.place(Fault::of_code(code, detail)))
     }
 
     /// A choice said why it ends.

@@ -54,7 +54,7 @@ impl Anthropic {
         });
         let held: Vec<Held> = held.collect();
         if !held.is_empty() {
-            wire.out.touch(); // readers would have them beside the ones that are streamed
+            wire.out.touch("content_at_start"); // readers would have them beside the ones that are streamed
         }
         self.blocks.hold(held);
         usage(wire, &members, at, notes)

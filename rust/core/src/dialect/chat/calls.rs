@@ -46,7 +46,9 @@ pub(crate) fn fragments<'a>(
         let at = if listed { item } else { at };
         match entry {
             Walk::Read(call, _) => {
-                notes.touched |= !listed;
+                if !listed {
+                    notes.touch("no_list");
+                }
                 out.push(fragment(call, max_index, notes, at));
             }
             Walk::Other(raw) => notes.unless_null(*raw, at),
@@ -184,12 +186,13 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
 fn id<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {
-        notes.touched = true;
+        notes.touch("id_number");
         return Some(Cow::Borrowed(raw.text));
     }
     let id = word(raw, notes, at, usable_id);
-    // Readers take a word that stands for none for the id.
-    notes.touched |= id.is_none() && string(raw).is_some_and(|id| not_blank(&id));
+    if id.is_none() && string(raw).is_some_and(|id| not_blank(&id)) {
+        notes.touch("id_word"); // readers take a word that stands for none for the id
+    }
     id
 }
 

@@ -145,7 +145,7 @@ impl Chat {
             Some(at) => at,
             None if wire.out.config.policy.switches.merge_choices && !self.choices.is_empty() => {
                 // AM11: the request had one choice, so every other index is the first one.
-                wire.out.touch();
+                wire.out.touch("choice_merged");
                 if !self.merged.contains(&index) && !is_full(self.merged.len()) {
                     self.merged.push(index);
                     wire.out

@@ -82,7 +82,8 @@ def convert_case(seed: int, source: str, target: str) -> tuple[bytes, dict[str, 
         options["reasoning_events"] = "openresponses"
     if rng.random() < 0.06:
         policy: dict[str, Any] = options.get("policy", {})
-        options["policy"] = policy | {"actions": policy.get("actions", {}) | {"not_carried": "raise"}}
+        code = "rewritten" if target == "same" and seed % 2 else "not_carried"
+        options["policy"] = policy | {"actions": policy.get("actions", {}) | {code: "raise"}}
     if rng.random() < 0.15:
         body = body[: rng.randrange(len(body) + 1)]
     if rng.random() < 0.1:

@@ -76,7 +76,8 @@ class StreamConverter:
 
     A stream that speaks the target already is repaired in flight: it goes out byte for byte until something comes that
     readers of the dialect would take wrong (parallel calls on one index, a call announced twice, a cut); from there on
-    it is written anew, and `repaired` says so. An error that the upstream itself sends passes as it is.
+    it is written anew, and `repaired` says so; where no diagnostic of the parser says why, `rewritten` does, once. An
+    error that the upstream itself sends passes as it is.
 
     Args:
         target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; `same`:

@@ -249,7 +249,7 @@ impl Repairer {
         self.last_out = false;
         let says = hand.brought || hand.counts;
         if hand.touched || (hand.emptied && says && !self.ended) {
-            self.hand.explain()?;
+            self.explain(read)?;
             return self.render(read);
         }
         if hand.emptied {
@@ -314,6 +314,15 @@ impl Repairer {
     fn leave_out(&mut self, read: &mut Read<'_, '_>) {
         self.block.clear();
         read.begin_block();
+    }
+
+    fn explain(&mut self, read: &mut Read<'_, '_>) -> Step {
+        if self.hand.explained {
+            return Ok(());
+        }
+        self.block.extend_from_slice(read.block());
+        read.begin_block();
+        self.hand.explain(&self.block)
     }
 
     /// From here on what the encoder writes goes out.

@@ -18,7 +18,7 @@ impl Repairer {
     pub(super) fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
         self.finish();
         if self.hand.rendering || self.hand.touched {
-            self.hand.explain()?;
+            self.explain(read)?;
             return self.render(read);
         }
         if self.hand.emptied {
@@ -96,7 +96,7 @@ impl Repairer {
             self.write_end(Some(reported.unwrap_or(trouble)));
         }
         // Nothing is raised any more.
-        _ = self.hand.explain();
+        _ = self.explain(read);
         _ = self.render(read);
     }
 }

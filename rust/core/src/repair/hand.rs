@@ -14,8 +14,10 @@ use crate::encode::{Encode, encoder};
 use crate::event::{Event, Sign, Sink};
 use crate::fault::{Class, Fault};
 use crate::few::Set;
+use crate::limits::Limits;
 use crate::lost::Lost;
 use crate::spec::Code;
+use crate::sse::{Framer, Item};
 
 /// Codes that are said of what is written.
 const OWN: [Code; 2] = [Code::NOT_CARRIED, Code::REWRITTEN];
@@ -35,7 +37,7 @@ pub(super) struct Hand {
     /// A code says that readers would not expect it.
     mended: bool,
     /// It is known why the stream is written anew, or where it is.
-    explained: bool,
+    pub(super) explained: bool,
     /// It has what they do not expect, and that brought nothing.
     pub(super) emptied: bool,
     /// An event.
@@ -267,13 +269,29 @@ impl Hand {
         self.why.get_or_insert(why);
     }
 
-    /// Says of the first block that does not pass why, unless a code did; what is a fault is said as one.
-    pub(super) fn explain(&mut self) -> Step {
-        let first = !mem::replace(&mut self.explained, true);
-        match self.why.filter(|_| first && !self.mended) {
-            Some(why) => self.say(Code::REWRITTEN, why),
-            None => Ok(()),
+    /// The payload of a block that was known as it stood, and so not kept: a fault tells it.
+    fn keep_payload(&mut self, block: &[u8]) {
+        if self.payload.is_empty() && self.raises.contains(&Code::REWRITTEN) {
+            let mut keep = |item: Item<'_>| {
+                if let Item::Frame(frame) = item {
+                    self.payload = frame.data.to_vec();
+                    self.event_name = frame.event.to_vec();
+                }
+                Ok(())
+            };
+            // It was read before, within the limits.
+            _ = Framer::new(&Limits::default(), true).feed(block, &mut keep);
         }
+    }
+
+    /// Says of the first block that does not pass why, unless a code did; what is a fault is said as one.
+    pub(super) fn explain(&mut self, block: &[u8]) -> Step {
+        let first = !mem::replace(&mut self.explained, true);
+        let Some(why) = self.why.filter(|_| first && !self.mended) else {
+            return Ok(());
+        };
+        self.keep_payload(block);
+        self.say(Code::REWRITTEN, why)
     }
 
     /// Says the losses of what was written. Where they are faults, the first is all that is said.

@@ -235,6 +235,7 @@ def test_what_is_counted(caplog: pytest.LogCaptureFixture) -> None:
         'streamweld_requests_total{dialect="anthropic",status="400"}': 1,
         'streamweld_streams_total{dialect="chat",mode="repair",outcome="complete",upstream="chat"}': 1,
         f"streamweld_streams_repaired_total{{{kinds}}}": 1,
+        'streamweld_diagnostics_total{code="rewritten"}': 1,
         f"streamweld_events_total{{{kinds}}}": 6,
         f"streamweld_events_total{{{converted}}}": 7,
         "streamweld_streams_open": 0,

@@ -316,6 +316,7 @@ impl Repairer {
         read.begin_block();
     }
 
+    /// Says why the block does not pass, if it is the first that does not.
     fn explain(&mut self, read: &mut Read<'_, '_>) -> Step {
         if self.hand.explained {
             return Ok(());

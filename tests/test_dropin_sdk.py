@@ -149,9 +149,12 @@ def test_a_cancelled_read_aborts_upstream_at_once(gateway: Gateway) -> None:
 
     async def run() -> None:
         async with async_openai(gateway, "hang") as client:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.3):
-                    await completed(client)
+            reading = asyncio.create_task(_awaiting(completed(client)))
+            assert await asyncio.to_thread(gateway.asked, 1)
+            await asyncio.sleep(0.2)  # it waits for what does not come
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
             assert await asyncio.to_thread(gateway.quiet)
 
     asyncio.run(run())

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
 
@@ -46,12 +47,13 @@ class Gateway:
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self.port}/{name}"
 
+    def asked(self, requests: int, *, seconds: float = 5.0) -> bool:
+        """Whether that many requests have come, within that time."""
+        return _becomes(lambda: self.requests >= requests, seconds)
+
     def quiet(self, *, seconds: float = 5.0) -> bool:
         """Whether no connection is open any more, within that time."""
-        until = time.monotonic() + seconds
-        while self.open and time.monotonic() < until:
-            time.sleep(0.01)
-        return not self.open
+        return _becomes(lambda: not self.open, seconds)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -106,6 +108,9 @@ class Gateway:
         reading = asyncio.ensure_future(reader.read(1))
         try:
             goes_on = await self._answer(answer, writer, reading)
+        except ConnectionError:  # it left while something was sent
+            self.aborted += 1
+            raise
         finally:
             reading.cancel()
             came = (await asyncio.gather(reading, return_exceptions=True))[0]
@@ -133,3 +138,10 @@ class Gateway:
         writer.write(b"0\r\n\r\n")
         await writer.drain()
         return True
+
+
+def _becomes(true: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not true() and time.monotonic() < until:
+        time.sleep(0.01)
+    return true()

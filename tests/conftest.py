@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,6 +57,12 @@ def backend(request: pytest.FixtureRequest) -> str:
         pytest.fail("the extension is not built (make build); --no-native leaves it out", pytrace=False)
     _tested.add(name)
     return name
+
+
+def pytest_configure() -> None:
+    """What a shell runs in the background may ignore interrupts, and so would the commands that tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

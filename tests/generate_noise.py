@@ -246,9 +246,11 @@ def random_pieces(rng: random.Random, body: bytes) -> list[bytes]:
     roll = rng.random()
     if roll < 0.25:
         return [body]
-    if roll < 0.35:
-        return [body[i : i + 1] for i in range(len(body))]
-    size = rng.choice((3, 17, 64, 300))
+    if roll < 0.35:  # some of it byte by byte
+        first = rng.randrange(max(1, len(body) - 600))
+        stretch = body[first : first + 600]
+        return [body[:first], *[stretch[i : i + 1] for i in range(len(stretch))], body[first + 600 :]]
+    size = rng.choice((5, 40, 150, 600))
     out, at = [], 0
     while at < len(body):
         step = rng.randint(0, size)

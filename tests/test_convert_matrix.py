@@ -228,6 +228,13 @@ def pairs() -> Iterable[tuple[Recording, str]]:
     return ((recording, target) for recording in sample() for target in TARGETS if target != recording.dialect)
 
 
+def one_target_each() -> list[tuple[Recording, str]]:
+    """The targets in turn: with other pieces, both backends are held against each other for all of them."""
+    rows = list(pairs())
+    others = len(TARGETS) - 1
+    return [rows[at + at // others % others] for at in range(0, len(rows), others)]
+
+
 @pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
 @pytest.mark.parametrize(
     ("recording", "target"), [pytest.param(r, t, id=f"{r.folder}-{r.name}-{t}") for r, t in pairs()]
@@ -239,7 +246,7 @@ def test_what_was_read_is_read_again(backend: str, recording: Recording, target:
 
 @pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
 @pytest.mark.parametrize(
-    ("recording", "target"), [pytest.param(r, t, id=f"{r.folder}-{r.name}-{t}") for r, t in pairs()]
+    ("recording", "target"), [pytest.param(r, t, id=f"{r.folder}-{r.name}-{t}") for r, t in one_target_each()]
 )
 def test_pieces_change_nothing(backend: str, recording: Recording, target: Any) -> None:
     body = recording.body

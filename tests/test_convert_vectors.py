@@ -77,7 +77,7 @@ def test_any_pieces(backend: str, vector: dict[str, Any]) -> None:
         whole = convert(vector, [body])
         assert convert(vector, chunks_of(vector)) == whole
         assert convert(vector, bytewise(body)) == whole
-        for place in range(1, len(body), 1 if FULL else SHARE):
+        for place in range(1, len(body), 1 if FULL and backend == "native" else SHARE):
             assert convert(vector, [body[:place], body[place:]]) == whole, place
 
 

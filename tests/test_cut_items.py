@@ -15,11 +15,11 @@ from streamweld.errors import TruncatedStream, UnknownDialect
 from tests.corpus import FOLDERS, absent, recordings
 from tests.harness import Outcome, read
 from tests.parallel import spread
+from tests.test_cut import LONGEST, places_in
 
 if TYPE_CHECKING:
     from streamweld.response import Response
 
-LONGEST = 16 * 1024
 # An answer that begins again takes back what it said: the whole has no more of it.
 BEGINS_AGAIN = {"anthropic__ai-spliced-message-start.sse"}
 pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
@@ -68,9 +68,9 @@ def try_recording(job: Job) -> str | None:
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "chat"])
 def test_recorded_streams(backend: str, folder: str, full: bool) -> None:
-    count = (None if full else 8) if backend == "native" else (60 if full else 3)
     chosen = [r for r in recordings(folder) if r.size <= LONGEST and r.name not in BEGINS_AGAIN]
     for recording in chosen:
         recording.body  # noqa: B018 (counted here: the work may be done in another process)
-    found = spread(try_recording, [(backend, folder, r.name, count) for r in chosen], alone=not full)
+    jobs = [(backend, folder, r.name, places_in(r, backend, full=full)) for r in chosen]
+    found = spread(try_recording, jobs, alone=not full)
     assert [row for row in found if row] == []

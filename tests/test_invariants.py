@@ -163,7 +163,7 @@ def test_recorded_streams(backend: str, full: bool) -> None:
 
 
 def test_generated_streams(backend: str, full: bool) -> None:
-    count = COUNT * (20 if full else 1) if backend == "native" else COUNT // 5 * (10 if full else 1)
+    count = COUNT * (20 if full else 1) if backend == "native" else COUNT // 5 * (5 if full else 1)
     for seed in range(count):
         body, options = random_case(seed)
         outcome = read(backend, random_pieces(random.Random(seed), body), options)

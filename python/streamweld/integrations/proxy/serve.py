@@ -7,7 +7,7 @@ time end with an error of their API.
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from streamweld.integrations.proxy.config import ProxyConfig
 
 __all__ = ["serve"]
+
+# Seconds. Longer than pools and balancers keep a connection that is idle (60 at most, of their own accord): a POST that
+# meets its close is lost, for a client must not send it twice (RFC 9110 9.2.2). As long as nginx waits.
+_KEEP_ALIVE: Final = 75
 
 
 def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
@@ -49,6 +53,7 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
                 lifespan="on",
                 ws="none",
                 timeout_graceful_shutdown=grace,
+                timeout_keep_alive=_KEEP_ALIVE,
             )
         )
         server.run(sockets=[listening])

@@ -23,11 +23,14 @@ __all__ = ["BROKEN", "ask", "inflater_of", "open_session", "whole_body"]
 BROKEN: Final[tuple[type[ClientError], type[TimeoutError]]] = (ClientError, TimeoutError)
 """What reading an answer raises where the connection breaks or falls silent."""
 
+# Seconds. Servers close what is idle after five (uvicorn and Node, unless told), and a POST must not meet that.
+_IDLE: Final = 4
+
 
 def open_session(config: ProxyConfig) -> ClientSession:
     """The session of one proxy. It waits for a connection and for each read, never for the whole."""
     return ClientSession(
-        connector=TCPConnector(limit=0),
+        connector=TCPConnector(limit=0, keepalive_timeout=_IDLE),
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.idle_timeout),
         auto_decompress=False,  # a piece that inflates to 64 MiB shall not (R:A16)

@@ -56,19 +56,37 @@ def test_connections_come_back_into_the_pool(gateway: Gateway) -> None:
     assert (gateway.requests, gateway.connections) == (5, 1)
 
 
-def test_anthropic_connections_come_back_as_they_do_without_us(gateway: Gateway) -> None:
-    async def run(*, repaired: bool) -> int:
-        before = gateway.connections
-        client = anthropic.AsyncAnthropic(api_key="k", base_url=gateway.url("messages-clean"), max_retries=0)
-        if repaired:
-            our_anthropic.repair(client)
-        async with client:
-            for _ in range(3):
-                async with client.messages.stream(**CLAUDE) as stream:
-                    await stream.get_final_message()
-        return gateway.connections - before
+@pytest.mark.parametrize("repaired", [False, True], ids=["alone", "repaired"])
+@pytest.mark.parametrize("last", [b"", b"data: [DONE]\n\n"], ids=["as-documented", "done"])
+def test_anthropic_connections_come_back_into_the_pool(gateway: Gateway, last: bytes, repaired: bool) -> None:
+    """Also behind the `[DONE]` that gateways of Chat send everywhere."""
+    clean = {cell["name"]: cell for cell in cells("messages")}["clean"]
+    gateway.answers["ended"] = Answer([*[frame_bytes(frame) for frame in clean["frames"]], *([last] if last else [])])
+    options: Any = {"api_key": "k", "base_url": gateway.url("ended"), "max_retries": 0}
+    uses = [("toolu_1", {"code": "print(1)"})]
 
-    assert asyncio.run(run(repaired=True)) == asyncio.run(run(repaired=False))
+    def used(message: anthropic.types.Message) -> list[tuple[str, Any]]:
+        return [(block.id, block.input) for block in message.content if block.type == "tool_use"]
+
+    async def run() -> None:
+        client = anthropic.AsyncAnthropic(**options)
+        async with our_anthropic.repair(client) if repaired else client:
+            for _ in range(5):
+                async with client.messages.stream(**CLAUDE) as stream:
+                    assert used(await stream.get_final_message()) == uses
+                async for _event in await client.messages.create(**CLAUDE, stream=True):
+                    pass
+
+    asyncio.run(run())
+    assert (gateway.requests, gateway.connections) == (10, 1)
+    client = anthropic.Anthropic(**options)
+    with our_anthropic.repair(client) if repaired else client:
+        for _ in range(5):
+            with client.messages.stream(**CLAUDE) as stream:
+                assert used(stream.get_final_message()) == uses
+            for _event in client.messages.create(**CLAUDE, stream=True):
+                pass
+    assert (gateway.requests, gateway.connections) == (20, 2)
 
 
 def test_fifty_at_once_in_pieces_of_one_byte(gateway: Gateway) -> None:

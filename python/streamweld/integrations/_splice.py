@@ -8,11 +8,12 @@ response, and the classes are made from that module. Nothing is imported. It kno
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._source import Source
-from streamweld._step import arun, run
+from streamweld._step import run
 from streamweld.errors import UsageError
 from streamweld.integrations._body import EVENT_STREAM
 
@@ -126,23 +127,44 @@ class _Repaired(_Held):
 
 
 class _AsyncRepaired(_Held):
-    """The same for `async for`."""
+    """The same for `async for`, and no generator: an event loop that ends closes all of those at once, and tells of
+    each that another one is just closing."""
 
     def __init__(self, body: Body, decoded: Any, inner: Any) -> None:
         super().__init__(decoded, inner)
-        self._pieces: Any = arun(body, Source(_AsyncDecoded(decoded), close=True), None)
+        self._body = body
+        self._pieces: AsyncGenerator[bytes] = decoded.aiter_bytes()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        return await anext(self._pieces)
+        body = self._body
+        try:
+            while body.fault is None and not body.over:
+                try:
+                    given = body.step(await anext(self._pieces))
+                except StopAsyncIteration:
+                    given = body.end()
+                    body.over = True
+                if given:
+                    return given
+            if body.fault is not None:
+                body.throw()
+        except BaseException:
+            # What is on its way says more than a connection that does not close.
+            with suppress(Exception):
+                await self.aclose()
+            raise
+        await self.aclose()
+        raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        # Another task may be reading: it is the connection that has to go then, and the reader finds out.
-        if not self._pieces.ag_running:
-            await self._pieces.aclose()
+        self._body.over, self._body.fault = True, None
+        # The connection first, as the clients do it: then nothing has to wait inside of a generator that is closed.
         await self._decoded.aclose()
+        with suppress(RuntimeError):  # it is being read, or closed: whoever does that finds out by the connection
+            await self._pieces.aclose()
 
 
 class _Decoded:
@@ -156,16 +178,3 @@ class _Decoded:
 
     def close(self) -> None:
         self._response.close()
-
-
-class _AsyncDecoded:
-    """The same for `async for`."""
-
-    def __init__(self, response: Any) -> None:
-        self._response = response
-
-    def __aiter__(self) -> AsyncGenerator[bytes]:
-        return self._response.aiter_bytes()  # type: ignore[no-any-return]
-
-    async def aclose(self) -> None:
-        await self._response.aclose()

@@ -44,7 +44,34 @@ __all__ = ["proxy"]
     show_default=True,
     help="Seconds that open streams have on SIGTERM or SIGINT; then they end with an error.",
 )
-@click.option("--idle-timeout", type=float, default=300.0, show_default=True, help="Seconds of silence of the gateway.")
+@click.option(
+    "--connect-timeout",
+    type=float,
+    default=ProxyConfig.connect_timeout,
+    show_default=True,
+    help="Seconds for a connection to the gateway.",
+)
+@click.option(
+    "--idle-timeout",
+    type=float,
+    default=ProxyConfig.idle_timeout,
+    show_default=True,
+    help="Seconds of silence of the gateway.",
+)
+@click.option(
+    "--event-timeout",
+    type=float,
+    default=ProxyConfig.event_timeout,
+    show_default=True,
+    help="Seconds without an event, whatever else the gateway sends.",
+)
+@click.option(
+    "--client-timeout",
+    type=float,
+    default=ProxyConfig.client_timeout,
+    show_default=True,
+    help="Seconds in which a client takes nothing of what there is for it.",
+)
 @click.option(
     "--max-body-bytes",
     type=int,
@@ -72,7 +99,10 @@ def proxy(
     host: str,
     port: int,
     grace: int,
+    connect_timeout: float,
     idle_timeout: float,
+    event_timeout: float,
+    client_timeout: float,
     max_body_bytes: int,
     max_stream_bytes: int,
     otel: bool,
@@ -88,7 +118,10 @@ def proxy(
         to=cast("Speaks | None", to),
         policy=cast("Base", policy),
         gateway=gateway,
+        connect_timeout=connect_timeout,
         idle_timeout=idle_timeout,
+        event_timeout=event_timeout,
+        client_timeout=client_timeout,
         max_body_bytes=max_body_bytes,
         max_stream_bytes=max_stream_bytes,
         tracing=otel,

@@ -21,7 +21,7 @@ import dataclasses, importlib, json
 from streamweld.__main__ import main
 
 module = importlib.import_module("streamweld.cli.proxy")
-module.serve = lambda config, host, port, *, grace, ready: print(json.dumps([host, port, grace, dataclasses.asdict(config)]))
+module.serve = lambda config, *address, grace, ready: print(json.dumps([*address, grace, dataclasses.asdict(config)]))
 main()
 """
 OTHERS: dict[str, Any] = {
@@ -52,8 +52,7 @@ def test_every_part_of_the_configuration_has_an_option() -> None:
         if name not in ("upstream", "tracing"):
             args += [f"--{name.replace('_', '-')}", str(value)]
     assert told(*args) == ["::1", 9, 7, OTHERS]
-    assert [part.name for part in dataclasses.fields(ProxyConfig)] == [*told()[3]]
-    assert told()[3].keys() == OTHERS.keys()
+    assert {part.name for part in dataclasses.fields(ProxyConfig)} == OTHERS.keys()
 
 
 def test_what_is_not_given_is_as_in_python() -> None:

@@ -53,7 +53,7 @@ def test_g1_a_client_does_not_choose_the_upstream() -> None:
         )
         double = raw(url, f"GET //{host}/v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     assert answer.status_code == 200
-    assert absolute.startswith(b"HTTP/1.1 404 ")
+    assert absolute.startswith(b"HTTP/1.1 400 ")
     assert double.startswith(b"HTTP/1.1 400 ")
     assert elsewhere.seen == []
     (asked,) = upstream.seen

@@ -14,6 +14,7 @@ __all__ = ["LOGGER", "log", "told"]
 
 LOGGER: Final = logging.getLogger("streamweld.proxy")
 _PATH: Final = 200
+_METHOD: Final = 20
 
 
 def log(done: Exchange) -> None:
@@ -23,9 +24,9 @@ def log(done: Exchange) -> None:
 
 
 def told(done: Exchange) -> str:
-    """The line. A path is the client's: it is cut, its control characters are escapes, and its blanks too."""
+    """The line. Method and path are the client's: they are cut, their control characters are escapes, blanks too."""
     words = {
-        "method": done.method,
+        "method": printable(done.method, _METHOD).replace(" ", "%20"),
         "path": printable(done.path, _PATH).replace(" ", "%20"),
         "status": done.status,
         "mode": done.mode,

@@ -1,4 +1,4 @@
-"""The proxy as an ASGI application: `/healthz`, `/metrics`, and everything else to the upstream."""
+"""The proxy as an ASGI application: `/healthz`, `/metrics`, and everything else to the upstream, or refused."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from streamweld.errors import UsageError
-from streamweld.integrations.proxy.endpoint import LAST, METHODS, Conversation
+from streamweld.integrations.proxy.endpoint import LAST, Conversation
 from streamweld.integrations.proxy.metrics import CONTENT_TYPE, Metrics
 from streamweld.integrations.proxy.upstream import open_session
 
@@ -44,9 +44,6 @@ class _Everything:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        if request.method not in METHODS:
-            await Response(status_code=405, headers={"allow": ", ".join(METHODS)})(scope, receive, send)
-            return
         session = getattr(request.state, "session", None)
         if session is None:
             raise UsageError(
@@ -60,6 +57,16 @@ class _Everything:
             pass  # while its request was being read: nobody is left to answer
         finally:
             self._open.discard(task)
+
+
+class _Rest(Route):
+    """The route of whatever no other takes. Its pattern would not match a line feed, nor a target that is no path
+    (RFC 9112 3.2): these are refused, logged and counted where all else is, not answered by the framework."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        return Match.FULL, {"endpoint": self.endpoint, "path_params": {}}
 
 
 def create_app(config: ProxyConfig) -> Starlette:
@@ -85,7 +92,7 @@ def create_app(config: ProxyConfig) -> Starlette:
         routes=[
             Route("/healthz", health),
             Route("/metrics", measured),
-            Route("/{path:path}", everything),
+            _Rest("/{path:path}", everything),
         ],
         lifespan=lifespan,
     )

@@ -69,6 +69,7 @@ class Conversation:
         self._converts = converts
         self._relay: Relay | None = None
         self._span: RequestSpan | None = None
+        self._headers: dict[str, str] = {}
         self._response: Response | None = None
         self._done = Exchange(request.method, path, dialect, config.to if converts else dialect)
 
@@ -77,6 +78,9 @@ class Conversation:
         done = self._done
         close = {"connection": "close"}  # until the body is read: what is left of it is not
         try:
+            if done.method not in METHODS:
+                close["allow"] = ", ".join(METHODS)  # RFC 9110 15.5.6
+                raise Refusal(405, "invalid_method", "the method is none that an upstream could be asked with")
             body = await self._body()
             close = {}
             await self._together(body)
@@ -93,12 +97,13 @@ class Conversation:
                 self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 
     async def _body(self) -> bytes:
-        """The request's body; refused before it is read where it says that it is too long (R:G7)."""
+        """The request's body; refused before it is read where its head is, or says that it is too long (R:G7)."""
         given = self._request.headers
         if "transfer-encoding" in given and "content-length" in given:
             raise Refusal(400, "invalid_framing", "a body has a length or comes in chunks, not both")  # RFC 9112 6.1
         if not routes.is_safe(self._path):
             raise Refusal(400, "invalid_path", "the path is none that an upstream could be asked for")
+        self._headers, self._done.dropped = passing.received(given.items())
         most = self._config.max_body_bytes
         too_long = Refusal(413, "request_too_large", f"the request has more than {most} bytes")
         said = given.get("content-length", "0")
@@ -165,10 +170,10 @@ class Conversation:
             told = translated(cast("dict[str, Any]", request), cast("Speaks", done.dialect), config)
             body = orjson.dumps(told.payload)
             path, query = routes.path_of(cast("str", config.to)), ""
-            headers = passing.asked_in(self._request.headers.items(), cast("str", config.to))
-            done.mode, done.dropped = "convert", told.dropped
+            headers = passing.asked_in(self._headers, cast("str", config.to))
+            done.mode, done.dropped = "convert", (*done.dropped, *told.dropped)
         else:
-            headers = passing.asked(self._request.headers.items())
+            headers = passing.asked(self._headers)
         asks_stream = done.dialect is not None and routes.is_stream(done.dialect, request, self._query)
         url = routes.target_of(config.upstream, path, query)
         done.stream = asks_stream

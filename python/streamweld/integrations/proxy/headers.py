@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamweld._spec import load_proxy
+from streamweld.integrations.proxy.refusals import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["STREAM", "answered", "asked", "asked_in", "of_stream", "plain"]
+__all__ = ["STREAM", "answered", "asked", "asked_in", "of_stream", "plain", "received"]
 
 _SPEC: Final = load_proxy()
 _LISTS: Final = _SPEC["headers"]
@@ -40,32 +41,64 @@ class _Allowed:
         self._starts = tuple(name[:-1] for name in names if name.endswith("*"))
 
     def __contains__(self, name: str) -> bool:
-        return name in self._names or name.startswith(self._starts)
+        return self.word(name) is not None
+
+    def word(self, name: str) -> str | None:
+        """What the list has for that name; it is ours, where the name itself is a client's."""
+        return name if name in self._names else next((f"{at}*" for at in self._starts if name.startswith(at)), None)
 
 
 _ASKED: Final = _Allowed(_LISTS["request"])
 _ASKED_IN: Final = _Allowed(_LISTS["request_converted"])
 _ANSWERED: Final = _Allowed(_LISTS["response"])
+_JOINED: Final = _Allowed(_LISTS["lists"])
+_TELLING: Final = _Allowed(_LISTS["telling"])
 
 
-def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> dict[str, str]:
+def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tuple[str, str]]:
     given = [(name.lower(), value) for name, value in headers]
     # RFC 9110 7.6.1: what `connection` names is for the next hop alone.
     hop = {word.strip().lower() for name, value in given if name == "connection" for word in value.split(",")}
-    return {name: value for name, value in given if name in allowed and name not in hop and plain(value)}
+    return [(name, value) for name, value in given if name in allowed and name not in hop]
 
 
-def asked(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Those of a request that goes on as it came."""
-    return _passing(headers, _ASKED) | {"accept-encoding": "identity"}
+def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Those of a request that may go on, each once, and the words for those that could not and were left out.
+
+    Raises:
+        Refusal: 400 for two of which one may stand, and for one that servers do not read alike: which of two keys is
+            meant, and whether without one the upstream does what was asked, is not the proxy's to guess (R:G3). Where
+            no answer depends on them they are left out; of two `traceparent` neither holds (W3C Trace Context).
+    """
+    lines: dict[str, list[str]] = {}
+    for name, value in _passing(headers, _ASKED):
+        lines.setdefault(name, []).append(value)
+    made: dict[str, str] = {}
+    left: list[str] = []
+    for name, values in lines.items():
+        value = ", ".join([value for value in values if value])  # RFC 9110 5.3
+        twice = len(values) > 1 and name not in _JOINED
+        if not twice and value == plain(value):
+            made |= {name: value} if value else {}
+        elif (word := _TELLING.word(name)) is not None:
+            left.append(word)
+        elif twice:
+            raise Refusal(400, "repeated_header", f"{name} must not be given twice")
+        else:
+            raise Refusal(400, "invalid_header", f"{name} must be of printable ASCII characters")
+    return made, tuple(dict.fromkeys(left))
 
 
-def asked_in(headers: Iterable[tuple[str, str]], dialect: str) -> dict[str, str]:
+def asked(given: Mapping[str, str]) -> dict[str, str]:
+    """Those of a request that goes on as it came, of what was `received`."""
+    return {**given, "accept-encoding": "identity"}
+
+
+def asked_in(given: Mapping[str, str], dialect: str) -> dict[str, str]:
     """Those of a converted request: the key stands where the other API looks for it."""
-    given = {name.lower(): value for name, value in headers}
-    made = _passing(given.items(), _ASKED_IN)
+    made = {name: value for name, value in given.items() if name in _ASKED_IN}
     for name, before in _CREDENTIALS["read"]:
-        value = plain(given.get(name))
+        value = given.get(name, "")
         if value[: len(before)].lower() == before.lower() and value[len(before) :]:
             to, start = _CREDENTIALS["write"][dialect]
             made[to] = start + value[len(before) :]
@@ -81,7 +114,7 @@ def asked_in(headers: Iterable[tuple[str, str]], dialect: str) -> dict[str, str]
 
 def answered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Those of an answer; its length and encoding are not among them."""
-    return _passing(headers, _ANSWERED)
+    return {name: value for name, value in _passing(headers, _ANSWERED) if plain(value)}
 
 
 def of_stream(headers: Mapping[str, str]) -> dict[str, str]:

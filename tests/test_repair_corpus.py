@@ -35,6 +35,8 @@ CUT_SHARE = 7 if FULL else 97
 CUT_SIZE = 2_500
 # What went out before it was known to be wrong, and no event of the dialect takes back: the next repair sees it again.
 STAYS = {"conflict"}
+# Official clients of Messages have one open block, and find it by its place among all.
+BLOCKS = {f"anthropic.{rule}" for rule in ("block_open", "block_unstopped", "index", "delta_unknown", "stop_unknown")}
 
 Repaired: TypeAlias = tuple[bytes, sw.StreamConverter]
 
@@ -97,6 +99,8 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
         assert before.is_success or not after.is_success
         assert not isinstance(converter.error, UpstreamError) or isinstance(second.error, UpstreamError)
         return
+    if spoken == "anthropic":
+        assert not BLOCKS & {v.rule for v in sw.check(out, dialect=spoken)}
     first = converter.response
     if has_lost_all(first) and second.error is not None:
         # A reason that is not true any more is not told (as of a conversion): the answer ends with an error.

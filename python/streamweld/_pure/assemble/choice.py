@@ -100,7 +100,7 @@ class Choice:
 
     @property
     def owes(self) -> bool:
-        """A call was announced and not shown, or text of the latest one is held back."""
+        """A call was announced and not shown, or something of what is open is held back."""
         latest = self.latest
         if latest is not None and latest.started and latest.sent < len(latest.text.data) and not latest.dropped:
             return True
@@ -111,7 +111,7 @@ class Choice:
         ):
             return True
         waiting = any(not (call.started or call.dropped) for call in self.unstarted)
-        return waiting or self.textual.owes or any(one.joiner.held for item in self.book.opened() for one in item.parts)
+        return waiting or self.textual.owes or any(one.owes for item in self.book.opened() for one in item.parts)
 
     def create(self, *, custom: bool = False) -> Call:
         self.shared.count_call()

@@ -68,6 +68,12 @@ class ItemPart:
         self.late_said = False
         self.conflict_said = False
 
+    @property
+    def owes(self) -> bool:
+        """Something of it was not shown: half a character, a beginning that may be repeated, or what comes whole."""
+        comes_whole = self.part.open and self.part.kind == "redacted"
+        return self.joiner.held or self.snapshot is not None or comes_whole
+
 
 class Item:
     """One item."""

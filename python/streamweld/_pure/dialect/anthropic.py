@@ -137,7 +137,9 @@ class AnthropicDecoder:
                         self._unknown(payload, event)
             case "content_block_start":
                 inner = notes.an_object(value, (), "content_block")
-                if inner is not None:
+                if inner is None:
+                    self._out.touch("not_opened")  # readers have something at its index
+                else:
                     self._begin()
                     self._streamed = True
                     extra = leftovers(payload, (), value, EVENT_FIELDS)
@@ -152,6 +154,7 @@ class AnthropicDecoder:
                 self._message_start(payload, message or {}, leftovers(payload, (), value, EVENT_FIELDS), name, notes)
             case "message_stop":
                 self._begin()
+                self._blocks.end()
                 self._leave(leftovers(payload, (), value, EVENT_FIELDS))
                 notes.tell()
                 self._done()
@@ -218,7 +221,7 @@ class AnthropicDecoder:
 
     def _message_delta(self, payload: Payload, value: dict[str, Any], notes: Notes) -> None:
         self._begin()
-        self._blocks.settle()
+        self._blocks.end()
         delta = notes.an_object(value, (), "delta")
         extra = leftovers(payload, (), value, EVENT_FIELDS)
         if delta is not None:

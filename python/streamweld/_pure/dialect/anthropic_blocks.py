@@ -78,6 +78,7 @@ class BlockReader:
         "_open",
         "_out",
         "_restated",
+        "_standing",
     )
 
     def __init__(self, assembler: Assembler, out: Out, max_index: int | None) -> None:
@@ -89,6 +90,7 @@ class BlockReader:
     def begin(self) -> None:
         """A message starts, or starts again."""
         self._open: set[int] = set()  # the indexes of the blocks that are open
+        self._standing: int | None = None  # of the latest block on the wire, of any kind, until it is stopped
         self._last: int | None = None  # the index of the latest start
         self._last_kind = "text"  # of its block
         self._fresh = 0  # the next index that no start has named
@@ -112,6 +114,8 @@ class BlockReader:
             return None
         number = integer(sent)
         if number is not None and 0 <= number <= self._max_index:
+            if not isinstance(sent, int):
+                self._out.touch("other_index")  # readers compare it as it is written
             return number
         self._out.diagnose("index_unusable", detail=(payload.raw("index") or "")[:_INDEX_HEAD])
         return None
@@ -132,6 +136,11 @@ class BlockReader:
             if self._given <= index < len(self._held) and index not in self._restated:
                 self._restated.add(index)
                 self._out.diagnose("content_restated")
+        if self._standing is not None:
+            self._out.touch("block_open")  # readers have one open block: what is stopped next is the latest to them
+        if index != self._fresh:
+            self._out.touch("other_index")  # readers put blocks one behind the other, and find them by their index
+        self._standing = index
         self._start(block, index)
 
     def _give(self, below: int | None) -> None:
@@ -164,6 +173,7 @@ class BlockReader:
                     # M1: whatever was open under this index is over.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
+                self._out.announce(index)
                 self._other(block, kind)
 
     def _text(self, block: Block, address: Address) -> None:
@@ -223,6 +233,7 @@ class BlockReader:
             return False
         if recovered and kind != "text_delta":
             return True
+        self._expect(index)
         if index is None:
             index = self._last
         if index is not None:
@@ -277,6 +288,22 @@ class BlockReader:
 
     def stop(self, index: int | None, extra: Raw) -> None:
         """content_block_stop."""
+        self._expect(index)
+        self._standing = None
+        self._stop(index, extra)
+
+    def end(self) -> None:
+        """The end of the message: nothing should be open."""
+        self.settle()
+        if self._standing is not None:
+            self._out.touch("not_closed")  # readers run a call when its block is stopped
+
+    def _expect(self, index: int | None) -> None:
+        """An event of an open block."""
+        if index is None or index != self._standing:
+            self._out.touch("not_opened" if self._standing is None else "other_index")
+
+    def _stop(self, index: int | None, extra: Raw) -> None:
         self.settle()
         if index is None:
             index = self._last
@@ -303,7 +330,7 @@ class BlockReader:
     def whole(self, block: Block, index: int) -> None:
         """A block of a message that was not streamed."""
         self._start(block, index)
-        self.stop(index, {})
+        self._stop(index, {})
 
     def restate(self, block: Block, index: int) -> None:
         """A block of a whole message that comes behind its own stream: corrects and completes, never appends."""

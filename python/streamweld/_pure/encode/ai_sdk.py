@@ -36,6 +36,7 @@ class AiSdk(Sequential):
 
     corrects = True  # `tool-call` and `tool-input-available` say the input again, and win
     runs_calls = True
+    side_by_side = True  # every event names its block
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)

@@ -31,6 +31,7 @@ class Anthropic(Sequential):
     target = "anthropic"
     corrects = False  # content_block_stop says nothing
     runs_calls = False  # the blocks of its server tools are its own
+    side_by_side = False  # official clients have one open block: what is stopped is the latest to them
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -147,7 +148,11 @@ class Anthropic(Sequential):
         return bool(done.signature or done.encrypted_content) and self._is_genuine(done)
 
     def _start(self, block: Block, content: str) -> None:
-        index = self._index + 1 if block.sent is None else block.sent
+        index = block.sent
+        if index is None or index <= self._index:
+            index = self._index + 1
+            while index in self.job.passed.announced:  # blocks that are no parts
+                index += 1
         self._at[block.part] = index
         self._index = max(index, self._index)
         self._frame("content_block_start", index=str(index), content_block=content)

@@ -78,6 +78,7 @@ class Block:
     results: list[ToolResult] = field(default_factory=list[ToolResult])  # that came before their call was written
     mark: str = ""  # the writer's own: what the open block is called on the wire
     told: bool = False  # the writer's own: what hangs on the part was written
+    comes_whole: bool = False  # nothing is shown of it before its end
     part: int = -1  # where several blocks are open at once: which one it is
     sent: int | None = None  # its index on the wire, and its id, where that is the target's own
     item: str | None = None
@@ -88,6 +89,7 @@ class Writer(Protocol):
 
     corrects: bool  # the close of a call says again, with authority, what its arguments are
     runs_calls: bool  # calls that somebody else ran, and their results, have a place
+    side_by_side: bool  # readers of the target take several open blocks, where a source of its own opens them
 
     def open(self, block: Block) -> None:
         """A block begins. Where its Done came already (`block.done`), nothing else will be known of it."""

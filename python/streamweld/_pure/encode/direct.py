@@ -1,7 +1,9 @@
 """Blocks in the dialect that they came in: each is opened, goes on and is closed where the source did that.
 
-The source's own order needs no row, so nothing waits here, and several blocks may be open. What was announced in a way
-that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame and no JSON.
+The source's own order needs no row. Where a source opens a block beside another, and readers of its dialect have one at
+a time, the first keeps its place until it is closed, and the others wait in the order in which they began. What was
+announced in a way that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame
+and no JSON.
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ __all__ = ["Direct"]
 class Direct(Blocks):
     """The parts of one answer, as they come."""
 
-    __slots__ = ("_late", "_open_blocks")
+    __slots__ = ("_late", "_open_blocks", "_unseen")
 
     def __init__(self, job: Job, writer: Writer) -> None:
         super().__init__(job, writer)
         self._open_blocks: set[Block] = set()
+        self._unseen: Block | None = None  # has the place of an open one, and nothing to show yet
         self._late: list[Block] = []  # calls that are not whole: whether they may be closed is known at the end
 
     def event(self, event: Event) -> None:
@@ -36,30 +39,65 @@ class Direct(Blocks):
                 block = self._parts[event.part]
                 block.part, block.sent = event.part, self._job.passed.index
                 block.item = self._job.passed.item_id
-                if not isinstance(event, ReasoningStarted) or event.kind != "redacted":
-                    self._open(block)  # what is redacted comes whole
+                block.comes_whole = isinstance(event, ReasoningStarted) and event.kind == "redacted"
+                self._begin(block)
             case _:
                 pass
+        self._go_on()
 
     def finish(self) -> None:
-        for block in self._late:
-            self._shut(block)
-            if block.call is not None:
-                self._written(block, block.call)
-        self._late = []
+        while self._late:
+            late, self._late = self._late, []
+            for block in late:
+                self._shut(block)
+                if block.call is not None:
+                    self._written(block, block.call)
+            self._go_on()
 
     def abandon(self) -> None:
         for block in sorted(self._open_blocks, key=lambda block: block.part):
             self._writer.broken_off(block)
         self._open_blocks.clear()
 
-    # What is done at once here
+    # The row
+
+    def _waits(self, block: Block) -> bool:
+        return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
+
+    def _is_taken(self) -> bool:
+        """A block is open, and no other may be. Of one that was stopped on the wire the stop has passed."""
+        if self._writer.side_by_side:
+            return False
+        ended = self._job.passed.ended
+        return self._unseen is not None or any(block.part not in ended for block in self._open_blocks)
+
+    def _go_on(self) -> None:
+        while self._row and not self._is_taken():
+            block = self._row.popleft()
+            if isinstance(block, Block) and not block.gone:
+                block.queued = False
+                self._write(block)
+
+    # Blocks
+
+    def _begin(self, block: Block) -> None:
+        if self._waits(block):
+            self._line_up(block)
+        elif block.comes_whole:
+            self._unseen = block
+        else:
+            self._open(block)
 
     def _push(self, block: Block, text: str) -> None:
-        if text:
-            self._open(block)
-            block.out.add(text)
-            self._writer.piece(block, text)
+        if not text:
+            return
+        if self._waits(block):
+            block.waiting.append(text)
+            self._line_up(block)
+            return
+        self._open(block)
+        block.out.add(text)
+        self._writer.piece(block, text)
 
     def _open(self, block: Block) -> None:
         if block not in self._open_blocks:
@@ -71,14 +109,24 @@ class Direct(Blocks):
         self._writer.close(block)
 
     def _write(self, block: Block) -> None:
-        if block.call is not None:
-            self._writer.whole_call(block.call)
-            self._written(block, block.call)
+        call = block.call
+        if call is not None:
+            self._later.pop(call.call_id, None)
+            if block.held or block.part < 0:
+                self._writer.whole_call(call)
+                self._written(block, call)
+            else:
+                self._open(block)
+                self._end_call(block, call)
             return
+        if block is self._unseen:
+            self._unseen = None
         text, block.waiting = "".join(block.waiting), []
         if text:
             self._push(block, text)
-        elif block not in self._open_blocks and block.done is not None and self._writer.is_worth(block):
+        elif block.done is None:
+            self._begin(block)  # more may come
+        elif block not in self._open_blocks and self._writer.is_worth(block):
             self._open(block)
         if block.done is not None:
             if block in self._open_blocks:
@@ -92,7 +140,7 @@ class Direct(Blocks):
         # Also the calls that the provider runs have their place in their own dialect.
         block.held = self._is_held(event)
         if not block.held:
-            self._open(block)
+            self._begin(block)
 
     def _is_held(self, event: ToolCallStarted) -> bool:
         job, call_id = self._job, event.call_id or ""
@@ -121,12 +169,16 @@ class Direct(Blocks):
 
     def _call(self, event: ToolCall) -> None:
         block = self._parts.get(event.part)
-        if block is None or block not in self._open_blocks:
+        if block is None or not (block in self._open_blocks or (block.queued and not block.held)):
             super()._call(event)
             return
         del self._parts[event.part]
         self._forget(block)
         block.call = event
+        if not block.queued:
+            self._end_call(block, event)
+
+    def _end_call(self, block: Block, event: ToolCall) -> None:
         if event.part in self._job.passed.ended and block.out.rest(arguments_of(event)):
             self._writer.contradicted()  # its block is over, and had less
         elif self._close_call(block, event):

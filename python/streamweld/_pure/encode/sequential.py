@@ -40,6 +40,7 @@ class Sequential:
     target: str
     corrects: bool
     runs_calls: bool
+    side_by_side: bool
 
     def __init__(self, job: Job) -> None:
         self.job = job

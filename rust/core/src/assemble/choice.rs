@@ -170,15 +170,20 @@ impl Choice {
         holds_back
             || self.unstarted.iter().any(waits)
             || self.textual.owes()
-            || (self.book.is_used() && self.is_half_said())
+            || (self.book.is_used() && self.is_partly_said())
     }
 
-    /// Half a character of a part that is open waits for its other half.
-    fn is_half_said(&self) -> bool {
+    /// Of a part that is open half a character waits for its other half, its beginning for what may repeat it, or all of it
+    /// for its end.
+    fn is_partly_said(&self) -> bool {
         let opened = self.book.opened().into_iter();
         let opened = opened.filter_map(|item| self.book.get(item));
         let mut parts = opened.flat_map(|item| item.parts.iter());
-        parts.any(|one| one.joiner.is_pending())
+        parts.any(|one| {
+            let part = self.textual.parts.get(one.place);
+            let comes_whole = part.is_some_and(|part| part.open && part.kind == "redacted");
+            one.joiner.is_pending() || one.snapshot.is_some() || comes_whole
+        })
     }
 
     pub fn new(index: i32, textual: Textual) -> Choice {

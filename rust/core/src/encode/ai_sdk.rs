@@ -113,6 +113,7 @@ impl<P: Protocol> Answer for AiSdk<P> {
 impl<P: Protocol> Form for AiSdk<P> {
     const CORRECTS: bool = true; // `tool-call` and `tool-input-available` say the input again, and win
     const RUNS_CALLS: bool = true;
+    const SIDE_BY_SIDE: bool = true; // every event names its block
 
     fn open(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
         let (kind, start) = match block.kind {

@@ -81,6 +81,7 @@ impl Answer for Message {
 impl Form for Message {
     const CORRECTS: bool = false; // content_block_stop says nothing
     const RUNS_CALLS: bool = false; // the blocks of its server tools are its own
+    const SIDE_BY_SIDE: bool = false; // official clients have one open block: what is stopped is the latest to them
 
     fn open(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {
@@ -189,7 +190,10 @@ impl Form for Message {
 impl Message {
     /// The beginning of the next block.
     fn block<'j>(&mut self, job: &'j mut Job, part: u32, sent: Option<i64>) -> &'j mut Writer {
-        let index = sent.unwrap_or(self.next);
+        let index = sent.filter(|index| *index >= self.next).unwrap_or_else(|| {
+            let is_free = |index: &i64| !job.passed.announced.contains(index); // blocks may be no parts
+            (self.next..).find(is_free).unwrap_or(i64::MAX)
+        });
         self.at.insert(part, index);
         self.next = self.next.max(index.saturating_add(1));
         self.of(job, "content_block_start", part)

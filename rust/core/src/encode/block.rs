@@ -32,6 +32,8 @@ pub(crate) struct Block {
     pub(super) queued: bool,
     /// Its deltas were taken back: only the close speaks for it now.
     pub(super) frozen: bool,
+    /// Nothing is shown of it before its end.
+    pub(super) comes_whole: bool,
     /// Its close, which has to wait.
     pub(super) done: Option<Box<Done<'static>>>,
     pub(super) call: Option<Box<Call<'static>>>,
@@ -64,6 +66,8 @@ pub(crate) trait Form: Debug + Send {
     const CORRECTS: bool;
     /// Calls that somebody else ran, and their results, have a place.
     const RUNS_CALLS: bool;
+    /// Its own readers take several open blocks, where a source of its own opens them.
+    const SIDE_BY_SIDE: bool;
 
     /// A block begins. Where its close came already, nothing else will be known of it.
     fn open(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>);

@@ -1,9 +1,11 @@
 //! Blocks in the dialect that they came in: each is opened, goes on and is closed where the source did that.
 //!
-//! The source's own order needs no row, so nothing waits here, and several blocks may be open. What was announced in a way
-//! that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame and no JSON.
+//! The source's own order needs no row. Where a source opens a block beside another, and readers of its dialect have one at
+//! a time, the first keeps its place until it is closed, and the others wait in the order in which they began. What was
+//! announced in a way that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame
+//! and no JSON.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 
 use super::block::{Block, Form, Pen};
@@ -19,6 +21,10 @@ pub(crate) struct Direct {
     /// Those of which something is to come.
     blocks: Map<u32, Block>,
     open: BTreeSet<u32>,
+    /// Has the place of an open one, and nothing to show yet.
+    unseen: Option<u32>,
+    /// Those that wait.
+    row: VecDeque<u32>,
     /// Calls that are not whole: whether they may be closed is known at the end.
     late: Vec<u32>,
     /// Calls that were announced under an id and are not over.
@@ -38,7 +44,10 @@ impl Direct {
                 part,
                 kind: "redacted",
                 ..
-            } => _ = self.textual(to.job, part, Kind::Reasoning), // it comes whole
+            } => {
+                self.textual(to.job, part, Kind::Reasoning).comes_whole = true;
+                self.begin(to, part);
+            }
             Event::ReasoningStarted { part, .. } => self.start(to, part, Kind::Reasoning),
             Event::TextDelta(delta) => self.push(to, delta, Kind::Text),
             Event::ReasoningDelta(delta) => self.push(to, delta, Kind::Reasoning),
@@ -56,6 +65,7 @@ impl Direct {
             }
             Event::ToolCallReset(mark) => {
                 if let Some(block) = self.blocks.get_mut(&mark.part) {
+                    block.waits.clear();
                     block.frozen = !block.out.is_empty();
                 }
             }
@@ -83,6 +93,7 @@ impl Direct {
             }
             _ => {}
         }
+        self.go_on(to);
     }
 
     /// Keeps a piece of an open block; false, and nothing was done, if it is none.
@@ -96,13 +107,16 @@ impl Direct {
     }
 
     pub(super) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
-        for part in mem::take(&mut self.late) {
-            self.open.remove(&part);
-            let block = self.blocks.slot(part);
-            to.form.close(to.job, block, None);
-            if let Some(call) = block.call.take() {
-                self.write_down(&call);
+        while !self.late.is_empty() {
+            for part in mem::take(&mut self.late) {
+                self.open.remove(&part);
+                let block = self.blocks.slot(part);
+                to.form.close(to.job, block, None);
+                if let Some(call) = block.call.take() {
+                    self.write_down(&call);
+                }
             }
+            self.go_on(to);
         }
     }
 
@@ -110,6 +124,57 @@ impl Direct {
     pub(super) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         for part in mem::take(&mut self.open) {
             to.form.broken_off(to.job, self.blocks.slot(part));
+        }
+    }
+
+    // The row
+
+    fn waits<F: Form>(&self, job: &Job, part: u32) -> bool {
+        !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(job)
+    }
+
+    /// A block is open, and no other may be. Of one that was stopped on the wire the stop has passed.
+    fn is_taken<F: Form>(&self, job: &Job) -> bool {
+        let stands = |part: &u32| !job.passed.ended.contains(part);
+        !F::SIDE_BY_SIDE && (self.unseen.is_some() || self.open.iter().any(stands))
+    }
+
+    fn line_up(&mut self, part: u32) {
+        let block = self.blocks.slot(part);
+        if !mem::replace(&mut block.queued, true) {
+            self.row.push_back(part);
+        }
+    }
+
+    #[inline]
+    fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        while !self.row.is_empty() && !self.is_taken::<F>(to.job) {
+            if let Some(part) = self.row.pop_front()
+                && self.blocks.contains_key(&part)
+            {
+                self.write(to, part);
+            }
+        }
+    }
+
+    /// All that a block has so far; nobody is in its way.
+    fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+        let block = self.blocks.slot(part);
+        block.queued = false;
+        let waits = mem::take(&mut block.waits);
+        if let Some(call) = block.call.take() {
+            if block.held {
+                self.blocks.remove(&part);
+                self.write_call(to, &call);
+            } else {
+                self.open(to, part, None);
+                self.end_call(to, part, *call);
+            }
+        } else if let Some(done) = block.done.take() {
+            self.done(to, part, &waits, &done);
+        } else {
+            self.begin(to, part);
+            self.put(to, part, &waits, None);
         }
     }
 
@@ -124,7 +189,17 @@ impl Direct {
 
     fn start<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, kind: Kind) {
         self.textual(to.job, part, kind);
-        self.open(to, part, None);
+        self.begin(to, part);
+    }
+
+    fn begin<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+        if self.waits::<F>(to.job, part) {
+            self.line_up(part);
+        } else if self.blocks.slot(part).comes_whole {
+            self.unseen = Some(part);
+        } else {
+            self.open(to, part, None);
+        }
     }
 
     fn push<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>, kind: Kind) {
@@ -142,6 +217,10 @@ impl Direct {
         if text.is_empty() {
             return;
         }
+        if self.waits::<F>(to.job, part) {
+            self.blocks.slot(part).waits.push_str(text);
+            return self.line_up(part);
+        }
         self.open(to, part, done);
         let block = self.blocks.slot(part);
         block.out.push_str(text);
@@ -155,7 +234,15 @@ impl Direct {
     }
 
     fn done<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str, done: &Done<'_>) {
+        let waits = self.waits::<F>(to.job, part);
         let block = self.textual(to.job, part, done.kind);
+        if waits {
+            text.clone_into(&mut block.waits);
+            block.done = Some(Box::new(done.clone().keep()));
+            return self.line_up(part);
+        }
+        self.unseen = self.unseen.filter(|unseen| *unseen != part);
+        let block = self.blocks.slot(part);
         let told = mem::take(&mut block.out);
         let rest = text.strip_prefix(told.as_str());
         if rest.is_none() {
@@ -209,23 +296,40 @@ impl Direct {
         };
         self.blocks.insert(part, block);
         if !held {
-            self.open(to, part, None);
+            self.begin(to, part);
         }
     }
 
     fn call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
         self.forget(part);
-        if !self.open.contains(&part) {
-            self.blocks.remove(&part);
-            match lost::<F>(&call) {
-                Some(lost) => to.job.losses.note(lost),
-                None => {
-                    to.form.whole_call(to.job, &call);
-                    self.write_down(&call);
-                }
-            }
-            return;
+        if self.open.contains(&part) {
+            return self.end_call(to, part, call);
         }
+        let begun = |block: &Block| block.queued && !block.held;
+        if self.blocks.get(&part).is_some_and(begun) {
+            self.blocks.slot(part).call = Some(Box::new(call.keep()));
+        } else if let Some(lost) = lost::<F>(&call) {
+            self.blocks.remove(&part);
+            to.job.losses.note(lost);
+        } else if self.waits::<F>(to.job, part) {
+            let block = self.textual(to.job, part, Kind::Call);
+            block.held = true;
+            block.call = Some(Box::new(call.keep()));
+            self.line_up(part);
+        } else {
+            self.blocks.remove(&part);
+            self.write_call(to, &call);
+        }
+    }
+
+    /// A call of which nothing was written yet.
+    fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
+        to.form.whole_call(to.job, call);
+        self.write_down(call);
+    }
+
+    /// The close of a call whose block is open.
+    fn end_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
         let block = self.blocks.slot(part);
         let rest = call.arguments.strip_prefix(block.out.as_str());
         let has_ended = to.job.passed.ended.contains(&part);

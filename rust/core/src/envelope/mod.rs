@@ -125,6 +125,13 @@ impl Envelopes {
         self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
     }
 
+    /// What was learned holds no longer.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+        self.last = 0;
+        self.next = 0;
+    }
+
     /// Learns from a payload that was read in full.
     pub(crate) fn learn(&mut self, event: Option<&str>, payload: &str, lesson: Lesson<'_>) {
         let Some(mut envelope) = cut(event, payload, lesson) else {

@@ -10,6 +10,7 @@ use super::fields::{FACTS, arguments, rest, type_of};
 use super::kept::Kept;
 use crate::config::Config;
 use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
+use crate::event::Sign;
 use crate::fault::Fault;
 use crate::few::Set;
 use crate::json::members::{Object, find, integer, present, text};
@@ -39,6 +40,8 @@ pub(super) struct Blocks {
     max_index: u64,
     /// The indexes of the blocks that are open.
     open: Set<i64>,
+    /// The index of the latest block on the wire, of any kind, until it is stopped.
+    pub(super) standing: Option<i64>,
     /// The index of the latest start.
     last: Option<i64>,
     /// Its block is one that a turn cannot end with.
@@ -100,7 +103,11 @@ impl Blocks {
             return Ok(None);
         };
         let usable = integer(raw).filter(|index| self.is_within(*index));
-        if usable.is_none() {
+        if usable.is_some() {
+            if !is_plainly_written(raw) {
+                wire.out.touch("other_index"); // readers compare it as it is written
+            }
+        } else {
             let head = raw.text.char_indices().nth(INDEX_HEAD);
             let end = head.map_or(raw.text.len(), |(at, _)| at);
             let head = raw.text.get(..end).unwrap_or_default();
@@ -136,6 +143,13 @@ impl Blocks {
                 wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
             }
         }
+        if self.standing.is_some() {
+            wire.out.touch("block_open"); // readers have one open block: what is stopped next is the latest to them
+        }
+        if index != self.fresh {
+            wire.out.touch("other_index"); // readers put blocks one behind the other, and find them by their index
+        }
+        self.standing = Some(index);
         self.open(wire, block, index, notes)
     }
 
@@ -198,6 +212,7 @@ impl Blocks {
                     // M1: whatever was open under this index is over.
                     close(wire, index, None)?;
                 }
+                wire.out.sign(Sign::Announced(index));
                 self.kept = other(wire, block, &kind, notes)?.map(Box::new);
                 Ok(())
             }
@@ -221,6 +236,7 @@ impl Blocks {
         if tail && kind != "text_delta" {
             return Ok(true);
         }
+        self.expect(wire, index);
         let index = index.or(self.last);
         if let Some(index) = index.filter(|_| !self.is_plain()) {
             self.give(wire, Some(index.saturating_add(1)))?;
@@ -302,6 +318,28 @@ impl Blocks {
         index: Option<i64>,
         extra: &Leftovers<'_>,
     ) -> Step {
+        self.expect(wire, index);
+        self.standing = None;
+        self.close(wire, index, extra)
+    }
+
+    /// An event of an open block.
+    #[inline]
+    pub(super) fn expect(&self, wire: &mut Wire<'_, '_>, index: Option<i64>) {
+        if index.is_none() || index != self.standing {
+            wire.out.touch(match self.standing {
+                None => "not_opened",
+                Some(_) => "other_index",
+            });
+        }
+    }
+
+    fn close(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        index: Option<i64>,
+        extra: &Leftovers<'_>,
+    ) -> Step {
         self.settle(wire)?;
         match index.or(self.last) {
             Some(index) if self.open.remove(&index) => close(wire, index, extra.text().as_deref()),
@@ -316,6 +354,15 @@ impl Blocks {
             Some(kept) => kept.settle(wire),
             None => Ok(()),
         }
+    }
+
+    /// The end of the message: nothing should be open.
+    pub(super) fn end(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+        self.settle(wire)?;
+        if self.standing.is_some() {
+            wire.out.touch("not_closed"); // readers run a call when its block is stopped
+        }
+        Ok(())
     }
 
     /// The message is over, or the input is.
@@ -333,8 +380,15 @@ impl Blocks {
         notes: &mut Notes<'a>,
     ) -> Step {
         self.open(wire, block, index, notes)?;
-        self.stop(wire, Some(index), &Leftovers::default())
+        self.close(wire, Some(index), &Leftovers::default())
     }
+}
+
+/// Whether a number is written as integers are.
+#[inline]
+pub(super) fn is_plainly_written(raw: Raw<'_>) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'-';
+    raw.kind == Kind::Number && raw.text.bytes().all(is_plain)
 }
 
 fn close(wire: &mut Wire<'_, '_>, index: i64, metadata: Option<&str>) -> Step {

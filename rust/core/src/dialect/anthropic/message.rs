@@ -67,7 +67,7 @@ impl Anthropic {
         notes: &mut Notes<'a>,
     ) -> Step {
         self.begin(wire)?;
-        self.blocks.settle(wire)?;
+        self.blocks.end(wire)?;
         let delta = notes.an_object(&event.members, Pointer::ROOT, "delta");
         let at = Pointer::ROOT.member("delta");
         let mut extra = rest(&event.members, &FACTS.event_fields);

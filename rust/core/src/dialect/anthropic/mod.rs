@@ -135,7 +135,10 @@ impl Anthropic {
             }
             "content_block_start" => {
                 let inner = notes.an_object(&object.members, Pointer::ROOT, "content_block");
-                let Some(inner) = inner else { return Ok(()) };
+                let Some(inner) = inner else {
+                    wire.out.touch("not_opened"); // readers have something at its index
+                    return Ok(());
+                };
                 self.begin(wire)?;
                 self.streamed = true;
                 let block = Block {
@@ -145,16 +148,19 @@ impl Anthropic {
                     extra: extra(object),
                 };
                 let index = self.blocks.index(wire, object)?;
+                self.envelopes.forget();
                 self.blocks.start(wire, &block, index, notes)
             }
             "content_block_stop" => {
                 let index = self.blocks.index(wire, object)?;
+                self.envelopes.forget(); // they are of a block that is over
                 self.blocks.stop(wire, index, &extra(object))
             }
             "message_delta" => self.message_delta(wire, object, notes),
             "message_start" => self.message_start(wire, object, payload, notes),
             "message_stop" => {
                 self.begin(wire)?;
+                self.blocks.end(wire)?;
                 leave(wire, &extra(object))?;
                 notes.tell(wire)?;
                 self.done(wire)

@@ -3,7 +3,7 @@
 //! Knows how the API writes them, and leaves whatever is written otherwise to the decoder.
 
 use super::Anthropic;
-use super::blocks::{at_index, message, reasoning};
+use super::blocks::{at_index, is_plainly_written, message, reasoning};
 use crate::envelope::{Lesson, Target, Varying};
 use crate::fault::Fault;
 use crate::json::members::{self, Object, integer};
@@ -33,7 +33,7 @@ impl Anthropic {
         let keys = [kind.key.raw, index.key.raw, delta.key.raw];
         let plain = keys == ["type", "index", "delta"]
             && kind.raw.text == "\"content_block_delta\""
-            && index.raw.kind == Kind::Number
+            && is_plainly_written(index.raw)
             && !event.wide_integer
             && !payload.tail
             && payload.event != Some("error");
@@ -44,6 +44,7 @@ impl Anthropic {
         let (Some(index), Some((sort, raw))) = (index, piece(delta.raw)) else {
             return Ok(false);
         };
+        self.blocks.expect(wire, Some(index));
         let text = members::text(raw).unwrap_or_default();
         if text.is_empty() {
             return Ok(true);

@@ -1,4 +1,4 @@
-"""Frames written for Responses are what both published OpenResponses schemas say they are."""
+"""Frames written for Responses, also in a repair, are what both published OpenResponses schemas say they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import streamweld as sw
 
 from tests import corpus
 from tests.backends import using
+from tests.harness import policy_of
 from tests.test_convert_matrix import sample
+from tests.vector_files import chunks_of, label, load
 
 if TYPE_CHECKING:
     from tests.corpus import Recording
@@ -64,3 +66,33 @@ def test_every_frame_is_in_the_schema(backend: str, recording: Recording, versio
         assert not faults, (body["type"], faults)
         checked += 1
     assert checked > 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("vector", [v for v in load("repair") if v["file"] == "responses"], ids=label)
+def test_every_frame_that_a_repair_writes_is_in_the_schema(backend: str, vector: dict[str, Any], version: str) -> None:
+    """What the source said of its response stays as it said it; whatever it left out is there."""
+    known = validators(version)
+    sent = [line for line in b"".join(chunks_of(vector)).decode().splitlines() if line.startswith("data: {")]
+    said = {name for line in sent for name in json.loads(line[6:]).get("response", ())}
+    options = {"seed": "s", **policy_of(vector.get("options", {}))}
+    with using(backend):
+        made = sw.convert(
+            b"".join(chunks_of(vector)),
+            source="responses",
+            target="same",
+            reasoning_events="openresponses",
+            **options,
+        )
+    lines = [line for line in made.decode().splitlines() if line.startswith("data: {") and line not in sent]
+    assert bool(lines) == any(isinstance(one, list) for one in vector["expect"].get("out", ()))
+    for line in lines:
+        body = json.loads(line[6:])
+        faults = [
+            f"{error.instance_path}: {error.message[:200]}"
+            for error in known[body["type"]].iter_errors(body)
+            if not (
+                error.instance_path[:1] == ["response"] and error.instance_path[1:2] and error.instance_path[1] in said
+            )
+        ]
+        assert not faults, (body["type"], faults)

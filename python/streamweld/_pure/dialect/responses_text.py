@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.responses_facts import CONTENT, PART_FIELDS, SUMMARY, TEXT_DELTAS, TEXT_VALUES
+from streamweld._pure.dialect.responses_places import Places
 from streamweld._pure.kinds import is_array, is_object
 from streamweld._pure.members import as_object
 
@@ -31,7 +32,7 @@ _Part = str | dict[str, Any]  # some bridges write the text alone
 class TextReader:
     """The texts of one stream."""
 
-    __slots__ = ("_annotated", "_assembler", "_carried", "_closed", "_members", "_members_of")
+    __slots__ = ("_annotated", "_assembler", "_carried", "_closed", "_members", "_members_of", "_places")
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
@@ -41,6 +42,7 @@ class TextReader:
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
+        self._places = Places()
 
     # Events of their own
 
@@ -51,7 +53,7 @@ class TextReader:
         text = reader.text(event, (), facts.member)
         if not text:
             return
-        address = reader.address(event, facts.place)
+        address = self._placed(reader.address(event, facts.place), reader, sort)
         if not self._carried and self._members_of == _key(address) and sort.item == "message":
             # No event opened the part, and the deltas of a message say nothing of it.
             self._carried = True
@@ -71,7 +73,7 @@ class TextReader:
         """`response.output_text.done` and its kin: the whole text. The part closes with its content part or item."""
         facts = TEXT_VALUES[reader.kind]
         sort = facts.sort
-        address = reader.address(event, facts.place)
+        address = self._placed(reader.address(event, facts.place), reader, sort)
         text = reader.text(event, (), facts.member)
         self._assembler.part_value(0, sort.item, address, sort.channel, sort.reasoning, text)
         metadata = reader.metadata(event)
@@ -86,13 +88,16 @@ class TextReader:
         sort, member = _sorted(part, SUMMARY if summary else None)
         if sort is None:
             return False
-        address = reader.address(event, "summary_index" if summary else "content_index")
+        place = "summary_index" if summary else "content_index"
+        sent = reader.address(event, place)
+        address = self._placed(sent, reader, sort, opens=not closes)
         text = reader.text(part, ("part",), member)
         members = reader.rest(part, ("part",), PART_FIELDS)
         if closes:
             self._annotations(part, ("part",), reader, address, sort)
             self._assembler.part_closed(0, sort.item, address, sort.channel, sort.reasoning, text, as_object(members))
             self._close(address)
+            self._places.close(sent, sort.channel)
             return True
         if self._members_of == _key(address) and sort.item == "message":
             self._carried = True
@@ -108,10 +113,20 @@ class TextReader:
         if event.get("annotation") is None:
             return
         sort, _ = CONTENT["output_text"]
-        address = reader.address(event, "content_index")
+        address = self._placed(reader.address(event, "content_index"), reader, sort)
         raw = reader.payload.raw("annotation")
         self._assembler.part_attributes(0, sort.item, address, sort.channel, f"[{raw}]", None, None, None)
         self._count(address, 1)
+
+    def _placed(self, sent: Address, reader: Reader, sort: Sort, *, opens: bool = False) -> Address:
+        """The address of the part that an event speaks of, by its place."""
+        if sort.item != "message":
+            return sent
+        place = self._places.of(sent, sort.channel, opens=opens)
+        if place == sent.sub:
+            return sent
+        reader.notes.touch("index_taken")  # readers keep one part at an index
+        return replace(sent, sub=place)
 
     # The content of an item
 
@@ -122,10 +137,13 @@ class TextReader:
         key = self._members_of = _key(address)
         self._annotated.pop(key, None)
         self._closed.pop(key, None)
+        self._places.begin(address)
         for sort, part, here, place in _content(item, path, reader):
             text = _text(part, here, sort, reader)
             if text:
                 at = replace(address, sub=place)
+                if sort.item == "message":
+                    self._places.of(at, sort.channel, opens=True)
                 told = as_object({**members, **_rest(part, here, reader)})
                 self._carried = True
                 self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, told)
@@ -141,7 +159,7 @@ class TextReader:
         tell = self._assembler.restate_part if again else self._assembler.part_closed
         announced = self._members_of == _key(address)
         for sort, part, here, place in _content(item, path, reader):
-            at = replace(address, sub=place)
+            at = replace(address, sub=self._places.listed(address, sort.channel, place))
             if not isinstance(part, str) and not self._is_closed(at):
                 self._annotations(part, here, reader, at, sort)
             rest = _rest(part, here, reader)

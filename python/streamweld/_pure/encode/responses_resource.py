@@ -23,17 +23,32 @@ __all__ = ["Resource", "Status", "usage_json"]
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
 
 _NO_OUTPUT: Final[Mapping[int, str]] = {}
+_OURS: Final = ("id", "status", "output", "error", "incomplete_details")
 _SAID: Final = ("type", "id", "call_id", "name", "arguments", "input")
-_BEFORE_OUTPUT: Final = '"previous_response_id":null,"instructions":null,'
-_REQUEST: Final = (
-    '"tools":[],"tool_choice":"auto","truncation":"disabled","parallel_tool_calls":true,'
-    '"text":{"format":{"type":"text"}},"top_p":1,"presence_penalty":0,"frequency_penalty":0,"top_logprobs":0,'
-    '"temperature":1,"reasoning":null,'
-)
-_AFTER_USAGE: Final = (
-    '"max_output_tokens":null,"max_tool_calls":null,"store":false,"background":false,"service_tier":"default",'
-    '"metadata":{},"safety_identifier":null,"prompt_cache_key":null'
-)
+_BEFORE_OUTPUT: Final = {"previous_response_id": "null", "instructions": "null"}
+_REQUEST: Final = {
+    "tools": "[]",
+    "tool_choice": '"auto"',
+    "truncation": '"disabled"',
+    "parallel_tool_calls": "true",
+    "text": '{"format":{"type":"text"}}',
+    "top_p": "1",
+    "presence_penalty": "0",
+    "frequency_penalty": "0",
+    "top_logprobs": "0",
+    "temperature": "1",
+    "reasoning": "null",
+}
+_AFTER_USAGE: Final = {
+    "max_output_tokens": "null",
+    "max_tool_calls": "null",
+    "store": "false",
+    "background": "false",
+    "service_tier": '"default"',
+    "metadata": "{}",
+    "safety_identifier": "null",
+    "prompt_cache_key": "null",
+}
 
 
 class Resource:
@@ -82,30 +97,34 @@ class Resource:
         items = [output[index] for index in sorted(output)]
         if self._sent:
             items = [self._item(index, output[index]) for index in sorted(output)]
-            return self._as_sent(status, items, usage, details, failure)
-        head = f'"id":{self._id},"object":"response","created_at":{self._created},"completed_at":null'
-        return (
-            f'{{{head},"status":"{status}","incomplete_details":{details},"model":{self._model},{_BEFORE_OUTPUT}'
-            f'"output":[{",".join(items)}],"error":{failure},{_REQUEST}"usage":{usage},{_AFTER_USAGE}}}'
-        )
-
-    def _as_sent(self, status: Status, items: list[str], usage: str, details: str, failure: str) -> str:
-        """All members as the source wrote them, but for those that say what the answer came to."""
-        sent = self._sent
         told = {
             "id": self._id,
+            "object": '"response"',
+            "created_at": str(self._created),
+            "completed_at": "null",
             "status": quoted(status),
+            "incomplete_details": details,
+            "model": self._model,
+            **_BEFORE_OUTPUT,
             "output": f"[{','.join(items)}]",
             "error": failure,
-            "incomplete_details": details,
+            **_REQUEST,
+            "usage": usage,
+            **_AFTER_USAGE,
         }
+        if self._sent:
+            told = self._as_sent(told, status)
+        return "{" + ",".join([f"{quoted(name)}:{value}" for name, value in told.items()]) + "}"
+
+    def _as_sent(self, told: dict[str, str], status: Status) -> dict[str, str]:
+        """All members as the source wrote them, but for those that say what the answer came to; then what it lacked."""
+        sent, ours = self._sent, set(_OURS)
         if sent.get("usage") is None:
-            told["usage"] = usage
-        if details != "null" and sent.get("status") == status:
-            del told["incomplete_details"]
-        written = {name: told.pop(name) if name in told else compact_json(value) for name, value in sent.items()}
-        said = [f"{quoted(name)}:{value}" for name, value in (written | told).items()]
-        return f"{{{','.join(said)}}}"
+            ours.add("usage")
+        if told["incomplete_details"] != "null" and sent.get("status") == status:
+            ours.remove("incomplete_details")
+        written = {name: told[name] if name in ours else compact_json(value) for name, value in sent.items()}
+        return written | {name: value for name, value in told.items() if name not in written}
 
     def _item(self, index: int, text: str) -> str:
         """An item of the answer; one that passed keeps the spelling in which the source tells it again."""

@@ -2,6 +2,8 @@
 //!
 //! What a converter cannot know of the request has the API's default. Knows no event.
 
+use std::borrow::Cow;
+
 use super::compact::canonical;
 use super::finish::Trouble;
 use super::job::Job;
@@ -43,44 +45,92 @@ impl Outcome<'_> {
     }
 }
 
+/// What of the request stands before the output, behind the error, and behind the usage.
+const BEFORE_OUTPUT: [(&str, &str); 2] =
+    [("previous_response_id", "null"), ("instructions", "null")];
+const REQUEST: [(&str, &str); 11] = [
+    ("tools", "[]"),
+    ("tool_choice", "\"auto\""),
+    ("truncation", "\"disabled\""),
+    ("parallel_tool_calls", "true"),
+    ("text", "{\"format\":{\"type\":\"text\"}}"),
+    ("top_p", "1"),
+    ("presence_penalty", "0"),
+    ("frequency_penalty", "0"),
+    ("top_logprobs", "0"),
+    ("temperature", "1"),
+    ("reasoning", "null"),
+];
+const AFTER_USAGE: [(&str, &str); 8] = [
+    ("max_output_tokens", "null"),
+    ("max_tool_calls", "null"),
+    ("store", "false"),
+    ("background", "false"),
+    ("service_tier", "\"default\""),
+    ("metadata", "{}"),
+    ("safety_identifier", "null"),
+    ("prompt_cache_key", "null"),
+];
+
+/// Members, by name, and how each is written.
+type Members = Vec<(&'static str, Cow<'static, str>)>;
+
 /// Writes the response as it stands.
 pub(super) fn resource(job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &Items) {
     let mut output = Writer::default();
+    output.raw("[");
     items.each(
         |at, _, item| {
             output.raw(if at > 0 { "," } else { "" }).raw(&item);
         },
         job,
     );
-    let Job { writer, answer, .. } = job;
-    writer.raw("{\"id\":").string(id);
-    writer.raw(",\"object\":\"response\",\"created_at\":");
-    writer.number(answer.created.unwrap_or(0));
-    writer.raw(",\"completed_at\":null,\"status\":");
-    writer.string(outcome.status());
-    writer.raw(",\"incomplete_details\":");
-    details(writer, outcome);
-    writer.raw(",\"model\":");
-    writer.string(answer.model.as_deref().unwrap_or("unknown"));
-    writer.raw(",\"previous_response_id\":null,\"instructions\":null,\"output\":[");
-    writer.raw(&output.into_text());
-    writer.raw("],\"error\":");
-    failure(writer, outcome);
-    writer.raw(concat!(
-        ",\"tools\":[],\"tool_choice\":\"auto\",\"truncation\":\"disabled\",\"parallel_tool_calls\":true",
-        ",\"text\":{\"format\":{\"type\":\"text\"}},\"top_p\":1,\"presence_penalty\":0",
-        ",\"frequency_penalty\":0,\"top_logprobs\":0,\"temperature\":1,\"reasoning\":null,\"usage\":"
-    ));
-    usage(writer, answer.usage, outcome);
-    writer.raw(concat!(
-        ",\"max_output_tokens\":null,\"max_tool_calls\":null,\"store\":false,\"background\":false",
-        ",\"service_tier\":\"default\",\"metadata\":{},\"safety_identifier\":null,\"prompt_cache_key\":null}"
-    ));
+    output.raw("]");
+    let mut mark = "{";
+    for (name, text) in members(job, id, outcome, output.into_text()) {
+        job.writer.raw(mark).string(name).raw(":").raw(&text);
+        mark = ",";
+    }
+    job.writer.raw("}");
+}
+
+/// All that the schema requires, in its order.
+fn members(job: &Job, id: &str, outcome: &Outcome<'_>, output: String) -> Members {
+    let text = |write: &dyn Fn(&mut Writer)| {
+        let mut to = Writer::default();
+        write(&mut to);
+        Cow::Owned(to.into_text())
+    };
+    let answer = &job.answer;
+    let model = answer.model.as_deref().unwrap_or("unknown");
+    let fixed = |(name, value): &(&'static str, &'static str)| (*name, Cow::Borrowed(*value));
+    let mut told = vec![
+        ("id", text(&|to| _ = to.string(id))),
+        ("object", Cow::Borrowed("\"response\"")),
+        (
+            "created_at",
+            text(&|to| _ = to.number(answer.created.unwrap_or(0))),
+        ),
+        ("completed_at", Cow::Borrowed("null")),
+        ("status", text(&|to| _ = to.string(outcome.status()))),
+        ("incomplete_details", text(&|to| details(to, outcome))),
+        ("model", text(&|to| _ = to.string(model))),
+    ];
+    told.extend(BEFORE_OUTPUT.iter().map(fixed));
+    told.push(("output", Cow::Owned(output)));
+    told.push(("error", text(&|to| failure(to, outcome))));
+    told.extend(REQUEST.iter().map(fixed));
+    told.push(("usage", text(&|to| usage(to, answer.usage, outcome))));
+    told.extend(AFTER_USAGE.iter().map(fixed));
+    told
 }
 
 /// The response as the source wrote it, in this dialect.
 #[derive(Debug)]
 pub(super) struct Sent(String);
+
+/// What the answer came to is said by the one who ends it.
+const OURS: [&str; 5] = ["id", "status", "output", "error", "incomplete_details"];
 
 /// What tells which item of the source's output an item is.
 const SAID: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
@@ -102,7 +152,7 @@ impl Sent {
         response.map(|response| Sent(response.raw.text.to_owned()))
     }
 
-    /// All members as the source wrote them, but for those that say what the answer came to.
+    /// All members as the source wrote them, but for those that say what the answer came to; then what it lacked.
     pub(super) fn write(&self, job: &mut Job, id: &str, outcome: &Outcome<'_>, items: &Items) {
         let Some(sent) = Object::of(Raw {
             text: &self.0,
@@ -123,25 +173,14 @@ impl Sent {
             job,
         );
         output.raw("]");
-        let text = |write: &dyn Fn(&mut Writer)| {
-            let mut to = Writer::default();
-            write(&mut to);
-            to.into_text()
-        };
-        let status = outcome.status();
-        let mut told = vec![
-            ("id", text(&|to| _ = to.string(id))),
-            ("status", text(&|to| _ = to.string(status))),
-            ("output", output.into_text()),
-            ("error", text(&|to| failure(to, outcome))),
-        ];
-        let incomplete = matches!(outcome, Outcome::Incomplete(_));
-        if !(incomplete && sent.string("status").as_deref() == Some(status)) {
-            told.push(("incomplete_details", text(&|to| details(to, outcome))));
-        }
+        let mut told = members(job, id, outcome, output.into_text());
+        let mut ours = OURS.to_vec();
         if sent.present("usage").is_none() {
-            let counts = job.answer.usage;
-            told.push(("usage", text(&|to| usage(to, counts, outcome))));
+            ours.push("usage");
+        }
+        let incomplete = matches!(outcome, Outcome::Incomplete(_));
+        if incomplete && sent.string("status").as_deref() == Some(outcome.status()) {
+            ours.retain(|name| *name != "incomplete_details");
         }
         let to = &mut job.writer;
         let mut mark = "{";
@@ -153,9 +192,10 @@ impl Sent {
             }
             to.raw(mark).string(&name).raw(":");
             mark = ",";
-            match told.iter().position(|(known, _)| **known == *name) {
-                Some(place) => _ = to.raw(&told.remove(place).1),
-                None => canonical(to, sent.get(&name).map_or("null", |raw| raw.text)),
+            let place = told.iter().position(|(known, _)| **known == *name);
+            match place.map(|place| told.remove(place)) {
+                Some((known, text)) if ours.contains(&known) => _ = to.raw(&text),
+                _ => canonical(to, sent.get(&name).map_or("null", |raw| raw.text)),
             }
             names.push(name);
         }

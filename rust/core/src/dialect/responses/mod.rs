@@ -8,6 +8,7 @@ mod content;
 mod facts;
 mod items;
 mod names;
+mod places;
 mod read;
 mod repeated;
 mod response;
@@ -144,6 +145,9 @@ impl Responses {
         };
         let quiet = reader.notes.is_empty();
         reader.tell()?;
+        if self.items.texts.take_renamed() {
+            self.envelopes.forget();
+        }
         if known {
             if let Some(step) = step.filter(|step| step.is_delta() && quiet && !payload.tail) {
                 self.learn(wire, event, &slots, step, payload)?;
@@ -195,7 +199,11 @@ impl Responses {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
-        let whom = Reader::new(around, slots).whom(place)?;
+        let mut reader = Reader::new(around, slots);
+        let mut whom = reader.whom(place)?;
+        if let Some(sort) = sort {
+            whom = self.items.texts.placed(whom, &mut reader.wire, sort, false);
+        }
         let address = whom.address();
         let lesson = Lesson {
             target: match sort {
@@ -219,7 +227,7 @@ impl Responses {
         match kind {
             EventKind::TextDelta(facts) => self.items.texts.delta(event, reader, facts)?,
             EventKind::ArgumentDelta(tool) => calls::delta(event, reader, tool)?,
-            EventKind::TextValue(facts) => Texts::value(event, reader, facts)?,
+            EventKind::TextValue(facts) => self.items.texts.value(event, reader, facts)?,
             EventKind::ArgumentValue(member) => calls::value(event, reader, member)?,
             EventKind::ItemAdded => return self.items.added(event, reader),
             EventKind::ItemDone => self.items.done(event, reader)?,

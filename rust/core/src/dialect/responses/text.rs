@@ -4,8 +4,9 @@
 
 use std::collections::HashMap;
 
-use super::content::{Piece, each_piece, sorted};
+use super::content::{each_piece, sorted};
 use super::facts::{FACTS, Sort, TextEvent};
+use super::places::Places;
 use super::read::{Reader, Whom, rest};
 use crate::delta::{Address, ItemKind, PartAttributes};
 use crate::fault::Fault;
@@ -52,6 +53,7 @@ pub(super) struct Texts {
     members_of: Key,
     /// The members wait for a part that carries them.
     waiting: bool,
+    places: Places,
 }
 
 blank!(Texts);
@@ -61,6 +63,31 @@ impl Texts {
     #[inline]
     pub(super) fn waiting(&self) -> bool {
         self.waiting
+    }
+
+    /// Whether, since that was asked last, a `content_index` came to mean another part.
+    #[inline]
+    pub(super) fn take_renamed(&mut self) -> bool {
+        self.places.take_renamed()
+    }
+
+    /// Whom an event speaks of, by the place of the part.
+    #[inline]
+    pub(super) fn placed<'a>(
+        &mut self,
+        sent: Whom<'a>,
+        wire: &mut Wire<'_, '_>,
+        sort: Sort,
+        opens: bool,
+    ) -> Whom<'a> {
+        if sort.item != ItemKind::Message {
+            return sent;
+        }
+        let place = self.places.of(&sent, sort.channel, opens);
+        if place != sent.sub {
+            wire.out.touch("index_taken"); // readers keep one part at an index
+        }
+        Whom { sub: place, ..sent }
     }
 
     // Events of their own
@@ -81,7 +108,8 @@ impl Texts {
         let Some(text) = reader.text_of_event(member).filter(|text| !text.is_empty()) else {
             return Ok(());
         };
-        let whom = reader.whom(Some(place))?;
+        let sent = reader.whom(Some(place))?;
+        let whom = self.placed(sent, &mut reader.wire, sort, false);
         if self.waiting && sort.item == ItemKind::Message && self.members_of == Key::of(&whom) {
             // No event opened the part, and the deltas of a message say nothing of it.
             self.waiting = false;
@@ -109,11 +137,13 @@ impl Texts {
 
     /// `response.output_text.done` and its kin: the whole text. The part closes with its content part or item.
     pub(super) fn value<'a>(
+        &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
         facts: TextEvent,
     ) -> Step {
-        let whom = reader.whom(Some(facts.place))?;
+        let sent = reader.whom(Some(facts.place))?;
+        let whom = self.placed(sent, &mut reader.wire, facts.sort, false);
         let at = facts.sort.at(whom.address());
         let text = reader.text_of_event(facts.member);
         let metadata = reader.metadata(event);
@@ -148,7 +178,8 @@ impl Texts {
         } else {
             FACTS.fields.content_index
         };
-        let whom = reader.whom(Some(place))?;
+        let sent = reader.whom(Some(place))?;
+        let whom = self.placed(sent.clone(), &mut reader.wire, sort, !closes);
         let here = Pointer::ROOT.member("part");
         let text = reader.text(&part, here, member);
         let members = rest(&part, &FACTS.part_fields);
@@ -158,6 +189,7 @@ impl Texts {
             let Wire { assembler, out } = &mut reader.wire;
             assembler.part_closed(out, at, text, members.text().as_deref())?;
             self.close(&whom);
+            self.places.close(&sent, sort.channel);
             return Ok(true);
         }
         let text = text.filter(|text| !text.is_empty());
@@ -182,7 +214,8 @@ impl Texts {
         let Some(raw) = event.present("annotation") else {
             return Ok(());
         };
-        let whom = reader.whom(Some(FACTS.fields.content_index))?;
+        let sent = reader.whom(Some(FACTS.fields.content_index))?;
+        let whom = self.placed(sent, &mut reader.wire, Sort::TEXT, false);
         annotate(reader, &whom, Sort::TEXT, &format!("[{}]", raw.text))?;
         self.count(&whom, 1);
         Ok(())
@@ -204,13 +237,21 @@ impl Texts {
         self.members_of = Key::of(whom);
         self.annotated.remove(&self.members_of);
         self.closed.remove(&self.members_of);
+        self.places.begin(whom);
         each_piece(item, at, reader, |reader, piece, at| {
             let Some(text) = piece.text(reader, at).filter(|text| !text.is_empty()) else {
                 return Ok(());
             };
             let told = beside.and(&piece.rest()).text();
             self.waiting = false;
-            let address = sub(whom, &piece);
+            let sent = Whom {
+                sub: Some(piece.place),
+                ..whom.clone()
+            };
+            if piece.sort.item == ItemKind::Message {
+                self.places.of(&sent, piece.sort.channel, true);
+            }
+            let address = sent.address();
             let Wire { assembler, out } = &mut reader.wire;
             assembler.part_opened(out, piece.sort.at(address), Some(text), told.as_deref())
         })
@@ -232,7 +273,8 @@ impl Texts {
         let mut whom = whom.clone();
         let announced = self.members_of == Key::of(&whom);
         each_piece(item, at, reader, |reader, piece, at| {
-            whom.sub = Some(piece.place);
+            let place = self.places.listed(&whom, piece.sort.channel, piece.place);
+            whom.sub = Some(place);
             if let Some(part) = &piece.part
                 && !self.is_closed(&whom)
             {
@@ -339,13 +381,6 @@ impl Texts {
             let places = self.closed.get(&key);
             places.is_some_and(|places| places.contains(&whom.sub))
         })
-    }
-}
-
-fn sub<'w>(whom: &'w Whom<'_>, piece: &Piece<'_>) -> Address<'w> {
-    Address {
-        sub: Some(piece.place),
-        ..whom.address()
     }
 }
 

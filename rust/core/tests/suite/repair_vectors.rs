@@ -11,6 +11,7 @@ struct Setting {
     dialect: Dialect,
     config: Arc<Config>,
     cut_is_error: bool,
+    hold_arguments: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -28,10 +29,11 @@ impl Setting {
             seed: Some("vec".to_owned()),
             ..Config::default()
         };
-        let mut cut_is_error = false;
+        let (mut cut_is_error, mut hold_arguments) = (false, false);
         for (name, value) in test["options"].as_object().unwrap_or(&none) {
             match name.as_str() {
                 "policy" => config.policy = policy_of(value),
+                "hold_arguments" => hold_arguments = value.as_bool().unwrap(),
                 "cut_ending" => cut_is_error = value == "error",
                 other => panic!("option {other}"),
             }
@@ -40,6 +42,7 @@ impl Setting {
             dialect: Dialect::from_name(file).unwrap(),
             config: Arc::new(config),
             cut_is_error,
+            hold_arguments,
         }
     }
 
@@ -48,6 +51,7 @@ impl Setting {
             prefix: "vec".to_owned(),
             include_usage: true,
             cut_is_error: self.cut_is_error,
+            hold_arguments: self.hold_arguments,
             ..WriteOptions::default()
         };
         let mut repairer = Repairer::new(Some(self.dialect), Arc::clone(&self.config), options);

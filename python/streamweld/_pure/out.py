@@ -50,6 +50,7 @@ class Out:
         "sequence",
         "silent",
         "sink",
+        "standing",
         "touched",
         "why",
     )
@@ -81,6 +82,7 @@ class Out:
         self.closed: set[int] = set()  # parts that the wire has closed
         self.ended: set[int] = set()  # parts whose item it has closed
         self.sequence: int | None = None  # the last number of an event
+        self.standing: int | None = None  # the index of a block that is open and no part
         self.reasons: set[int] = set()  # choices that said why they end
         self.counted = 0  # how often token counts were said
         self.events: list[Event] = []

@@ -242,6 +242,7 @@ class Repairer:
         self._drop_scratch()
         passed.choices, passed.announced = frozenset(out.choices), frozenset(out.announced)
         passed.closed, passed.ended = frozenset(out.closed), frozenset(out.ended)
+        passed.standing = out.standing
         passed.finished, self._counted = frozenset(out.reasons), out.counted
         if self._ordinal != self._parser.payloads:
             passed.sequence = None if out.sequence is None else out.sequence + 1

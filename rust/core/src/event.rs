@@ -264,6 +264,8 @@ pub enum Sign<'a> {
     Closed(u32),
     /// Its item was closed.
     Ended(u32),
+    /// The index of the block that is open, and no part; none is where another one is, or it was stopped.
+    Standing(Option<i64>),
     /// The number of the event.
     Sequence(i128),
     /// The choice said why it ends.

@@ -142,6 +142,7 @@ class BlockReader:
             self._out.touch("other_index")  # readers put blocks one behind the other, and find them by their index
         self._standing = index
         self._start(block, index)
+        self._out.standing = None if index in self._open else index
 
     def _give(self, below: int | None) -> None:
         """Use the held blocks below an index, or all of them."""
@@ -289,7 +290,7 @@ class BlockReader:
     def stop(self, index: int | None, extra: Raw) -> None:
         """content_block_stop."""
         self._expect(index)
-        self._standing = None
+        self._standing = self._out.standing = None
         self._stop(index, extra)
 
     def end(self) -> None:

@@ -57,6 +57,7 @@ class Anthropic(Sequential):
         self._frame("message_start", message=message)
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:  # noqa: ARG002
+        self._leave()
         if not self.job.passed.finished:
             delta = members(stop_reason=quoted(word), stop_sequence="null")
             self._frame("message_delta", delta=delta, usage=self._usage(counts))
@@ -155,7 +156,15 @@ class Anthropic(Sequential):
                 index += 1
         self._at[block.part] = index
         self._index = max(index, self._index)
+        self._leave()
         self._frame("content_block_start", index=str(index), content_block=content)
+
+    def _leave(self) -> None:
+        """A block that passed, and is no part, is stopped where something else comes."""
+        passed = self.job.passed
+        if passed.standing is not None:
+            self._frame("content_block_stop", index=str(passed.standing))
+            passed.standing = None
 
     def _delta(self, part: int, delta: str) -> None:
         self._frame("content_block_delta", index=str(self._at[part]), delta=delta)

@@ -25,6 +25,7 @@ class Passed:
     moved: bool = False  # said by the encoder: a place was another one's already, so something was written at another
     choices: frozenset[int] = field(default_factory=frozenset[int])  # of which something has passed
     announced: frozenset[int] = field(default_factory=frozenset[int])  # indexes of items whose opening has
+    standing: int | None = None  # the index of a block that is no part, and whose stop has not
     closed: frozenset[int] = field(default_factory=frozenset[int])  # parts whose close has
     ended: frozenset[int] = field(default_factory=frozenset[int])  # parts of items whose close has
     finished: frozenset[int] = field(default_factory=frozenset[int])  # choices whose reason has passed

@@ -62,6 +62,7 @@ impl Answer for Message {
     }
 
     fn finish(&mut self, job: &mut Job, word: &str, _: &Finish) {
+        leave(job);
         if job.passed.finished.is_empty() {
             let to = frame(job, "message_delta").raw(",\"delta\":{\"stop_reason\":");
             to.string(word).raw(",\"stop_sequence\":null},\"usage\":{");
@@ -196,6 +197,7 @@ impl Message {
         });
         self.at.insert(part, index);
         self.next = self.next.max(index.saturating_add(1));
+        leave(job);
         self.of(job, "content_block_start", part)
             .raw(",\"content_block\":{\"type\":")
     }
@@ -246,6 +248,14 @@ impl Message {
 fn frame<'j>(job: &'j mut Job, kind: &str) -> &'j mut Writer {
     let to = job.writer.raw("event: ").raw(kind);
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
+}
+
+/// A block that passed, and is no part, is stopped where something else comes.
+fn leave(job: &mut Job) {
+    if let Some(index) = job.passed.standing.take() {
+        let to = frame(job, "content_block_stop").raw(",\"index\":");
+        to.number(index).raw("}").end();
+    }
 }
 
 /// What hangs on a reasoning is Anthropic's.

@@ -22,6 +22,8 @@ pub(crate) struct Passed {
     pub(crate) choices: Set<i32>,
     /// Indexes of items whose opening has.
     pub(crate) announced: Set<i64>,
+    /// The index of a block that is no part, and whose stop has not.
+    pub(crate) standing: Option<i64>,
     /// Parts whose close has.
     pub(crate) closed: Set<u32>,
     /// Parts of items whose close has.

@@ -74,6 +74,8 @@ pub(super) struct Hand {
     /// How often token counts were said, and how often they have passed.
     counted: u64,
     counts_passed: u64,
+    /// The index of a block that is open, and no part.
+    standing: Option<i64>,
     /// The last number of an event.
     sequence: Option<i128>,
 }
@@ -193,6 +195,7 @@ impl Sink for Hand {
             }
             Sign::Closed(part) => self.news.push(News::Closed(part)),
             Sign::Ended(part) => self.news.push(News::Ended(part)),
+            Sign::Standing(index) => self.standing = index,
             Sign::Sequence(number) => self.sequence = Some(number),
             Sign::Reason(choice) => {
                 if self.reasons.insert(choice) {
@@ -247,6 +250,7 @@ impl Hand {
             reasons: Set::default(),
             counted: 0,
             counts_passed: 0,
+            standing: None,
             sequence: None,
         }
     }
@@ -388,6 +392,7 @@ impl Hand {
                 News::Reason(choice) => passed.finished.insert(choice),
             };
         }
+        passed.standing = self.standing;
         self.counts_passed = self.counted;
         if numbered {
             passed.sequence = self.sequence.map(|number| number + 1);

@@ -150,7 +150,10 @@ impl Blocks {
             wire.out.touch("other_index"); // readers put blocks one behind the other, and find them by their index
         }
         self.standing = Some(index);
-        self.open(wire, block, index, notes)
+        self.open(wire, block, index, notes)?;
+        let bare = Some(index).filter(|index| !self.open.contains(index));
+        wire.out.sign(Sign::Standing(bare));
+        Ok(())
     }
 
     /// Uses the held blocks below an index, or all of them.
@@ -320,6 +323,7 @@ impl Blocks {
     ) -> Step {
         self.expect(wire, index);
         self.standing = None;
+        wire.out.sign(Sign::Standing(None));
         self.close(wire, index, extra)
     }
 

@@ -72,7 +72,7 @@ class ItemPart:
     def owes(self) -> bool:
         """Something of it was not shown: half a character, a beginning that may be repeated, or what comes whole."""
         comes_whole = self.part.open and self.part.kind == "redacted"
-        return self.joiner.held or self.snapshot is not None or comes_whole
+        return bool(self.joiner.held) or self.snapshot is not None or comes_whole
 
 
 class Item:

@@ -18,13 +18,14 @@ _REMEMBERED = 4096  # messages, and parts of each
 
 
 class _Message:
-    __slots__ = ("closed", "named", "next", "taken")
+    __slots__ = ("closed", "is_over", "named", "next", "taken")
 
     def __init__(self) -> None:
         self.named: dict[tuple[Channel, int], int] = {}  # by what the events call it
         self.closed: set[tuple[Channel, int]] = set()
         self.taken: dict[int, Channel] = {}
         self.next = 0  # behind all that are taken
+        self.is_over = False  # what opens is a part of another one
 
 
 class Places:
@@ -48,6 +49,9 @@ class Places:
     def of(self, address: Address, channel: Channel, *, opens: bool = False) -> int | None:
         """The place of the part that an event speaks of. `opens`: a closed one of that name was another one."""
         sent = address.sub
+        before = self._known(address) if opens else None
+        if before is not None and before.is_over:
+            self.begin(address)
         message = None if sent is None else self._message(address)
         if sent is None or message is None:
             return sent
@@ -69,6 +73,12 @@ class Places:
         message = self._known(address)
         if message is not None and address.sub is not None and (channel, address.sub) in message.named:
             message.closed.add((channel, address.sub))
+
+    def finish(self, address: Address) -> None:
+        """The message is over, as far as events go; a list may tell it again."""
+        message = self._known(address)
+        if message is not None:
+            message.is_over = True
 
     def listed(self, address: Address, channel: Channel, place: int) -> int:
         """That of an entry of a list: its own, unless only a name of it fits (lists may leave empty parts out)."""

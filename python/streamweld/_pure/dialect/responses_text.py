@@ -168,6 +168,7 @@ class TextReader:
             text = _text(part, here, sort, reader)
             tell(0, sort.item, at, sort.channel, sort.reasoning, text, as_object(rest))
             self._close(at)
+        self._places.finish(address)
         if not announced:
             return members
         known = self._members if self._carried else {}

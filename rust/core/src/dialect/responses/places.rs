@@ -20,6 +20,8 @@ struct Message {
     taken: Map<i64, Channel>,
     /// Behind all that are taken.
     next: i64,
+    /// What opens is a part of another one.
+    is_over: bool,
 }
 
 /// Those of one stream.
@@ -62,6 +64,10 @@ impl Places {
 
     /// The place of the part that an event speaks of. `opens`: a closed one of that name was another one.
     pub(super) fn of(&mut self, whom: &Whom<'_>, channel: Channel, opens: bool) -> Option<i64> {
+        let before = self.known(whom).filter(|_| opens);
+        if before.is_some_and(|key| self.at(&key).is_some_and(|message| message.is_over)) {
+            self.begin(whom);
+        }
         let sent = whom.sub?;
         let Some(message) = self.message(whom) else {
             return Some(sent);
@@ -96,6 +102,14 @@ impl Places {
             && message.named.contains_key(&name)
         {
             message.closed.insert(name);
+        }
+    }
+
+    /// The message is over, as far as events go; a list may tell it again.
+    pub(super) fn finish(&mut self, whom: &Whom<'_>) {
+        let key = self.known(whom);
+        if let Some(message) = key.and_then(|key| self.at(&key)) {
+            message.is_over = true;
         }
     }
 

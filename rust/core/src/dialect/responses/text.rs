@@ -296,6 +296,7 @@ impl Texts {
             self.close(&whom);
             Ok(())
         })?;
+        self.places.finish(&whom);
         if !announced {
             return Ok(beside);
         }

@@ -118,7 +118,8 @@ class Resource:
 
     def _as_sent(self, told: dict[str, str], status: Status) -> dict[str, str]:
         """All members as the source wrote them, but for those that say what the answer came to; then what it lacked."""
-        sent, ours = self._sent, set(_OURS)
+        sent = self._sent
+        ours: set[str] = set(_OURS)
         if sent.get("usage") is None:
             ours.add("usage")
         if told["incomplete_details"] != "null" and sent.get("status") == status:

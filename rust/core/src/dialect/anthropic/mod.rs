@@ -23,7 +23,7 @@ use crate::decode::Decode;
 use crate::envelope::Envelopes;
 use crate::fault::Fault;
 use crate::json::members::{Document, Member, Object};
-use crate::json::repeats::may_repeat;
+use crate::json::repeats::{may_repeat, may_repeat_in};
 use crate::json::{Kind, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer, tell_repeats, tell_wide_integer};
@@ -69,7 +69,7 @@ impl Anthropic {
         if object.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        if may_repeat_inside(&object.members, delta) {
+        if may_repeat_inside(&object.members, delta) && may_repeat_in(payload.text) {
             tell_repeats(wire, payload.text, &[], is_read)?;
         }
         let mut notes = Notes::default();

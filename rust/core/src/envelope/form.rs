@@ -125,12 +125,12 @@ fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)
         // The quotes belong to the envelope.
         Some(range.start + 1..range.end.checked_sub(1)?)
     };
-    let body = payload.strip_suffix('}')?;
     let mut holes = Vec::with_capacity(HOLES);
-    holes.extend([
-        (Hole::Text, string(varying.text)?),
-        (Hole::Blanks, body.trim_end_matches(' ').len()..body.len()),
-    ]);
+    holes.push((Hole::Text, string(varying.text)?));
+    if varying.blanks {
+        let body = payload.strip_suffix('}')?;
+        holes.push((Hole::Blanks, body.trim_end_matches(' ').len()..body.len()));
+    }
     if let Some(padding) = varying.padding {
         holes.push((Hole::Padding, string(padding)?));
     }

@@ -44,6 +44,8 @@ pub(crate) struct Varying<'a> {
     pub(crate) text: Raw<'a>,
     pub(crate) padding: Option<Raw<'a>>,
     pub(crate) number: Option<Raw<'a>>,
+    /// Blanks before the last brace.
+    pub(crate) blanks: bool,
 }
 
 /// Those of one stream.
@@ -172,6 +174,7 @@ mod tests {
             text: object.get("t").unwrap(),
             padding: object.get("p").filter(|raw| raw.kind == Kind::String),
             number: object.get("n").filter(|raw| is_small(*raw)),
+            blanks: true,
         }
     }
 

@@ -66,6 +66,7 @@ impl Anthropic {
                     text: raw,
                     padding: None,
                     number: None,
+                    blanks: true,
                 },
             };
             self.envelopes.learn(payload.event, payload.text, lesson);

@@ -4,6 +4,7 @@
 //! what keeps it (a Python object, a test's record) copies what it needs. Knows no dialect and no JSON parser:
 //! `metadata`, `raw` and the like are texts that were checked before they came here.
 
+use crate::delta::Channel;
 use crate::fault::Fault;
 
 /// One event. `metadata` is the text of a JSON object: what the wire said beside the modelled members.
@@ -212,6 +213,76 @@ pub struct Delta<'a> {
     pub metadata: Option<&'a str>,
 }
 
+/// Which event a piece of a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeltaKind {
+    Text,
+    Reasoning,
+    Refusal,
+    ToolCall,
+}
+
+impl From<Channel> for DeltaKind {
+    #[inline]
+    fn from(channel: Channel) -> DeltaKind {
+        match channel {
+            Channel::Text => DeltaKind::Text,
+            Channel::Reasoning => DeltaKind::Reasoning,
+            Channel::Refusal => DeltaKind::Refusal,
+        }
+    }
+}
+
+impl DeltaKind {
+    #[inline]
+    pub fn event(self, delta: Delta<'_>) -> Event<'_> {
+        match self {
+            DeltaKind::Text => Event::TextDelta(delta),
+            DeltaKind::Reasoning => Event::ReasoningDelta(delta),
+            DeltaKind::Refusal => Event::RefusalDelta(delta),
+            DeltaKind::ToolCall => Event::ToolCallDelta(delta),
+        }
+    }
+}
+
+/// Several deltas in a row that are of one kind and one choice, without metadata.
+#[derive(Debug, Clone, Copy)]
+pub struct Deltas<'a> {
+    pub kind: DeltaKind,
+    pub choice: i32,
+    /// The part of each.
+    pub parts: &'a [u32],
+    /// The text of each, one after the other, and where it ends.
+    pub texts: &'a str,
+    pub ends: &'a [usize],
+}
+
+impl<'a> Deltas<'a> {
+    /// Part and text of each.
+    #[inline]
+    pub fn pieces(&self) -> impl Iterator<Item = (u32, &'a str)> + use<'a> {
+        let (texts, mut start) = (self.texts, 0);
+        let pieces = self.parts.iter().zip(self.ends);
+        pieces.map(move |(part, end)| {
+            let text = texts.get(start..*end).unwrap_or_default();
+            start = *end;
+            (*part, text)
+        })
+    }
+
+    /// One by one.
+    pub fn each(&self, mut give: impl FnMut(&Event<'_>)) {
+        for (part, text) in self.pieces() {
+            give(&self.kind.event(Delta {
+                part,
+                text,
+                choice: self.choice,
+                metadata: None,
+            }));
+        }
+    }
+}
+
 /// Token counts, and the wire's own object as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage<'a> {
@@ -299,19 +370,9 @@ pub trait Sink {
     /// The dialect was found out. Not said of one that was given.
     fn speaks(&mut self, _dialect: &'static str) {}
 
-    /// Several `TextDelta`s of one part in a row, without metadata: `texts` has their texts one after the other, each up
-    /// to one of `ends`.
-    fn text_deltas(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
-        let mut start = 0;
-        for &end in ends {
-            self.event(&Event::TextDelta(Delta {
-                part,
-                text: texts.get(start..end).unwrap_or_default(),
-                choice,
-                metadata: None,
-            }));
-            start = end;
-        }
+    /// Several deltas in a row.
+    fn deltas(&mut self, deltas: &Deltas<'_>) {
+        deltas.each(|event| self.event(event));
     }
 }
 
@@ -322,5 +383,5 @@ pub struct Silent;
 impl Sink for Silent {
     fn event(&mut self, _: &Event<'_>) {}
 
-    fn text_deltas(&mut self, _: u32, _: i32, _: &str, _: &[usize]) {}
+    fn deltas(&mut self, _: &Deltas<'_>) {}
 }

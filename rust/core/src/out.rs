@@ -4,7 +4,7 @@
 //! here carry no place: the parser, which knows the place, puts it on. Layer 2.
 
 use crate::config::Config;
-use crate::event::{Event, Sign, Sink};
+use crate::event::{Deltas, Event, Sign, Sink};
 use crate::fault::Fault;
 use crate::limits::as_len;
 use crate::policy::Action;
@@ -86,9 +86,9 @@ impl<'a> Out<'a> {
         self.sink.event(event);
     }
 
-    /// Several `TextDelta`s in a row, as `Sink` says.
-    pub fn emit_texts(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
-        self.sink.text_deltas(part, choice, texts, ends);
+    /// Several deltas in a row.
+    pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
+        self.sink.deltas(deltas);
     }
 
     /// Moves on to the payload at that place.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyClass, PyTypeInfo};
-use streamweld_core::event::{Event, Mark, Opened, Sink};
+use streamweld_core::event::{DeltaKind, Deltas, Event, Mark, Opened, Sink};
 
 use crate::delta::{Kind, Types};
 use crate::events;
@@ -81,18 +81,21 @@ impl Sink for Collector<'_> {
         }
     }
 
-    fn text_deltas(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
+    fn deltas(&mut self, deltas: &Deltas<'_>) {
+        let kind = match deltas.kind {
+            DeltaKind::Text => Kind::Text,
+            DeltaKind::ToolCall => Kind::Arguments,
+            DeltaKind::Reasoning => Kind::Reasoning,
+            DeltaKind::Refusal => return deltas.each(|event| self.event(event)),
+        };
         if self.error.is_some() {
             return;
         }
-        let mut start = 0;
-        for &end in ends {
-            let text = texts.get(start..end).unwrap_or_default();
-            start = end;
+        for (part, text) in deltas.pieces() {
             let text = self.words.get(self.py, text);
             let made = self
                 .types
-                .make(self.py, Kind::Text, part, text, choice, None);
+                .make(self.py, kind, part, text, deltas.choice, None);
             match made {
                 Some(event) => self.events.push(event),
                 None => return self.push(Err(PyMemoryError::new_err(()))),

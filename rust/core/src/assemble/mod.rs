@@ -53,8 +53,8 @@ use choice::{Choice, leave};
 use records::{ErrorRecord, StartRecord, UsageRecord};
 use settings::Settings;
 use shared::{Desk, Shared, Step};
-pub use swift_items::Trail;
 use swift_items::Turn;
+pub use swift_items::{Gone, Run, Trail};
 use textual::{Attributes, Channel, Textual};
 
 use serde_json::Value;

@@ -10,10 +10,11 @@ use super::choice::Choice;
 use super::push::extend;
 use super::shared::Desk;
 use crate::delta::Piece;
-use crate::event::{Delta, Event};
+use crate::event::{Delta, DeltaKind, Deltas, Event};
 use crate::fault::Fault;
 use crate::json::Status;
 use crate::out::Out;
+use crate::texts::AT_ONCE;
 
 impl Assembler {
     /// A plain piece of text. False, and nothing was done, if it is more than the next piece of the open part.
@@ -33,7 +34,7 @@ impl Assembler {
     }
 
     /// Several plain pieces of text, none of them empty: `texts` up to each of `ends`. False, and nothing was done, where
-    /// one of them is more than the next piece of the open part.
+    /// one of them is more than the next piece of the open part. At most `AT_ONCE`.
     pub fn more_texts(
         &mut self,
         out: &mut Out<'_>,
@@ -44,7 +45,18 @@ impl Assembler {
         let Some((choice, mut desk)) = self.under_way(out, index) else {
             return false;
         };
-        choice.textual.go_on_by(&mut desk, texts, ends)
+        let Some(part) = choice.textual.go_on_by(&mut desk, texts, ends.len()) else {
+            return false;
+        };
+        let parts = [part; AT_ONCE];
+        out.emit_all(&Deltas {
+            kind: DeltaKind::Text,
+            choice: index,
+            parts: parts.get(..ends.len()).unwrap_or(&parts),
+            texts,
+            ends,
+        });
+        true
     }
 
     /// A plain piece of a call. False, and nothing was done, if it is more than the next piece of a call that was shown.
@@ -157,6 +169,18 @@ impl ArgumentText {
         self.count += 1;
         self.last = self.data.len();
         extend(&mut self.data, piece);
+        true
+    }
+
+    /// So many pieces in one that are nothing but characters of a string, `last` bytes the last of them.
+    #[inline(always)]
+    pub(super) fn append_all(&mut self, pieces: &[u8], last: usize, count: usize) -> bool {
+        if !self.automaton.goes_on_with(pieces.len()) {
+            return false;
+        }
+        self.count += count;
+        extend(&mut self.data, pieces);
+        self.last = self.data.len() - last;
         true
     }
 }

@@ -14,7 +14,6 @@ use super::shared::Desk;
 use super::swift::is_shown;
 use super::{Assembler, Step};
 use crate::delta::{Address, ItemKind, PartAt};
-use crate::event::{Delta, Event};
 use crate::json::Text;
 use crate::out::Out;
 
@@ -52,6 +51,78 @@ impl Default for Trail {
             rules: u64::MAX,
         }
     }
+}
+
+/// Pieces in a row for one place.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'t> {
+    /// Their texts one after the other, among others.
+    texts: &'t str,
+    start: usize,
+    end: usize,
+    /// Where each ends.
+    ends: &'t [usize],
+}
+
+impl<'t> Run<'t> {
+    #[inline]
+    pub fn new(texts: &'t str, start: usize, ends: &'t [usize]) -> Run<'t> {
+        let end = ends.last().copied().unwrap_or(start);
+        Run {
+            texts,
+            start,
+            end,
+            ends,
+        }
+    }
+
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
+    /// All of them in one.
+    #[inline]
+    fn text(&self) -> &'t str {
+        self.texts.get(self.start..self.end).unwrap_or_default()
+    }
+
+    #[inline]
+    fn bytes(&self) -> &'t [u8] {
+        let texts = self.texts.as_bytes();
+        texts.get(self.start..self.end).unwrap_or_default()
+    }
+
+    #[inline]
+    fn pieces(&self) -> impl Iterator<Item = &'t str> + use<'t> {
+        let (texts, mut start) = (self.texts, self.start);
+        self.ends.iter().map(move |end| {
+            let piece = texts.get(start..*end).unwrap_or_default();
+            start = *end;
+            piece
+        })
+    }
+
+    #[inline]
+    fn last_length(&self) -> usize {
+        let before = match self.ends {
+            [.., before, _] => *before,
+            _ => self.start,
+        };
+        self.end - before
+    }
+}
+
+/// How many pieces were taken, and the part that has them now: to be told as its deltas.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gone {
+    pub count: usize,
+    pub part: u32,
 }
 
 /// Where an address leads, and how much there is beside it.
@@ -115,63 +186,73 @@ impl Assembler {
         trail.rules == self.turn.rules
     }
 
-    /// The next pieces of a part's text, where the trail leads: how many were taken, up to the first that may be more than
-    /// that.
+    /// The next pieces of a part's text, where the trail leads: all of them, or none where one may be more than that.
     #[inline]
-    pub fn more_of_part<'t>(
+    pub fn more_of_part(
         &mut self,
         out: &mut Out<'_>,
         index: i32,
         sub: Option<i64>,
-        pieces: impl Iterator<Item = &'t str>,
+        run: Run<'_>,
         trail: &mut Trail,
-    ) -> usize {
+    ) -> Gone {
         let (rules, sure) = (self.turn.rules, self.leads(trail));
         let Some((choice, mut desk)) = self.follow(out, index, trail) else {
-            return 0;
+            return Gone::default();
         };
         let Some((one, part)) = choice.one_mut(trail.spot) else {
-            return 0;
+            return Gone::default();
         };
-        if !(sure || (goes_on(one, sub) && part.open)) {
-            return 0;
+        let (goes_on, text) = (sure || (goes_on(one, sub) && part.open), run.text());
+        if !goes_on || text.is_empty() || desk.spend_bytes(text.len()).is_err() {
+            return Gone::default();
         }
-        let mut taken = 0;
-        for text in pieces {
-            if text.is_empty() || desk.spend_bytes(text.len()).is_err() {
-                break;
-            }
-            part.text.push_str(text);
-            part.delta(index, text, None, |event| desk.out.emit(event));
-            trail.rules = rules;
-            taken += 1;
+        part.text.push_str(text);
+        trail.rules = rules;
+        Gone {
+            count: run.count(),
+            part: part.part,
         }
-        taken
     }
 
     /// The next pieces of a call's arguments, where the trail leads: how many were taken, up to the first that may be more
     /// than that. `bare`: they were scanned already, and are nothing but characters of a string.
     #[inline]
-    pub fn more_of_call<'t>(
+    pub fn more_of_call(
         &mut self,
         out: &mut Out<'_>,
         index: i32,
-        pieces: impl Iterator<Item = &'t str>,
+        run: Run<'_>,
         bare: bool,
         trail: &mut Trail,
-    ) -> usize {
-        let sure = self.leads(trail);
+    ) -> Gone {
+        let (rules, sure) = (self.turn.rules, self.leads(trail));
         let Some((choice, desk)) = self.follow(out, index, trail) else {
-            return 0;
+            return Gone::default();
         };
         let Some((record, call)) = choice.item_call_mut(trail.spot.item) else {
-            return 0;
+            return Gone::default();
         };
         if !(sure || takes_more(record, call)) {
-            return 0;
+            return Gone::default();
         }
-        let (mut taken, mut unfinished) = (0, true);
-        for text in pieces {
+        let mut gone = Gone {
+            count: 0,
+            part: call.part,
+        };
+        let bytes = run.bytes();
+        if bare
+            && !bytes.is_empty()
+            && desk.has_room_for_arguments(call.text.data.len(), bytes.len())
+            && call.text.append_all(bytes, run.last_length(), run.count())
+        {
+            desk.shared.add_arguments(bytes.len());
+            call.sent = call.text.data.len();
+            trail.rules = rules;
+            gone.count = run.count();
+            return gone;
+        }
+        for text in run.pieces() {
             let goes_on = !text.is_empty()
                 && desk.has_room_for_arguments(call.text.data.len(), text.len())
                 && call.text.append(text.as_bytes(), bare);
@@ -180,27 +261,56 @@ impl Assembler {
             }
             desk.shared.add_arguments(text.len());
             call.sent = call.text.data.len();
-            desk.out.emit(&Event::ToolCallDelta(Delta {
-                part: call.part,
-                text,
-                choice: index,
-                metadata: None,
-            }));
-            taken += 1;
-            unfinished = call.text.is_unfinished();
-            if !unfinished {
+            trail.rules = rules;
+            gone.count += 1;
+            if !call.text.is_unfinished() {
+                let slot = call.slot;
+                choice.track(slot);
+                // What comes behind a whole value is for the rules.
+                self.turn.rules += 1;
                 break;
             }
         }
-        if unfinished {
-            if taken > 0 {
-                trail.rules = self.turn.rules;
+        gone
+    }
+
+    /// The next pieces of calls that take turns, in runs, where their trails lead: how many were taken, up to the first run
+    /// of which one may be more than that. All of them were scanned already, and are nothing but characters of a string.
+    /// `parts`: for the part of each.
+    #[inline]
+    pub fn more_of_calls<'t>(
+        &mut self,
+        out: &mut Out<'_>,
+        index: i32,
+        runs: impl Iterator<Item = (&'t Trail, Run<'t>)>,
+        parts: &mut [u32],
+    ) -> usize {
+        let (turn, over) = (&self.turn, self.over);
+        let mut choices = self.choices.iter_mut();
+        let choice = choices.find(|choice| choice.index == index);
+        let Some(choice) = choice.filter(|choice| choice.is_idle() && !over) else {
+            return 0;
+        };
+        let shared = &mut self.shared;
+        let desk = Desk { shared, out };
+        let mut taken = 0;
+        for (trail, run) in runs {
+            let call = choice.calls.get_mut(trail.spot.one);
+            let Some(call) = call.filter(|_| trail.rules == turn.rules) else {
+                break;
+            };
+            let (bytes, next) = (run.bytes(), taken + run.count());
+            let goes_on = desk.has_room_for_arguments(call.text.data.len(), bytes.len())
+                && call.text.append_all(bytes, run.last_length(), run.count());
+            if !goes_on {
+                break;
             }
-        } else {
-            let slot = call.slot;
-            choice.track(slot);
-            // What comes behind a whole value is for the rules.
-            self.turn.rules += 1;
+            desk.shared.add_arguments(bytes.len());
+            call.sent = call.text.data.len();
+            if let Some(parts) = parts.get_mut(taken..next) {
+                parts.fill(call.part);
+            }
+            taken = next;
         }
         taken
     }
@@ -218,9 +328,8 @@ impl Assembler {
         }
         let mut choices = self.choices.iter_mut();
         let choice = choices.find(|choice| choice.index == index)?;
-        let idle = !choice.closed && choice.unstarted.is_empty();
         let shared = &mut self.shared;
-        idle.then_some((choice, Desk { shared, out }))
+        choice.is_idle().then_some((choice, Desk { shared, out }))
     }
 
     fn view_part(&mut self, out: &mut Out<'_>, at: &PartAt<'_>) -> Option<View> {
@@ -260,6 +369,14 @@ impl Assembler {
             told(choice, spot.item),
         ];
         Some(View { spot, sizes })
+    }
+}
+
+impl Choice {
+    /// Nothing waits in it, and it goes on.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        !self.closed && self.unstarted.is_empty()
     }
 }
 

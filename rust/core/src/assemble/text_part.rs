@@ -3,7 +3,7 @@
 use super::call::Id;
 use super::objects::RawMembers;
 pub use crate::delta::Channel;
-use crate::event::{Delta, Event, Mark, Opened};
+use crate::event::{Delta, DeltaKind, Event, Mark, Opened};
 use crate::rare::{Rare, blank};
 
 /// What hangs on a reasoning part.
@@ -99,11 +99,7 @@ impl TextPart {
             choice,
             metadata,
         };
-        give(&match self.channel {
-            Channel::Text => Event::TextDelta(delta),
-            Channel::Reasoning => Event::ReasoningDelta(delta),
-            Channel::Refusal => Event::RefusalDelta(delta),
-        });
+        give(&DeltaKind::from(self.channel).event(delta));
     }
 
     /// The close of the part; of an open one, as it stands.

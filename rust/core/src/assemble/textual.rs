@@ -357,24 +357,20 @@ impl Textual {
         open && self.mode.is_none() && !joiner.is_pending()
     }
 
-    /// `go_on` for several pieces, none of them empty: `texts` up to each of `ends`. False, and nothing was done, where it
-    /// could not take all of them; one by one it finds which.
-    pub fn go_on_by(&mut self, desk: &mut Desk<'_, '_>, texts: &str, ends: &[usize]) -> bool {
+    /// `go_on` for so many pieces, none of them empty, but for telling them: the part that has them now. `None`, and nothing
+    /// was done, where it could not take all of them; one by one it finds which.
+    pub fn go_on_by(&mut self, desk: &mut Desk<'_, '_>, texts: &str, count: usize) -> Option<u32> {
         if !self.goes_on() || desk.spend_bytes(texts.len()).is_err() {
-            return false;
+            return None;
         }
-        let choice = self.choice;
         let said = self.said_mut(Channel::Text);
         said.pieces = said
             .pieces
-            .saturating_add(u32::try_from(ends.len()).unwrap_or(u32::MAX));
+            .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
         said.length += texts.len();
-        let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) else {
-            return false;
-        };
+        let part = self.parts.get_mut(self.open?)?;
         part.text.push_str(texts);
-        desk.out.emit_texts(part.part, choice, texts, ends);
-        true
+        Some(part.part)
     }
 
     /// To the open part, which is of that channel.

@@ -9,9 +9,9 @@ mod form;
 pub(crate) mod mark;
 mod row;
 
-use std::iter;
-
+use crate::assemble::Run;
 use crate::delta::{Address, PartAt};
+use crate::event::Delta;
 use crate::json::{Raw, Text};
 use crate::wire::{Incoming, Step, Wire};
 pub(crate) use form::is_small;
@@ -97,9 +97,19 @@ impl Envelopes {
         } else {
             Text::plain(found.text)
         };
-        let piece = iter::once(&*text.body);
-        if text.is_whole() && envelope.more(wire, piece, !found.escaped) > 0 {
-            return Ok(());
+        if text.is_whole() {
+            let ends = [text.body.len()];
+            let gone = envelope.more(wire, Run::new(&text.body, 0, &ends), !found.escaped);
+            if gone.count > 0 {
+                let (kind, choice) = envelope.lane();
+                wire.out.emit(&kind.event(Delta {
+                    part: gone.part,
+                    text: &text.body,
+                    choice,
+                    metadata: None,
+                }));
+                return Ok(());
+            }
         }
         let mut trail = envelope.trail;
         let (address, Wire { assembler, out }) = (envelope.address(), wire);

@@ -6,6 +6,8 @@
 
 use super::Envelopes;
 use super::form::Envelope;
+use crate::assemble::{Gone, Run};
+use crate::event::{DeltaKind, Deltas};
 use crate::sse::Taken;
 use crate::texts::{AT_ONCE, LONGEST, Texts};
 use crate::wire::{Incoming, Wire};
@@ -45,38 +47,74 @@ impl Envelopes {
             let mut row = [Brought::default(); AT_ONCE];
             let most = AT_ONCE.min(most - taken.events);
             let texts = self.gather(wire, rest, row.iter_mut().take(most), number);
-            let (text, ends) = texts.valid();
-            let mut start = 0;
-            let mut pieces = ends.iter().map(|end| {
-                let piece = text.get(start..*end).unwrap_or_default();
-                start = *end;
-                piece
-            });
+            let (texts, ends) = texts.valid();
             let row = row.get(..ends.len()).unwrap_or_default();
-            for run in row.chunk_by(|one, next| one.place == next.place) {
-                let place = run.first().map_or(0, |event| event.place);
-                let pieces = pieces.by_ref().take(run.len());
-                let envelope = self.known.get_mut(place);
-                let gone = envelope.map_or(0, |envelope| envelope.more(wire, pieces, true));
-                for event in run.iter().take(gone) {
-                    if let (Some(mark), Some(of)) = (event.numbered, number) {
-                        numbered(of, mark);
-                        number = of.checked_add(1);
-                    }
-                    taken.bytes += event.length;
+            let mut parts = [0; AT_ONCE];
+            let gone = self.give(wire, row, texts, ends, &mut parts);
+            for event in row.iter().take(gone) {
+                if let (Some(mark), Some(of)) = (event.numbered, number) {
+                    numbered(of, mark);
+                    number = of.checked_add(1);
                 }
-                if gone > 0 {
-                    (self.last, self.fruitless) = (place, 0);
-                    taken.events += gone;
-                }
-                if gone < run.len() {
-                    return taken;
-                }
+                taken.bytes += event.length;
             }
-            if ends.len() < AT_ONCE {
+            taken.events += gone;
+            if gone < AT_ONCE {
                 return taken;
             }
         }
+    }
+
+    /// Gives the pieces of a row where those before them went, and tells them: how many, up to the first that may be more
+    /// than that or is of another kind.
+    #[inline]
+    fn give(
+        &mut self,
+        wire: &mut Wire<'_, '_>,
+        row: &[Brought],
+        texts: &str,
+        ends: &[usize],
+        parts: &mut [u32; AT_ONCE],
+    ) -> usize {
+        let first = row.first().and_then(|event| self.known.get(event.place));
+        let Some((kind, choice)) = first.map(Envelope::lane) else {
+            return 0;
+        };
+        let mut gone = 0;
+        if kind == DeltaKind::ToolCall {
+            let (known, out) = (&self.known, &mut *wire.out);
+            let runs = runs(row, texts, ends, 0).map_while(|(place, run)| {
+                let envelope = known.get(place).filter(|it| it.part.is_none())?;
+                Some((&envelope.trail, run))
+            });
+            gone = wire.assembler.more_of_calls(out, choice, runs, parts);
+        }
+        for (place, run) in runs(row, texts, ends, gone) {
+            let envelope = self.known.get_mut(place);
+            let Some(envelope) = envelope.filter(|it| it.lane() == (kind, choice)) else {
+                break;
+            };
+            let more = envelope.more(wire, run, true);
+            for part in parts.iter_mut().skip(gone).take(more.count) {
+                *part = more.part;
+            }
+            gone += more.count;
+            if more.count < run.count() {
+                break;
+            }
+        }
+        let Some(last) = gone.checked_sub(1).and_then(|last| row.get(last)) else {
+            return 0;
+        };
+        (self.last, self.fruitless) = (last.place, 0);
+        wire.out.emit_all(&Deltas {
+            kind,
+            choice,
+            parts: parts.get(..gone).unwrap_or_default(),
+            texts,
+            ends: ends.get(..gone).unwrap_or_default(),
+        });
+        gone
     }
 
     /// What the events bring that an input begins with, up to the first that is more than a short text where texts go.
@@ -124,21 +162,46 @@ impl Envelopes {
     }
 }
 
+/// The pieces of a row but the first so many, in runs that are of one place.
+#[inline]
+fn runs<'r>(
+    row: &'r [Brought],
+    texts: &'r str,
+    ends: &'r [usize],
+    first: usize,
+) -> impl Iterator<Item = (usize, Run<'r>)> {
+    let (before, mut behind) = ends.split_at_checked(first).unwrap_or_default();
+    let mut start = before.last().copied().unwrap_or_default();
+    let row = row.get(first..).unwrap_or_default();
+    let runs = row.chunk_by(|one, next| one.place == next.place);
+    runs.map(move |events| {
+        let (ends, others) = behind.split_at_checked(events.len()).unwrap_or_default();
+        let run = Run::new(texts, start, ends);
+        (behind, start) = (others, run.end());
+        let place = events.first().map_or(0, |event| event.place);
+        (place, run)
+    })
+}
+
 impl Envelope {
+    /// Which events its pieces become, and of which choice.
+    #[inline]
+    pub(super) fn lane(&self) -> (DeltaKind, i32) {
+        match self.part {
+            Some(part) => (part.channel.into(), part.choice),
+            None => (DeltaKind::ToolCall, 0),
+        }
+    }
+
     /// Gives the next pieces where the one before went: how many, up to the first that may be more than that. `bare`: they
     /// were scanned already, and are nothing but characters of a string.
     #[inline]
-    pub(super) fn more<'t>(
-        &mut self,
-        wire: &mut Wire<'_, '_>,
-        pieces: impl Iterator<Item = &'t str>,
-        bare: bool,
-    ) -> usize {
+    pub(super) fn more(&mut self, wire: &mut Wire<'_, '_>, run: Run<'_>, bare: bool) -> Gone {
         let Wire { assembler, out } = wire;
         let trail = &mut self.trail;
         match self.part {
-            Some(part) => assembler.more_of_part(out, part.choice, self.whom.sub, pieces, trail),
-            None => assembler.more_of_call(out, 0, pieces, bare, trail),
+            Some(part) => assembler.more_of_part(out, part.choice, self.whom.sub, run, trail),
+            None => assembler.more_of_call(out, 0, run, bare, trail),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::encode::finish::Trouble;
 use crate::encode::job::{Job, Options};
 use crate::encode::{Encode, encoder};
-use crate::event::{Event, Sign, Sink};
+use crate::event::{Deltas, Event, Sign, Sink};
 use crate::fault::{Class, Fault};
 use crate::few::Set;
 use crate::limits::Limits;
@@ -138,9 +138,14 @@ impl Sink for Hand {
         self.stop_if_broken();
     }
 
-    fn text_deltas(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
+    fn deltas(&mut self, deltas: &Deltas<'_>) {
+        let ended = &self.job.passed.ended;
+        let others = self.stopped || self.rendering || self.encoder.is_none();
+        if others || deltas.parts.iter().any(|part| ended.contains(part)) {
+            return deltas.each(|event| self.event(event));
+        }
         self.brought = true;
-        self.pieces.keep_texts(part, choice, texts, ends);
+        self.pieces.keep_all(deltas);
     }
 
     fn refusal(&mut self) -> Option<Fault> {

@@ -4,20 +4,12 @@
 
 use crate::encode::Encode;
 use crate::encode::job::Job;
-use crate::event::{Delta, Event};
+use crate::event::{Delta, DeltaKind, Deltas, Event};
 use crate::few::Set;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Reasoning,
-    Refusal,
-    Call,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    kind: Kind,
+    kind: DeltaKind,
     part: u32,
     choice: i32,
     /// Where its text ends among all.
@@ -47,10 +39,10 @@ impl Pieces {
     #[inline]
     pub(super) fn keep(&mut self, event: &Event<'_>, ended: &Set<u32>) -> bool {
         let (kind, delta) = match event {
-            Event::TextDelta(delta) => (Kind::Text, delta),
-            Event::ToolCallDelta(delta) => (Kind::Call, delta),
-            Event::ReasoningDelta(delta) => (Kind::Reasoning, delta),
-            Event::RefusalDelta(delta) => (Kind::Refusal, delta),
+            Event::TextDelta(delta) => (DeltaKind::Text, delta),
+            Event::ToolCallDelta(delta) => (DeltaKind::ToolCall, delta),
+            Event::ReasoningDelta(delta) => (DeltaKind::Reasoning, delta),
+            Event::RefusalDelta(delta) => (DeltaKind::Refusal, delta),
             _ => return false,
         };
         if delta.metadata.is_some() || delta.text.is_empty() || ended.contains(&delta.part) {
@@ -66,14 +58,14 @@ impl Pieces {
         true
     }
 
-    /// The same of several pieces of a text in a row.
-    pub(super) fn keep_texts(&mut self, part: u32, choice: i32, texts: &str, ends: &[usize]) {
-        let start = self.texts.len();
-        self.texts.push_str(texts);
-        let kind = Kind::Text;
-        self.all.extend(ends.iter().map(|end| Piece {
+    /// Keeps several that no reader takes for more than that.
+    pub(super) fn keep_all(&mut self, deltas: &Deltas<'_>) {
+        let (start, kind, choice) = (self.texts.len(), deltas.kind, deltas.choice);
+        self.texts.push_str(deltas.texts);
+        let pieces = deltas.parts.iter().zip(deltas.ends);
+        self.all.extend(pieces.map(|(part, end)| Piece {
             kind,
-            part,
+            part: *part,
             choice,
             end: start + end,
         }));
@@ -97,14 +89,14 @@ impl Pieces {
             if let Some(last) = run.last() {
                 let delta = last.delta(&self.texts, start);
                 if !encoder.keep(&delta) {
-                    unwritten(encoder, job, &last.event(delta));
+                    unwritten(encoder, job, &last.kind.event(delta));
                 }
                 start = last.end;
             }
         }
         for piece in others {
             let delta = piece.delta(&self.texts, start);
-            encoder.event(job, &piece.event(delta));
+            encoder.event(job, &piece.kind.event(delta));
             start = piece.end;
         }
         self.clear();
@@ -134,15 +126,6 @@ impl Piece {
             text: texts.get(start..self.end).unwrap_or_default(),
             choice: self.choice,
             metadata: None,
-        }
-    }
-
-    fn event<'t>(&self, delta: Delta<'t>) -> Event<'t> {
-        match self.kind {
-            Kind::Text => Event::TextDelta(delta),
-            Kind::Reasoning => Event::ReasoningDelta(delta),
-            Kind::Refusal => Event::RefusalDelta(delta),
-            Kind::Call => Event::ToolCallDelta(delta),
         }
     }
 }

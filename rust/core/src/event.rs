@@ -245,40 +245,64 @@ impl DeltaKind {
     }
 }
 
+/// Whose several deltas are.
+#[derive(Debug, Clone, Copy)]
+pub enum Parts<'a> {
+    /// All of them.
+    One(u32),
+    /// Each its own.
+    Each(&'a [u32]),
+}
+
 /// Several deltas in a row that are of one kind and one choice, without metadata.
 #[derive(Debug, Clone, Copy)]
 pub struct Deltas<'a> {
     pub kind: DeltaKind,
     pub choice: i32,
-    /// The part of each.
-    pub parts: &'a [u32],
-    /// The text of each, one after the other, and where it ends.
+    pub parts: Parts<'a>,
+    /// Their texts one after the other, and where each ends.
     pub texts: &'a str,
     pub ends: &'a [usize],
 }
 
 impl<'a> Deltas<'a> {
-    /// Part and text of each.
     #[inline]
-    pub fn pieces(&self) -> impl Iterator<Item = (u32, &'a str)> + use<'a> {
+    pub fn texts(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let (texts, mut start) = (self.texts, 0);
-        let pieces = self.parts.iter().zip(self.ends);
-        pieces.map(move |(part, end)| {
+        self.ends.iter().map(move |end| {
             let text = texts.get(start..*end).unwrap_or_default();
             start = *end;
-            (*part, text)
+            text
         })
     }
 
     /// One by one.
     pub fn each(&self, mut give: impl FnMut(&Event<'_>)) {
-        for (part, text) in self.pieces() {
+        for (place, text) in self.texts().enumerate() {
             give(&self.kind.event(Delta {
-                part,
+                part: self.parts.of(place),
                 text,
                 choice: self.choice,
                 metadata: None,
             }));
+        }
+    }
+}
+
+impl Parts<'_> {
+    #[inline]
+    pub fn of(&self, place: usize) -> u32 {
+        match self {
+            Parts::One(part) => *part,
+            Parts::Each(parts) => parts.get(place).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Whether one of them is such a part.
+    pub fn any(&self, mut such: impl FnMut(u32) -> bool) -> bool {
+        match self {
+            Parts::One(part) => such(*part),
+            Parts::Each(parts) => parts.iter().any(|part| such(*part)),
         }
     }
 }

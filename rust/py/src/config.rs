@@ -1,7 +1,7 @@
 //! The plain data of `options.to_config` as the core's `Config`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -25,6 +25,23 @@ static USUAL: LazyLock<Arc<Config>> = LazyLock::new(Arc::default);
 /// Every code by its name.
 static CODES: LazyLock<HashMap<&'static str, Code>> =
     LazyLock::new(|| Code::all().map(|code| (code.name(), code)).collect());
+
+/// What a policy says by name, and what that comes to.
+#[derive(Debug)]
+struct Tables {
+    /// Its actions and its switches.
+    tables: [Option<Py<PyAny>>; 2],
+    policy: Policy,
+}
+
+/// Those that were read last. A policy hands out the same two every time, which nobody changes (`options.Policy.config`),
+/// and most streams have the policy of the stream before.
+static LAST: Mutex<Option<Tables>> = Mutex::new(None);
+
+/// Nobody holds the lock for longer than it takes to look, or to put something else there.
+fn last() -> MutexGuard<'static, Option<Tables>> {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Reads the whole table. A name or value that the core does not know is the caller's error.
 pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
@@ -80,13 +97,14 @@ fn refuse(config: &Bound<'_, PyAny>, name: &str) -> PyErr {
 fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
     let py = config.py();
     let [standard, ..] = &*POLICIES;
-    let mut policy = match word(config, intern!(py, "base"))? {
+    let base = match word(config, intern!(py, "base"))? {
         Some(base) => {
             let known = POLICIES.iter().find(|policy| policy.base.name() == base);
-            known.ok_or_else(|| refuse(config, "base"))?.clone()
+            known.ok_or_else(|| refuse(config, "base"))?
         }
-        None => standard.clone(),
+        None => standard,
     };
+    let mut policy = named(config, base)?;
     if let Some(value) = member(config, intern!(py, "inline_reasoning"))? {
         policy.inline_reasoning = value.extract()?;
     }
@@ -94,40 +112,86 @@ fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
         policy.close_calls_at =
             CloseCallsAt::from_name(&at).ok_or_else(|| refuse(config, "close_calls_at"))?;
     }
-    if let Some(actions) = member(config, intern!(py, "actions"))? {
-        // Mostly all of them, in their order.
-        let mut codes = Code::all();
-        for (code, action) in actions.cast::<PyDict>()? {
-            let (code, action) = (code.cast::<PyString>()?, action.cast::<PyString>()?);
-            let (code, action) = (code.to_str()?, action.to_str()?);
-            let next = codes.next().filter(|next| next.name() == code);
-            let known = next.or_else(|| CODES.get(code).copied());
-            let set = match (known, Action::from_name(action)) {
-                (Some(code), Some(action)) => policy.set_action(code, action),
-                _ => false,
-            };
-            if !set {
-                return Err(refuse(config, code));
-            }
-        }
-    }
-    if let Some(switches) = member(config, intern!(py, "switches"))? {
-        for (name, value) in switches.cast::<PyDict>()? {
-            let name = name.cast::<PyString>()?;
-            let name = name.to_str()?;
-            let set = if let Ok(flag) = value.cast::<PyBool>() {
-                policy.switches.set(name, SwitchValue::Flag(flag.is_true()))
-            } else {
-                policy
-                    .switches
-                    .set(name, SwitchValue::Word(value.cast::<PyString>()?.to_str()?))
-            };
-            if !set {
-                return Err(refuse(config, name));
-            }
-        }
-    }
     Ok(policy)
+}
+
+/// A base with the actions and the switches of a config.
+fn named(config: &Bound<'_, PyDict>, base: &Policy) -> PyResult<Policy> {
+    let py = config.py();
+    let tables = [
+        member(config, intern!(py, "actions"))?,
+        member(config, intern!(py, "switches"))?,
+    ];
+    let same = |known: &&Tables| {
+        let mut both = known.tables.iter().zip(&tables);
+        let address = |table: &Option<_>| table.as_ref().map(Py::as_ptr);
+        known.policy.base == base.base
+            && both.all(|(known, table)| address(known) == table.as_ref().map(Bound::as_ptr))
+    };
+    if let Some(known) = last().as_ref().filter(same) {
+        return Ok(known.policy.clone());
+    }
+    let mut policy = base.clone();
+    let [actions, switches] = &tables;
+    if let Some(actions) = actions {
+        read_actions(config, actions.cast()?, &mut policy)?;
+    }
+    if let Some(switches) = switches {
+        read_switches(config, switches.cast()?, &mut policy)?;
+    }
+    let read = Tables {
+        tables: tables.map(|table| table.map(Bound::unbind)),
+        policy: policy.clone(),
+    };
+    // The lock is free again when the others are dropped.
+    let others = last().replace(read);
+    drop(others);
+    Ok(policy)
+}
+
+fn read_actions(
+    config: &Bound<'_, PyDict>,
+    actions: &Bound<'_, PyDict>,
+    policy: &mut Policy,
+) -> PyResult<()> {
+    // Mostly all of them, in their order.
+    let mut codes = Code::all();
+    for (code, action) in actions {
+        let (code, action) = (code.cast::<PyString>()?, action.cast::<PyString>()?);
+        let (code, action) = (code.to_str()?, action.to_str()?);
+        let next = codes.next().filter(|next| next.name() == code);
+        let known = next.or_else(|| CODES.get(code).copied());
+        let set = match (known, Action::from_name(action)) {
+            (Some(code), Some(action)) => policy.set_action(code, action),
+            _ => false,
+        };
+        if !set {
+            return Err(refuse(config, code));
+        }
+    }
+    Ok(())
+}
+
+fn read_switches(
+    config: &Bound<'_, PyDict>,
+    switches: &Bound<'_, PyDict>,
+    policy: &mut Policy,
+) -> PyResult<()> {
+    for (name, value) in switches {
+        let name = name.cast::<PyString>()?;
+        let name = name.to_str()?;
+        let set = if let Ok(flag) = value.cast::<PyBool>() {
+            policy.switches.set(name, SwitchValue::Flag(flag.is_true()))
+        } else {
+            policy
+                .switches
+                .set(name, SwitchValue::Word(value.cast::<PyString>()?.to_str()?))
+        };
+        if !set {
+            return Err(refuse(config, name));
+        }
+    }
+    Ok(())
 }
 
 /// Caps that are not named stay as they are by default.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyClass, PyTypeInfo};
-use streamweld_core::event::{DeltaKind, Deltas, Event, Mark, Opened, Sink};
+use streamweld_core::event::{DeltaKind, Deltas, Event, Mark, Opened, Parts, Sink};
 
 use crate::delta::{Kind, Types};
 use crate::events;
@@ -53,6 +53,40 @@ impl Collector<'_> {
             Err(error) => self.error = Some(error),
         }
     }
+
+    /// Several of one kind. A loop of its own for each kind, and for those of one part, as most are.
+    #[inline(always)]
+    fn push_all(&mut self, kind: Kind, deltas: &Deltas<'_>) {
+        match deltas.parts {
+            Parts::One(part) => {
+                self.push_each(kind, deltas.choice, deltas.texts().map(|text| (part, text)));
+            }
+            Parts::Each(parts) => {
+                let parts = parts.iter().copied();
+                self.push_each(kind, deltas.choice, parts.zip(deltas.texts()));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn push_each<'t>(
+        &mut self,
+        kind: Kind,
+        choice: i32,
+        pieces: impl Iterator<Item = (u32, &'t str)>,
+    ) {
+        if self.error.is_some() {
+            return;
+        }
+        for (part, text) in pieces {
+            let text = self.words.get(self.py, text);
+            let made = self.types.make(self.py, kind, part, text, choice, None);
+            match made {
+                Some(event) => self.events.push(event),
+                None => return self.push(Err(PyMemoryError::new_err(()))),
+            }
+        }
+    }
 }
 
 impl Sink for Collector<'_> {
@@ -82,24 +116,11 @@ impl Sink for Collector<'_> {
     }
 
     fn deltas(&mut self, deltas: &Deltas<'_>) {
-        let kind = match deltas.kind {
-            DeltaKind::Text => Kind::Text,
-            DeltaKind::ToolCall => Kind::Arguments,
-            DeltaKind::Reasoning => Kind::Reasoning,
-            DeltaKind::Refusal => return deltas.each(|event| self.event(event)),
-        };
-        if self.error.is_some() {
-            return;
-        }
-        for (part, text) in deltas.pieces() {
-            let text = self.words.get(self.py, text);
-            let made = self
-                .types
-                .make(self.py, kind, part, text, deltas.choice, None);
-            match made {
-                Some(event) => self.events.push(event),
-                None => return self.push(Err(PyMemoryError::new_err(()))),
-            }
+        match deltas.kind {
+            DeltaKind::Text => self.push_all(Kind::Text, deltas),
+            DeltaKind::ToolCall => self.push_all(Kind::Arguments, deltas),
+            DeltaKind::Reasoning => self.push_all(Kind::Reasoning, deltas),
+            DeltaKind::Refusal => deltas.each(|event| self.event(event)),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
 //! close. It knows no rule of identity; it looks at the call's text and at how much of it was sent.
 
+use super::arguments::text_of;
 use super::call::Call;
 use super::choice::Choice;
 use super::shared::{Desk, Shared};
@@ -176,7 +177,7 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
 
 #[inline]
 fn send(out: &mut Out<'_>, call: &mut Call, choice: i32) {
-    let text = String::from_utf8_lossy(call.text.data.get(call.sent..).unwrap_or_default());
+    let text = text_of(call.text.data.get(call.sent..).unwrap_or_default());
     out.emit(&Event::ToolCallDelta(Delta {
         part: call.part,
         text: &text,

@@ -52,6 +52,14 @@ pub struct ArgumentText {
     canonical: Option<Box<str>>,
 }
 
+/// With U+FFFD for what is no UTF-8. Checking a long text is quicker than looking for what may be wrong in it.
+pub(super) fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
+
 impl ArgumentText {
     pub fn new(plain: bool) -> ArgumentText {
         ArgumentText {
@@ -79,11 +87,7 @@ impl ArgumentText {
     }
 
     pub fn text(&self) -> Cow<'_, str> {
-        // Checking a long text is quicker than looking for what may be wrong in it.
-        match std::str::from_utf8(&self.data) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => String::from_utf8_lossy(&self.data),
-        }
+        text_of(&self.data)
     }
 
     pub fn is_placeholder(&self) -> bool {
@@ -122,7 +126,7 @@ impl ArgumentText {
 
     /// Of a complete text and a complete fragment.
     fn says(&mut self, piece: &[u8]) -> bool {
-        self.canonical() == canonical(&String::from_utf8_lossy(piece))
+        self.canonical() == canonical(&text_of(piece))
     }
 
     /// A6: the finished or unfinished text begins with the fragment, and goes on.
@@ -134,7 +138,7 @@ impl ArgumentText {
     pub fn canonical(&mut self) -> &str {
         let data = &self.data;
         self.canonical
-            .get_or_insert_with(|| canonical(&String::from_utf8_lossy(data)).into_boxed_str())
+            .get_or_insert_with(|| canonical(&text_of(data)).into_boxed_str())
     }
 
     /// One non-empty fragment. `header`: it came with a name.

@@ -10,11 +10,10 @@ use super::choice::Choice;
 use super::push::extend;
 use super::shared::Desk;
 use crate::delta::Piece;
-use crate::event::{Delta, DeltaKind, Deltas, Event};
+use crate::event::{Delta, DeltaKind, Deltas, Event, Parts};
 use crate::fault::Fault;
 use crate::json::Status;
 use crate::out::Out;
-use crate::texts::AT_ONCE;
 
 impl Assembler {
     /// A plain piece of text. False, and nothing was done, if it is more than the next piece of the open part.
@@ -34,7 +33,7 @@ impl Assembler {
     }
 
     /// Several plain pieces of text, none of them empty: `texts` up to each of `ends`. False, and nothing was done, where
-    /// one of them is more than the next piece of the open part. At most `AT_ONCE`.
+    /// one of them is more than the next piece of the open part.
     pub fn more_texts(
         &mut self,
         out: &mut Out<'_>,
@@ -48,11 +47,10 @@ impl Assembler {
         let Some(part) = choice.textual.go_on_by(&mut desk, texts, ends.len()) else {
             return false;
         };
-        let parts = [part; AT_ONCE];
         out.emit_all(&Deltas {
             kind: DeltaKind::Text,
             choice: index,
-            parts: parts.get(..ends.len()).unwrap_or(&parts),
+            parts: Parts::One(part),
             texts,
             ends,
         });

@@ -7,7 +7,7 @@
 use super::Envelopes;
 use super::form::Envelope;
 use crate::assemble::{Gone, Run};
-use crate::event::{DeltaKind, Deltas};
+use crate::event::{DeltaKind, Deltas, Parts};
 use crate::sse::Taken;
 use crate::texts::{AT_ONCE, LONGEST, Texts};
 use crate::wire::{Incoming, Wire};
@@ -110,7 +110,7 @@ impl Envelopes {
         wire.out.emit_all(&Deltas {
             kind,
             choice,
-            parts: parts.get(..gone).unwrap_or_default(),
+            parts: Parts::Each(parts.get(..gone).unwrap_or_default()),
             texts,
             ends: ends.get(..gone).unwrap_or_default(),
         });

@@ -141,7 +141,7 @@ impl Sink for Hand {
     fn deltas(&mut self, deltas: &Deltas<'_>) {
         let ended = &self.job.passed.ended;
         let others = self.stopped || self.rendering || self.encoder.is_none();
-        if others || deltas.parts.iter().any(|part| ended.contains(part)) {
+        if others || deltas.parts.any(|part| ended.contains(&part)) {
             return deltas.each(|event| self.event(event));
         }
         self.brought = true;

@@ -62,10 +62,10 @@ impl Pieces {
     pub(super) fn keep_all(&mut self, deltas: &Deltas<'_>) {
         let (start, kind, choice) = (self.texts.len(), deltas.kind, deltas.choice);
         self.texts.push_str(deltas.texts);
-        let pieces = deltas.parts.iter().zip(deltas.ends);
-        self.all.extend(pieces.map(|(part, end)| Piece {
+        let ends = deltas.ends.iter().enumerate();
+        self.all.extend(ends.map(|(place, end)| Piece {
             kind,
-            part: *part,
+            part: deltas.parts.of(place),
             choice,
             end: start + end,
         }));

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KEEP = HistoryPolicy(on_unfixable="keep")
-SEEDS = range(400 if FULL else 60)
+SEEDS = range(200 if FULL else 60)
 BROKEN = pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
 
 

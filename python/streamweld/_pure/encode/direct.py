@@ -72,7 +72,8 @@ class Direct(Blocks):
         return self._unseen is not None or any(block.part not in ended for block in self._open_blocks)
 
     def _go_on(self) -> None:
-        while self._row and not self._is_taken():
+        """Write what waits, as long as nobody is in its way. Where upstream took something back, nothing follows."""
+        while self._row and not (self._job.broken or self._is_taken()):
             block = self._row.popleft()
             if isinstance(block, Block) and not block.gone:
                 block.queued = False

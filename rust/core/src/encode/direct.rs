@@ -146,9 +146,10 @@ impl Direct {
         }
     }
 
+    /// Writes what waits, as long as nobody is in its way. Where upstream took something back, nothing follows.
     #[inline]
     fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
-        while !self.row.is_empty() && !self.is_taken::<F>(to.job) {
+        while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.job)) {
             if let Some(part) = self.row.pop_front()
                 && self.blocks.contains_key(&part)
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from streamweld.events import Diagnostic
     from streamweld.response import Response
+    from streamweld.stream import StreamParser
 
 
 @dataclass
@@ -24,10 +26,15 @@ class Outcome:
 
     events: list[Any]
     error: StreamError | None
-    response: Response
     diagnostics: list[Diagnostic]
     dialect: str | None
     batches: list[int]  # how many events each call gave
+    parser: StreamParser
+
+    @cached_property
+    def response(self) -> Response:
+        """Built when it is asked for: half the work of a short stream."""
+        return self.parser.response
 
     @property
     def codes(self) -> set[str]:
@@ -35,16 +42,14 @@ class Outcome:
 
     def facts(self) -> dict[str, Any]:
         """All of it as comparable data."""
+        return self.told() | {"response": self.response}
+
+    def told(self) -> dict[str, Any]:
+        """All but the response."""
         error = None
         if self.error is not None:
             error = self.error.to_dict(include_raw=True) | {"str": str(self.error)}
-        return {
-            "events": self.events,
-            "diagnostics": self.diagnostics,
-            "error": error,
-            "response": self.response,
-            "dialect": self.dialect,
-        }
+        return {"events": self.events, "diagnostics": self.diagnostics, "error": error, "dialect": self.dialect}
 
 
 def policy_of(options: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +84,7 @@ def read(
     except StreamError as exc:
         error = exc.with_traceback(None)  # its frames would keep the parser alive
         events += exc.events
-    return Outcome(events, error, parser.response, list(parser.diagnostics), parser.dialect, batches)
+    return Outcome(events, error, list(parser.diagnostics), parser.dialect, batches, parser)
 
 
 def bytewise(data: bytes) -> list[bytes]:

@@ -23,7 +23,7 @@ from tests.parallel import spread
 from tests.shapes import SHAPES
 
 if TYPE_CHECKING:
-    from streamweld.response import Response
+    from streamweld.response import Choice, Response
 
     from tests.corpus import Recording
 
@@ -67,7 +67,19 @@ def identities(response: Response) -> set[tuple[int, str, str, str]]:
     return {(c.index, k.call_id, k.name, k.arguments) for c in response.choices for k in c.tool_calls}
 
 
-def wrong_with_cut(outcome: Outcome, whole: Outcome, step: Step | None, kept: str) -> str | None:
+@dataclass
+class Whole:
+    """What the uncut stream says."""
+
+    choices: dict[int, Choice]
+    calls: set[tuple[int, str, str, str]]
+
+
+def whole_of(response: Response) -> Whole:
+    return Whole({choice.index: choice for choice in response.choices}, identities(response))
+
+
+def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, kept: str) -> str | None:
     """What breaks the promise, in words."""
     response, error = outcome.response, outcome.error
     if step is not None and step.done:
@@ -83,14 +95,12 @@ def wrong_with_cut(outcome: Outcome, whole: Outcome, step: Step | None, kept: st
         return f"raised {error!r}"
     if error is not None and error.partial != response:
         return "exc.partial is not the response"
-    uncut = {choice.index: choice for choice in whole.response.choices}
     for choice in response.choices:
         for key in ("text", "reasoning", "refusal"):
-            if not getattr(uncut[choice.index], key).startswith(getattr(choice, key)):
+            if not getattr(whole.choices[choice.index], key).startswith(getattr(choice, key)):
                 return f"{key} of choice {choice.index} is no prefix"
     if not "".join(choice.text for choice in response.choices if choice.index == 0).startswith(kept):
         return "text before the cut is lost"
-    truth = identities(whole.response)
     for choice in response.choices:
         for call in choice.tool_calls:
             if call.state not in {"complete", "empty", "incomplete", "invalid"}:
@@ -98,7 +108,7 @@ def wrong_with_cut(outcome: Outcome, whole: Outcome, step: Step | None, kept: st
             if call.state in {"complete", "empty"} or call.dispatchable:
                 if wanted == {"truncated"} and choice.finish_reason is None:
                     return f"a call of a cut choice is shown as {call.state}"
-                if (choice.index, call.call_id, call.name, call.arguments) not in truth:
+                if (choice.index, call.call_id, call.name, call.arguments) not in whole.calls:
                     return f"incomplete call shown as {call.state}: {call!r}"
     return None
 
@@ -121,7 +131,7 @@ def delivered(backend: str, body: bytes) -> list[tuple[int, str]]:
 
 def try_cuts(backend: str, body: bytes, places: list[int]) -> str | None:
     """The first broken promise, in words."""
-    whole = read(backend, [body])
+    whole = whole_of(read(backend, [body]).response)
     steps, texts = steps_of(body), delivered(backend, body)
     for place in places:
         before = [s for s in steps if s.end <= place]

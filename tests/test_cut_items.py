@@ -7,6 +7,7 @@ that is not over says so. Full counts (STREAMWELD_FULL=1): every byte of the sho
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from tests.parallel import spread
 from tests.test_cut import LONGEST, places_in
 
 if TYPE_CHECKING:
+    from streamweld.errors import StreamError
     from streamweld.response import Response
 
 # An answer that begins again takes back what it said: the whole has no more of it.
@@ -30,21 +32,39 @@ def whole_calls(response: Response) -> set[tuple[str, str, str]]:
     return {(call.call_id, call.name, call.arguments) for call in calls if call.state in ("complete", "empty")}
 
 
-def wrong_with_cut(cut: Outcome, whole: Outcome) -> str | None:
+@dataclass(frozen=True)
+class Whole:
+    """What the uncut stream says."""
+
+    error: type[StreamError] | None
+    text: str
+    reasoning: str
+    calls: set[tuple[str, str, str]]
+
+
+def whole_of(uncut: Outcome) -> Whole:
+    response = uncut.response
+    error = None if uncut.error is None else type(uncut.error)
+    return Whole(error, response.text, response.reasoning, whole_calls(response))
+
+
+def wrong_with_cut(cut: Outcome, whole: Whole) -> str | None:
     """What breaks the promise, in words."""
-    response, error = cut.response, cut.error
+    error = cut.error
+    partial = None if error is None else error.partial
+    response = cut.response if partial is None else partial
     if type(error) in (TruncatedStream, UnknownDialect):
         if response.completeness != "truncated":
             return f"raised, but {response.completeness}"
     elif error is None and response.completeness == "truncated":
         return "truncated, but nothing was raised"
-    elif error is not None and type(error) is not type(whole.error):
+    elif error is not None and type(error) is not whole.error:
         return f"raised {error!r}"
-    if not whole.response.text.startswith(response.text):
+    if not whole.text.startswith(response.text):
         return "the text is no prefix"
-    if not whole.response.reasoning.startswith(response.reasoning):
+    if not whole.reasoning.startswith(response.reasoning):
         return "the reasoning is no prefix"
-    extra = whole_calls(response) - whole_calls(whole.response)
+    extra = whole_calls(response) - whole.calls
     return f"calls that never were: {extra}" if extra else None
 
 
@@ -55,7 +75,7 @@ def try_recording(job: Job) -> str | None:
     backend, folder, name, count = job
     body = next(r for r in recordings(folder) if r.name == name).body
     options = {"dialect": FOLDERS[folder]}
-    whole = read(backend, [body], options)
+    whole = whole_of(read(backend, [body], options))
     places = range(len(body))
     chosen = list(places) if count is None else sorted(random.Random(name).sample(places, min(count, len(body))))
     for place in chosen:

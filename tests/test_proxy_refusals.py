@@ -53,6 +53,8 @@ async def empty(talk: Talk) -> None:
         ("/%0a", "/\\n"),
         ("/v1/%00", "/v1/\\x00"),
         ("/v1/%c2%85%e2%80%a8%e2%80%a9x", "/v1/\\x85\\u2028\\u2029x"),
+        ("/healthz%0a", "/healthz\\n"),
+        ("/metrics%0a", "/metrics\\n"),
         ("/healthz/%0a", "/healthz/\\n"),
         ("/v1/x%0a/", "/v1/x\\n/"),
         ("http://elsewhere.example/v1/models", "http://elsewhere.example/v1/models"),

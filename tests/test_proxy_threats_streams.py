@@ -177,7 +177,7 @@ def test_a19_what_a_type_claims_changes_no_byte(kind: str | None) -> None:
 def test_headers_that_are_no_text_break_nothing() -> None:
     async def script(talk: Talk) -> None:
         await talk.raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: text/\xff\xe6\xbc\xa2\r\n")
-        await talk.raw(b"x-request-id: \xe6\xbc\xa2\r\nretry-after: 1\r\n\r\n")
+        await talk.raw(b"x-request-id: \xe6\xbc\xa2\r\nretry-after: 1\r\nrequest-id: a\r\nRequest-Id: b\r\n\r\n")
         await talk.send(*(GOOD if len(upstream.seen) == 1 else [b"<html>"]))
         await talk.end()
 
@@ -188,6 +188,7 @@ def test_headers_that_are_no_text_break_nothing() -> None:
     assert "event: message_stop" in answer.text
     assert "x-request-id" not in answer.headers
     assert answer.headers["retry-after"] == "1"
+    assert answer.headers["request-id"] == "a, b"  # none of the two is guessed
     assert upstream.seen[0].header("x-request-id") is None
     assert (page.status_code, "no content type" in page.text) == (502, True)
 

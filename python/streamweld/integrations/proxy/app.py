@@ -59,6 +59,15 @@ class _Everything:
             self._open.discard(task)
 
 
+class _Own(Route):
+    """A path of the proxy's own. The framework's pattern takes a line feed behind it as well: that is another path."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] == "http" and scope["path"].endswith("\n"):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
 class _Rest(Route):
     """The route of whatever no other takes. Its pattern would not match a line feed, nor a target that is no path
     (RFC 9112 3.2): these are refused, logged and counted where all else is, not answered by the framework."""
@@ -90,8 +99,8 @@ def create_app(config: ProxyConfig) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/healthz", health),
-            Route("/metrics", measured),
+            _Own("/healthz", health),
+            _Own("/metrics", measured),
             _Rest("/{path:path}", everything),
         ],
         lifespan=lifespan,

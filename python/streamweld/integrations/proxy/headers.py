@@ -113,8 +113,13 @@ def asked_in(given: Mapping[str, str], dialect: str) -> dict[str, str]:
 
 
 def answered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Those of an answer; its length and encoding are not among them."""
-    return {name: value for name, value in _passing(headers, _ANSWERED) if plain(value)}
+    """Those of an answer; its length and encoding are not among them. One that was given twice is both of its values,
+    as a client would have read it without the proxy (RFC 9110 5.3)."""
+    made: dict[str, str] = {}
+    for name, value in _passing(headers, _ANSWERED):
+        if plain(value):
+            made[name] = f"{made[name]}, {value}" if name in made else value
+    return made
 
 
 def of_stream(headers: Mapping[str, str]) -> dict[str, str]:

@@ -198,3 +198,19 @@ def test_many_pieces_cost_no_more_than_their_length(sick: bool) -> None:
         return sw.StreamConverter(target="same", source="chat", seed="s").feed
 
     assert_linear(new, body, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b'data: {data:{"choices":[{"index":{},"delta":{"content":"a"}}]}\n\n', '{data:{"choices":[{"index":{}'),
+        (b'{"usage":{}}\n{"choices":[{"index":{},"delta":{"content":"a"}}]}\n', '{"choices":[{"index":{}'),
+        (b'data: {"id":"x"}\n\ndata: {data:{"choices":[{"index":{},"delta":{"content":"a"}}]}\n\n', "{data:"),
+    ],
+    ids=["dialect-told-by-the-ladder", "the-second-of-several-lines", "the-first-waited"],
+)
+def test_what_is_raised_shows_the_payload_that_brought_it(body: bytes, shown: str) -> None:
+    _, converter = repair(body, source="auto", policy=sw.Policy(actions={"not_carried": "raise"}))
+    assert converter.error is not None
+    assert converter.error.rule == "not_carried"
+    assert converter.error.raw.startswith(shown.encode())

@@ -346,7 +346,9 @@ class Repairer:
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:
         # Running counts may be said in every chunk: the last ones are those that hold.
-        self._job.passed.counted = 0 < self._counted == self._parser.out.counted
+        out, passed = self._parser.out, self._job.passed
+        passed.counted = 0 < self._counted == out.counted
+        passed.payload = out.payload  # also where it brought no event, but ended the answer
         encoder.end(ending)
 
     def _failed(self, fault: StreamError) -> None:

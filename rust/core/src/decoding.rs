@@ -120,7 +120,7 @@ impl Stage {
         };
         let payload = Payload { event, ..payload };
         if let Read::Undecided(plain) = &document {
-            self.detect(out, plain, event)?;
+            self.detect(out, plain, payload)?;
             match self.reader(out).read(payload.text) {
                 Ok(read) => document = read,
                 Err(_) => return Ok(()),

@@ -11,7 +11,7 @@ use crate::spec::Code;
 use crate::sse::decode_utf8;
 use crate::stage::Stage;
 use crate::waiting::Held;
-use crate::wire::Step;
+use crate::wire::{Payload, Step};
 
 impl Stage {
     /// Whether the payload has to wait until another one tells the dialect; if it tells it, those before it go.
@@ -76,9 +76,9 @@ impl Stage {
         &mut self,
         out: &mut Out<'_>,
         document: &Document<'_>,
-        event: Option<&str>,
+        payload: Payload<'_>,
     ) -> Step {
-        let Some(dialect) = self.waiting.tells(document, event) else {
+        let Some(dialect) = self.waiting.tells(document, payload.event) else {
             self.waiting.note(document);
             return Err(self.waiting.unknown_dialect());
         };
@@ -86,6 +86,7 @@ impl Stage {
         self.speak(out, dialect);
         self.release(out)?;
         out.at(offset, ordinal);
+        out.show(payload.arrival);
         self.seen = true;
         Ok(())
     }
@@ -110,11 +111,8 @@ impl Stage {
         if out.config.policy.raises(Code::OTHER_DIALECT) {
             return Err(fault);
         }
-        let (offset, ordinal) = out.place();
-        out.at(fault.byte_offset, fault.event_ordinal);
-        out.diagnose(Code::OTHER_DIALECT, None, dialect.name())?;
-        out.at(offset, ordinal);
-        Ok(())
+        let place = (fault.byte_offset, fault.event_ordinal);
+        out.diagnose_at(place, Code::OTHER_DIALECT, dialect.name())
     }
 
     /// Something follows what could have been the whole answer: it was the first of several lines.
@@ -144,10 +142,6 @@ impl Stage {
 /// Says something of an earlier payload, at its place.
 fn say_at(out: &mut Out<'_>, one: &Held, code: Code) -> Step {
     let arrival = one.arrival();
-    let (offset, ordinal) = out.place();
-    out.at(arrival.offset, arrival.ordinal);
-    out.diagnose(code, None, "")
-        .map_err(|fault| arrival.place(fault))?;
-    out.at(offset, ordinal);
-    Ok(())
+    out.diagnose_at((arrival.offset, arrival.ordinal), code, "")
+        .map_err(|fault| arrival.place(fault))
 }

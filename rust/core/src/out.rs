@@ -3,6 +3,7 @@
 //! `Ledger` is what stays between two reads (the kept diagnostics); `Out` is lent to the stages for one read. Faults made
 //! here carry no place: the parser, which knows the place, puts it on. Layer 2.
 
+use crate::arrival::Arrival;
 use crate::config::Config;
 use crate::event::{Deltas, Event, Sign, Sink};
 use crate::fault::Fault;
@@ -99,6 +100,15 @@ impl<'a> Out<'a> {
         self.sink.at(offset, ordinal);
     }
 
+    /// The payload at hand, as it came.
+    #[inline]
+    pub(crate) fn show(&mut self, arrival: Arrival<'_>) {
+        self.sink.sign(Sign::Payload {
+            event: arrival.event,
+            data: arrival.data,
+        });
+    }
+
     /// What came of a payload, unless the sink wants no more.
     #[inline]
     pub fn taken(&mut self, result: Result<(), Fault>) -> Result<(), Fault> {
@@ -179,5 +189,20 @@ impl<'a> Out<'a> {
             self.ledger.dropped += 1;
         }
         Ok(())
+    }
+
+    /// Likewise, of another payload than the one at hand, at its place.
+    #[cold]
+    pub(crate) fn diagnose_at(
+        &mut self,
+        place: (u64, u64),
+        code: Code,
+        detail: &str,
+    ) -> Result<(), Fault> {
+        let here = self.place();
+        (self.ledger.offset, self.ledger.ordinal) = place;
+        let said = self.diagnose(code, None, detail);
+        (self.ledger.offset, self.ledger.ordinal) = here;
+        said
     }
 }

@@ -321,9 +321,14 @@ impl Repairer {
         if self.hand.explained {
             return Ok(());
         }
+        self.gather(read);
+        self.hand.explain(&self.block)
+    }
+
+    /// The block at hand in one piece, for what may have to show it.
+    fn gather(&mut self, read: &mut Read<'_, '_>) {
         self.block.extend_from_slice(read.block());
         read.begin_block();
-        self.hand.explain(&self.block)
     }
 
     /// From here on what the encoder writes goes out.
@@ -341,7 +346,10 @@ impl Repairer {
     fn flush(&mut self, read: &mut Read<'_, '_>) -> Step {
         self.hand.write_pieces();
         read.write(&mut self.hand.job.writer.bytes);
-        self.hand.tell()
+        if self.hand.job.losses.is_next() {
+            self.gather(read);
+        }
+        self.hand.tell(&self.block)
     }
 
     // What it came to

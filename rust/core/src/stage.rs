@@ -11,7 +11,6 @@ use crate::assemble::Assembler;
 use crate::decode::Decode;
 use crate::dialect::Dialect;
 use crate::dialect::chat::Chat;
-use crate::event::Sign;
 use crate::fault::{Extra, Fault};
 use crate::json::{MAX_DEPTH, Problem, ScanError};
 use crate::ladder::{Found, MARKER, climb, position, trim};
@@ -123,10 +122,7 @@ impl Stage {
     }
 
     pub(crate) fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
-        out.sign(Sign::Payload {
-            event: arrival.event,
-            data: arrival.data,
-        });
+        out.show(arrival);
         let result = self.take(out, arrival);
         out.taken(result)
     }
@@ -146,6 +142,7 @@ impl Stage {
             text,
             event,
             tail: false,
+            arrival,
         };
         if let Some(first) = self.undecided.take() {
             self.several(out, &first)?;

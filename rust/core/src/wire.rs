@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 
+use crate::arrival::Arrival;
 use crate::assemble::Assembler;
 use crate::fault::Fault;
 use crate::out::Out;
@@ -27,6 +28,8 @@ pub(crate) struct Payload<'a> {
     pub(crate) event: Option<&'a str>,
     /// What stands behind a broken document: trusted for text, finish, usage and errors only.
     pub(crate) tail: bool,
+    /// What it came in.
+    pub(crate) arrival: Arrival<'a>,
 }
 
 /// A payload that may be like one before it.

@@ -113,7 +113,9 @@ class Direct(Blocks):
         call = block.call
         if call is not None:
             self._later.pop(call.call_id, None)
-            if block.held or block.part < 0:
+            if (block.held or block.part < 0) and any(call.call_id == one.call_id for one in self._open_blocks):
+                self._writer.contradicted()  # it takes the id of an open one, and so takes that back
+            elif block.held or block.part < 0:
                 self._writer.whole_call(call)
                 self._written(block, call)
             else:

@@ -70,11 +70,12 @@ impl Direct {
                 }
             }
             Event::ToolCallRetracted(mark) => {
-                let block = self.blocks.get(&mark.part);
-                let is_out = block.is_some_and(|block| !block.out.is_empty());
-                self.contradicted |= is_out || self.open.contains(&mark.part);
                 self.forget(mark.part);
-                self.blocks.remove(&mark.part);
+                if self.open.contains(&mark.part) {
+                    self.contradicted = true; // the ending closes its block
+                } else {
+                    self.blocks.remove(&mark.part);
+                }
             }
             Event::ToolCall { .. } => {
                 if let Some((part, call)) = Call::of(event) {
@@ -323,8 +324,13 @@ impl Direct {
         }
     }
 
-    /// A call of which nothing was written yet.
+    /// A call of which nothing was written yet. One that takes the id of an open one takes it back.
     fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
+        let mut open = self.open.iter().filter_map(|part| self.blocks.get(part));
+        if open.any(|block| block.kind == Kind::Call && block.call_id == call.call_id) {
+            self.contradicted = true;
+            return;
+        }
         to.form.whole_call(to.job, call);
         self.write_down(call);
     }

@@ -63,6 +63,12 @@ impl Losses {
         self.known.truncate(self.said);
     }
 
+    /// One was not said yet.
+    #[inline]
+    pub(crate) fn is_next(&self) -> bool {
+        self.said < self.known.len()
+    }
+
     /// The next one that was not said yet.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<&'static str> {

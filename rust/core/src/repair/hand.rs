@@ -280,7 +280,7 @@ impl Hand {
 
     /// The payload of a block that was known as it stood, and so not kept: a fault tells it.
     fn keep_payload(&mut self, block: &[u8]) {
-        if self.payload.is_empty() && self.raises.contains(&Code::REWRITTEN) {
+        if self.payload.is_empty() {
             let mut keep = |item: Item<'_>| {
                 if let Item::Frame(frame) = item {
                     self.payload = frame.data.to_vec();
@@ -299,14 +299,13 @@ impl Hand {
         let Some(why) = self.why.filter(|_| first && !self.mended) else {
             return Ok(());
         };
-        self.keep_payload(block);
-        self.say(Code::REWRITTEN, why)
+        self.say(Code::REWRITTEN, why, block)
     }
 
     /// Says the losses of what was written. Where they are faults, the first is all that is said.
-    pub(super) fn tell(&mut self) -> Step {
+    pub(super) fn tell(&mut self, block: &[u8]) -> Step {
         while let Some(id) = self.job.losses.next() {
-            let said = self.say(Code::NOT_CARRIED, id);
+            let said = self.say(Code::NOT_CARRIED, id, block);
             if said.is_err() {
                 while self.job.losses.next().is_some() {}
                 return said;
@@ -315,11 +314,12 @@ impl Hand {
         Ok(())
     }
 
-    fn say(&mut self, code: Code, detail: &'static str) -> Step {
+    fn say(&mut self, code: Code, detail: &'static str, block: &[u8]) -> Step {
         if !self.raises.contains(&code) {
             self.lost.add(code, detail, self.place);
             return Ok(());
         }
+        self.keep_payload(block);
         let (offset, ordinal) = self.place;
         let arrival = Arrival {
             event: &self.event_name,
@@ -407,6 +407,7 @@ impl Hand {
     pub(super) fn end(&mut self, trouble: Option<Trouble>) {
         // Running counts may be said in every chunk: the last ones are those that hold.
         self.write_pieces();
+        self.job.passed.payload.clone_from(&self.payload);
         self.job.passed.counted = self.counts_passed > 0 && self.counts_passed == self.counted;
         if let Some(encoder) = &mut self.encoder {
             encoder.end(&mut self.job, trouble);

@@ -91,6 +91,7 @@ impl Stage {
         }
         if !arrival.stray && !self.done {
             out.at(arrival.offset, arrival.ordinal);
+            out.show(arrival);
             out.diagnose(Code::UNTERMINATED_EVENT, None, "")?;
         }
         self.arrival(out, arrival)?;

@@ -69,6 +69,7 @@ impl Stage {
         out.at(arrival.offset, arrival.ordinal);
         let limit = out.config.limits.max_events;
         if let Some(limit) = limit.filter(|limit| arrival.ordinal >= *limit) {
+            out.show(arrival);
             return Err(place(Fault::limit(LimitName::max_events, limit)));
         }
         self.framed |= !(arrival.stray || self.array);

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.automaton import MAX_DEPTH
-from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, Held, Waiting, Watch
+from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, NAMELESS_MARKER, Held, Waiting, Watch
 from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.json_door import JsonFault, Payload, parse
 from streamweld._pure.ladder import MARKER, WHITE, Climb, climb
@@ -185,6 +185,8 @@ class Stage:
             return
         if self._undecided is not None:
             self._several(self._undecided)
+        if text == MARKER and event != "message" and self.dialect in NAMELESS_MARKER:
+            out.touch("done_marker")  # readers take it for JSON
         if self.done:
             self._after_done(text, event)
             return

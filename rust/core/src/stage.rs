@@ -148,6 +148,12 @@ impl Stage {
         if let Some(first) = self.undecided.take() {
             self.several(out, &first)?;
         }
+        if text == MARKER
+            && event.is_some()
+            && self.dialect.is_some_and(Dialect::marker_is_nameless)
+        {
+            out.touch("done_marker"); // readers take it for JSON
+        }
         if self.done {
             return self.after_done(out, payload);
         }

@@ -109,6 +109,7 @@ class AnthropicDecoder:
     def marker(self) -> None:
         """`[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing."""
         if self._reason:
+            self._out.touch("done_marker")  # readers wait for message_stop
             self._done()
 
     def text(self, text: str) -> None:
@@ -170,6 +171,7 @@ class AnthropicDecoder:
     def _begin(self) -> None:
         """Blocks may come without a message_start. Also a message that never says anything has to end."""
         if not self._started:
+            self._out.touch("start_missing")  # readers have no message without it, or raise
             self._start({}, None, None)
 
     def _start(self, extra: Raw, identity: str | None, model: str | None) -> None:
@@ -235,6 +237,7 @@ class AnthropicDecoder:
 
     def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Notes) -> None:
         """A message that was not streamed, or that is told again behind its stream."""
+        self._out.touch("not_streamed")  # readers know no such event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
         if not self._started:
             identity = notes.clean(notes.a_text(message, (), "id")) or None

@@ -76,6 +76,13 @@ impl Dialect {
         row.map_or(&[], |(_, names)| names)
     }
 
+    /// Readers skip a `[DONE]`, unless its event has a name.
+    pub(crate) fn marker_is_nameless(self) -> bool {
+        let facts = spec::dialects().get(self.name());
+        let fact = facts.and_then(|facts| facts.get("marker_is_nameless"));
+        fact.and_then(Value::as_bool) == Some(true)
+    }
+
     /// A decoder; Chat's is no other one.
     pub(crate) fn decoder(self, config: &Config) -> Option<Box<dyn Decode>> {
         Some(match self {

@@ -92,6 +92,7 @@ impl Anthropic {
         payload: Payload<'a>,
         notes: &mut Notes<'a>,
     ) -> Step {
+        wire.out.touch("not_streamed"); // readers know no such event
         let (members, at) = (&message.members, Pointer::ROOT);
         let extra = rest(members, &FACTS.message_fields);
         if self.started {

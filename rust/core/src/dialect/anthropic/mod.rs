@@ -177,6 +177,7 @@ impl Anthropic {
         if self.started {
             return Ok(());
         }
+        wire.out.touch("start_missing"); // readers have no message without it, or raise
         self.start(wire, &Leftovers::default(), None, None)
     }
 
@@ -249,6 +250,7 @@ impl Decode for Anthropic {
     /// `[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing.
     fn marker(&mut self, wire: &mut Wire<'_, '_>) -> Step {
         if self.reason {
+            wire.out.touch("done_marker"); // readers wait for message_stop
             return self.done(wire);
         }
         Ok(())

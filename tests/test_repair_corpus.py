@@ -76,9 +76,12 @@ def has_lost_all(response: sw.Response) -> bool:
     return bool(calls) and not any(c.name for c in calls)
 
 
-def counted(response: sw.Response) -> Any:
+def counted(response: sw.Response, unsaid: int | None = None) -> Any:
+    """`unsaid`: what stands for a count that nobody said."""
     usage = response.usage
-    return None if usage is None else (usage.input_tokens, usage.output_tokens)
+    if usage is None:
+        return None
+    return tuple(unsaid if count is None else count for count in (usage.input_tokens, usage.output_tokens))
 
 
 def hold(body: bytes, dialect: Any, made: Repaired) -> None:
@@ -112,7 +115,9 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
     assert said(second.response) == said(first)
     if not has_lost_all(first):  # what ends with calls for Responses and Gemini is that there are some
         assert [c.finish_reason for c in second.response.choices] == [c.finish_reason for c in first.choices]
-    assert counted(second.response) == counted(first) or not first.usage
+    # A message_start that was missing is written as the dialect wants it: with counts, 0 where nobody said them.
+    unsaid = 0 if spoken == "anthropic" and b"message_start" not in body else None
+    assert counted(second.response) == counted(first, unsaid) or not first.usage
 
 
 @pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))

@@ -8,6 +8,7 @@ import streamweld as sw
 from streamweld._spec import CODES
 
 from tests.backends import using
+from tests.vector_files import chunks_of, load
 from tests.wire import DONE, call, chunk, end, event, text
 
 # Readers of the dialect take it as we do, or nothing better could be written.
@@ -116,6 +117,29 @@ def test_a_repair_without_a_code_of_its_own_is_told_once(backend: str, why: str,
     found = [(d.detail, (d.byte_offset, d.event_ordinal), d.part, d.severity) for d in told]
     assert found == [(why, place, None, "info")]
     assert [d for d in converter.diagnostics if d.code != "rewritten"] == list(parsed.diagnostics)
+
+
+MESSAGES = {vector["name"]: chunks_of(vector) for vector in load("repair") if vector["file"] == "anthropic"}
+
+
+@pytest.mark.parametrize(
+    ("why", "vector", "at"),
+    [
+        ("start_missing", "message-start-is-missing", 0),
+        ("done_marker", "done-in-place-of-message-stop", 5),
+        ("done_marker", "done-under-a-name-behind-message-stop", 6),
+        ("done_marker", "done-under-a-name-among-blocks", 1),
+        ("not_streamed", "a-whole-message-as-an-event", 0),
+        ("not_streamed", "a-whole-message-behind-its-own-stream", 8),
+    ],
+)
+def test_what_messages_lack_is_told_where_it_is_missed(backend: str, why: str, vector: str, at: int) -> None:
+    blocks = MESSAGES[vector]
+    with using(backend):
+        converter = repair(b"".join(blocks), source="anthropic")
+    told = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
+    place = len(b"".join(blocks[:at])) + blocks[at].index(b"data:")  # an event is where its data is
+    assert told == [("rewritten", why, place, at)]
 
 
 def test_what_a_code_says_is_not_told_again(backend: str) -> None:

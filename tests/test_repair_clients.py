@@ -75,7 +75,7 @@ CASES: dict[str, tuple[set[str], dict[str, Any]]] = {
         held("tool_use", CALL),
     ),
 }
-# The client has all of the message without a repair: it never looks whether the end was told.
+# anthropic-python has all of the message without a repair: it never looks whether the end was told.
 UNHURT = {
     "done-in-place-of-message-stop",
     "done-before-message-stop",
@@ -85,7 +85,9 @@ UNHURT = {
 
 def read(loopback: Loopback, clients: Clients, body: bytes) -> dict[str, Any]:
     """What the client holds of a body that comes in pieces."""
-    chance, pieces, at = random.Random(len(body)), [], 0
+    chance = random.Random(len(body))
+    pieces: list[bytes] = []
+    at = 0
     while at < len(body):
         step = chance.randint(1, MOST)
         pieces.append(body[at : at + step])

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::event::Sign;
 use crate::fault::Fault;
+use crate::out::Out;
 use crate::sse::decode_utf8;
 
 /// A frame or a stray payload, or what the end of the input left of one.
@@ -23,6 +25,15 @@ impl<'a> Arrival<'a> {
         let mut fault = fault.at(self.offset, self.ordinal).with_raw(self.data);
         fault.event_type = self.event_name().map(Cow::into_owned);
         fault
+    }
+
+    /// Tells that this is the payload at hand, as it came.
+    #[inline]
+    pub(crate) fn show(&self, out: &mut Out<'_>) {
+        out.sign(Sign::Payload {
+            event: self.event,
+            data: self.data,
+        });
     }
 
     /// The name of the event, unless it is the usual one.

@@ -86,7 +86,7 @@ impl Stage {
         self.speak(out, dialect);
         self.release(out)?;
         out.at(offset, ordinal);
-        out.show(payload.arrival);
+        payload.arrival.show(out);
         self.seen = true;
         Ok(())
     }

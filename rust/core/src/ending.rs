@@ -91,7 +91,7 @@ impl Stage {
         }
         if !arrival.stray && !self.done {
             out.at(arrival.offset, arrival.ordinal);
-            out.show(arrival);
+            arrival.show(out);
             out.diagnose(Code::UNTERMINATED_EVENT, None, "")?;
         }
         self.arrival(out, arrival)?;

@@ -3,7 +3,6 @@
 //! `Ledger` is what stays between two reads (the kept diagnostics); `Out` is lent to the stages for one read. Faults made
 //! here carry no place: the parser, which knows the place, puts it on. Layer 2.
 
-use crate::arrival::Arrival;
 use crate::config::Config;
 use crate::event::{Deltas, Event, Sign, Sink};
 use crate::fault::Fault;
@@ -98,15 +97,6 @@ impl<'a> Out<'a> {
         self.ledger.offset = offset;
         self.ledger.ordinal = ordinal;
         self.sink.at(offset, ordinal);
-    }
-
-    /// The payload at hand, as it came.
-    #[inline]
-    pub(crate) fn show(&mut self, arrival: Arrival<'_>) {
-        self.sink.sign(Sign::Payload {
-            event: arrival.event,
-            data: arrival.data,
-        });
     }
 
     /// What came of a payload, unless the sink wants no more.

@@ -69,7 +69,7 @@ impl Stage {
         out.at(arrival.offset, arrival.ordinal);
         let limit = out.config.limits.max_events;
         if let Some(limit) = limit.filter(|limit| arrival.ordinal >= *limit) {
-            out.show(arrival);
+            arrival.show(out);
             return Err(place(Fault::limit(LimitName::max_events, limit)));
         }
         self.framed |= !(arrival.stray || self.array);
@@ -123,7 +123,7 @@ impl Stage {
     }
 
     pub(crate) fn read(&mut self, out: &mut Out<'_>, arrival: Arrival<'_>) -> Step {
-        out.show(arrival);
+        arrival.show(out);
         let result = self.take(out, arrival);
         out.taken(result)
     }

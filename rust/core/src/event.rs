@@ -260,7 +260,7 @@ pub struct Deltas<'a> {
     pub kind: DeltaKind,
     pub choice: i32,
     pub parts: Parts<'a>,
-    /// Their texts one after the other, and where each ends.
+    /// Their texts one after the other, nothing behind them, and where each ends.
     pub texts: &'a str,
     pub ends: &'a [usize],
 }

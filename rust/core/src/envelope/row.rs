@@ -107,12 +107,14 @@ impl Envelopes {
             return 0;
         };
         (self.last, self.fruitless) = (last.place, 0);
+        let ends = ends.get(..gone).unwrap_or_default();
+        let end = ends.last().copied().unwrap_or_default();
         wire.out.emit_all(&Deltas {
             kind,
             choice,
             parts: Parts::Each(parts.get(..gone).unwrap_or_default()),
-            texts,
-            ends: ends.get(..gone).unwrap_or_default(),
+            texts: texts.get(..end).unwrap_or_default(),
+            ends,
         });
         gone
     }

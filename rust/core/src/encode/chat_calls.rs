@@ -116,11 +116,14 @@ impl Chat {
         self.parts.remove(&call.part);
         match part.and_then(|part| Some((part.told, part.call?))) {
             Some((told, begun)) => self.end_call(job, call, &told, &begun),
-            None if self.writes(job, call) => {
+            None if job.writes(call) => {
+                let own = call.custom && job.passed.own;
+                if call.custom && !own {
+                    job.losses.note("custom_call");
+                }
                 if call.refused {
                     job.losses.note("refused_call");
                 }
-                let own = call.custom && job.passed.own;
                 let head = (call.call_id, call.name, own);
                 let text = if own {
                     call.text_behind("")
@@ -131,15 +134,6 @@ impl Chat {
             }
             None => {}
         }
-    }
-
-    /// Whether a call of which nothing went out is written.
-    fn writes(&self, job: &mut Job, call: &Call<'_>) -> bool {
-        let own = Call {
-            custom: call.custom && !job.passed.own,
-            ..*call
-        };
-        job.writes(&own)
     }
 
     /// What of a call is still to be written.

@@ -246,6 +246,9 @@ impl Gemini {
         let candidate = self.candidate(call.choice);
         let written = job.writes(&call);
         if written && call.is_good() {
+            if call.custom {
+                job.losses.note("custom_call");
+            }
             let to = self.begin(job);
             to.raw("{\"functionCall\":{\"id\":").string(call.call_id);
             to.raw(",\"name\":").string(call.name).raw(",\"args\":");

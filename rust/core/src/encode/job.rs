@@ -140,12 +140,8 @@ impl Job {
         };
         if let Some(lost) = lost {
             self.losses.note(lost);
-            return false;
         }
-        if call.custom {
-            self.losses.note("custom_call");
-        }
-        true
+        lost.is_none()
     }
 
     pub(crate) fn model(&self) -> &str {

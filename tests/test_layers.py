@@ -127,7 +127,7 @@ RUST_CORE_LAYERS = (
 RUST_BINDINGS_LAYERS = (
     "events errors shelf",
     "words",
-    "config input delta",
+    "config input delta objects",
     "sink",
     "parser sse convert",
     "repair",

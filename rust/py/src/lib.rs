@@ -9,6 +9,7 @@ mod delta;
 mod errors;
 mod events;
 mod input;
+mod objects;
 mod parser;
 mod repair;
 #[allow(unsafe_code)]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::mark::{join, mark, mark_of_piece};
+use super::numeral::number;
 use super::{Lesson, Target, Varying};
 use crate::assemble::Trail;
 use crate::delta::{Address, Channel, ItemKind};
@@ -287,13 +288,18 @@ impl Envelope {
     /// What the beginning of an input brings, if that is a payload with the same bytes. The text is not known to be UTF-8.
     #[inline(always)]
     pub(super) fn fit<'p>(&self, incoming: Incoming<'p>) -> Option<Found<'p>> {
-        let mut found = Found {
-            frame: self.frame,
-            padding: NO_PADDING,
-            ..Found::default()
-        };
+        self.fit_with(incoming, number)
+    }
+
+    /// The same with a number that is read in that way: it and its length. What follows is no digit in any envelope.
+    #[inline(always)]
+    pub(super) fn fit_with<'p>(
+        &self,
+        incoming: Incoming<'p>,
+        number: impl Fn(&[u8]) -> Option<(u32, usize)>,
+    ) -> Option<Found<'p>> {
         let head = self.head as usize;
-        let (lead, mut behind) = self.fixed.as_bytes().split_at_checked(self.lead as usize)?;
+        let (lead, behind) = self.fixed.as_bytes().split_at_checked(self.lead as usize)?;
         let (input, lead, ending) = match incoming {
             Incoming::Lines(lines) => (lines, lead, Ending::BlankLine),
             Incoming::Payload { event, data } if event == self.event() => {
@@ -301,49 +307,24 @@ impl Envelope {
             }
             Incoming::Payload { .. } => return None,
         };
-        let mut rest = input.strip_prefix(lead)?;
-        for hole in &self.holes {
-            let Some((hole, length)) = hole else {
-                break;
-            };
-            match hole {
-                Hole::Text => {
-                    let end = match plain_end(rest) {
-                        Some(end) => end,
-                        None => {
-                            let (end, escaped) = string_end(rest, 0)?;
-                            found.escaped = escaped;
-                            end
-                        }
-                    };
-                    (found.bytes, found.text_length) = (rest, end);
-                    rest = rest.get(end..)?;
-                }
-                Hole::Padding => {
-                    let end = plain_end(rest).or_else(|| padding_end(rest))?;
-                    found.padding = mark_of_piece(rest, end);
-                    rest = rest.get(end..)?;
-                }
-                Hole::Number => {
-                    let (value, length) = number(rest)?;
-                    found.number = Some(value);
-                    rest = rest.get(length..)?;
-                }
-                // Most have none.
-                Hole::Blanks if rest.first() != Some(&b' ') => {}
-                Hole::Blanks => {
-                    found.blanks = blanks(rest);
-                    rest = rest.get(found.blanks..)?;
-                }
-            }
-            let (fixed, others) = behind.split_at_checked(*length as usize)?;
-            behind = others;
-            rest = match fixed {
-                [] => rest,
-                [brace] => rest.split_first().filter(|(byte, _)| *byte == brace)?.1,
-                _ => rest.strip_prefix(fixed)?,
-            };
-        }
+        let mut reading = Reading {
+            rest: input.strip_prefix(lead)?,
+            behind,
+            found: Found {
+                frame: self.frame,
+                padding: NO_PADDING,
+                ..Found::default()
+            },
+        };
+        // No loop: a processor that has seen one event knows at each of them what the next one has there.
+        let [first, second, third, fourth] = self.holes;
+        reading.pass(first, &number)?;
+        reading.pass(second, &number)?;
+        reading.pass(third, &number)?;
+        reading.pass(fourth, &number)?;
+        let Reading {
+            rest, mut found, ..
+        } = reading;
         let end = ending.length(rest)?;
         let length = input.len() - rest.len();
         if found.text_length == 0 {
@@ -358,6 +339,68 @@ impl Envelope {
             Ending::BlankLine => return None,
         }
         Some(found)
+    }
+}
+
+/// A payload while it is matched with an envelope.
+struct Reading<'p, 'e> {
+    rest: &'p [u8],
+    /// What of the envelope is to come.
+    behind: &'e [u8],
+    found: Found<'p>,
+}
+
+impl Reading<'_, '_> {
+    /// What stands in a hole, and as many bytes of the envelope as stand behind it.
+    #[inline(always)]
+    fn pass(
+        &mut self,
+        hole: Option<(Hole, u32)>,
+        number: &impl Fn(&[u8]) -> Option<(u32, usize)>,
+    ) -> Option<()> {
+        let Some((hole, behind)) = hole else {
+            return Some(());
+        };
+        let (rest, found) = (self.rest, &mut self.found);
+        let length = match hole {
+            Hole::Text => {
+                let end = match plain_end(rest) {
+                    Some(end) => end,
+                    None => {
+                        let (end, escaped) = string_end(rest, 0)?;
+                        found.escaped = escaped;
+                        end
+                    }
+                };
+                (found.bytes, found.text_length) = (rest, end);
+                end
+            }
+            Hole::Padding => {
+                let end = plain_end(rest).or_else(|| padding_end(rest))?;
+                found.padding = mark_of_piece(rest, end);
+                end
+            }
+            Hole::Number => {
+                let (value, length) = number(rest)?;
+                found.number = Some(value);
+                length
+            }
+            // Most have none.
+            Hole::Blanks if rest.first() != Some(&b' ') => 0,
+            Hole::Blanks => {
+                found.blanks = blanks(rest);
+                found.blanks
+            }
+        };
+        let rest = rest.get(length..)?;
+        let (fixed, others) = self.behind.split_at_checked(behind as usize)?;
+        self.behind = others;
+        self.rest = match fixed {
+            [] => rest,
+            [brace] => rest.split_first().filter(|(byte, _)| *byte == brace)?.1,
+            _ => rest.strip_prefix(fixed)?,
+        };
+        Some(())
     }
 }
 
@@ -380,70 +423,4 @@ fn blanks(bytes: &[u8]) -> usize {
         rest = tail;
     }
     bytes.len() - rest.len() + rest.iter().take_while(|byte| **byte == b' ').count()
-}
-
-/// One in each byte.
-const ONES: u64 = u64::MAX / 255;
-
-/// A small number without a sign or a leading zero, and its length.
-#[inline(always)]
-fn number(bytes: &[u8]) -> Option<(u32, usize)> {
-    let Some(word) = bytes.first_chunk() else {
-        return other_number(bytes);
-    };
-    let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
-    // The top bit of what is no digit; exact for the lowest one, as a digit carries nothing.
-    let others = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES << 7);
-    let length = others.trailing_zeros() / 8;
-    if length == 0 {
-        return None;
-    }
-    if length == 8 || digits & 0xFF == 0 {
-        return other_number(bytes);
-    }
-    // Digits, pairs and fours in the bytes from the left on, then put together two by two.
-    let ones = digits << (64 - 8 * length);
-    let pairs = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00FF_00FF_00FF_00FF;
-    let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_FFFF_0000_FFFF;
-    let value = fours.wrapping_mul(10_000 << 32 | 1) >> 32;
-    Some((value as u32, length as usize))
-}
-
-/// The most digits of a small number.
-const DIGITS: usize = 9;
-
-/// Zero, a long one, or one at the end of the input.
-#[inline(never)]
-fn other_number(bytes: &[u8]) -> Option<(u32, usize)> {
-    let (mut value, mut length) = (0, 0);
-    for byte in bytes.iter().take(DIGITS) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 || (value == 0 && length > 0) {
-            break;
-        }
-        (value, length) = (value * 10 + u32::from(digit), length + 1);
-    }
-    (length > 0).then_some((value, length))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_numbers() {
-        for text in ["0", "7", "10", "409", "1234567", "12345678", "123456789"] {
-            let expected = (text.parse().unwrap(), text.len());
-            for behind in ["", "}", ",\"a\":123", "/:;          "] {
-                let bytes = format!("{text}{behind}");
-                assert_eq!(number(bytes.as_bytes()), Some(expected), "{bytes}");
-            }
-        }
-        // A zero is all of a number, and so are nine digits.
-        assert_eq!(number(b"012}\n\n   "), Some((0, 1)));
-        assert_eq!(number(b"1234567890}"), Some((123_456_789, 9)));
-        for none in ["", "}", "-1}\n\n     ", "\u{3b1}1234567", ":1234567"] {
-            assert_eq!(number(none.as_bytes()), None, "{none}");
-        }
-    }
 }

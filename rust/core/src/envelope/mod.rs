@@ -7,6 +7,7 @@
 
 mod form;
 pub(crate) mod mark;
+mod numeral;
 mod row;
 
 use crate::assemble::Run;

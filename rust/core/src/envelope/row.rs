@@ -6,30 +6,37 @@
 
 use super::Envelopes;
 use super::form::Envelope;
+use super::numeral::Numeral;
 use crate::assemble::{Gone, Run};
 use crate::event::{DeltaKind, Deltas, Parts};
 use crate::sse::Taken;
 use crate::texts::{AT_ONCE, LONGEST, Texts};
 use crate::wire::{Incoming, Wire};
 
-/// One event of a row: the place of its envelope, its mark if it has a number, and its length.
+/// One event of a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Brought {
+    /// Of its envelope.
     place: usize,
-    numbered: Option<u64>,
-    length: usize,
+    /// Where it ends.
+    end: usize,
+    /// How many have a number, up to it.
+    numbered: usize,
 }
+
+/// The marks of those that have one, in order.
+type Marks = [u64; AT_ONCE];
 
 impl Envelopes {
     /// Takes the events that `lines` begins with, at most so many. The first that has a number has that one, and each that
-    /// follows the next; `numbered` is told of those, with their marks.
+    /// follows the next; `numbered` is told of those: the first number, and the mark of each.
     pub(crate) fn row(
         &mut self,
         wire: &mut Wire<'_, '_>,
         lines: &[u8],
         most: usize,
         number: Option<u32>,
-        mut numbered: impl FnMut(u32, u64),
+        mut numbered: impl FnMut(u32, &[u64]),
     ) -> Taken {
         let (mut taken, mut number) = (Taken::default(), number);
         // One or two are not worth the preparations.
@@ -45,18 +52,19 @@ impl Envelopes {
         loop {
             let rest = lines.get(taken.bytes..).unwrap_or_default();
             let mut row = [Brought::default(); AT_ONCE];
+            let mut marks = [0; AT_ONCE];
             let most = AT_ONCE.min(most - taken.events);
-            let texts = self.gather(wire, rest, row.iter_mut().take(most), number);
+            let texts = self.gather(wire, rest, row.iter_mut().take(most), number, &mut marks);
             let (texts, ends) = texts.valid();
             let row = row.get(..ends.len()).unwrap_or_default();
             let mut parts = [0; AT_ONCE];
             let gone = self.give(wire, row, texts, ends, &mut parts);
-            for event in row.iter().take(gone) {
-                if let (Some(mark), Some(of)) = (event.numbered, number) {
-                    numbered(of, mark);
-                    number = of.checked_add(1);
+            if let Some(last) = gone.checked_sub(1).and_then(|last| row.get(last)) {
+                if let (Some(first), Some(marks)) = (number, marks.get(..last.numbered)) {
+                    numbered(first, marks);
+                    number = first.checked_add(last.numbered as u32);
                 }
-                taken.bytes += event.length;
+                taken.bytes += last.end;
             }
             taken.events += gone;
             if gone < AT_ONCE {
@@ -126,39 +134,47 @@ impl Envelopes {
         wire: &Wire<'_, '_>,
         lines: &[u8],
         row: impl Iterator<Item = &'r mut Brought>,
-        mut number: Option<u32>,
+        number: Option<u32>,
+        marks: &mut Marks,
     ) -> Texts {
-        let (mut texts, mut last, mut rest) = (Texts::new(), self.last, lines);
+        let (mut texts, mut rest) = (Texts::new(), lines);
+        let (mut next, mut numbered) = (number.and_then(Numeral::of), 0);
+        let open = |place: usize| {
+            let envelope = self.known.get(place)?;
+            let leads = wire.assembler.leads(&envelope.trail);
+            leads.then_some((place, envelope))
+        };
+        let mut likely = self.known.get(self.last).and_then(|last| open(last.next));
         for event in row {
-            let likely = self.known.get(last).map(|last| last.next);
-            let Some((place, envelope)) = likely.and_then(|at| Some((at, self.known.get(at)?)))
-            else {
+            let Some((place, envelope)) = likely else {
                 break;
             };
-            if !wire.assembler.leads(&envelope.trail) {
-                break;
-            }
-            let Some(found) = envelope.fit(Incoming::Lines(rest)) else {
+            let found = envelope.fit_with(Incoming::Lines(rest), |bytes| next?.read(bytes));
+            let Some(found) = found else {
                 break;
             };
             let Some(text) = found.bytes.first_chunk::<LONGEST>() else {
                 break;
             };
-            let in_order = found.number.is_none() || found.number == number;
-            if found.escaped || found.text_length >= LONGEST || !in_order {
+            if found.escaped || found.text_length >= LONGEST {
                 break;
             }
             texts.add(text, found.text_length);
-            if let Some(found) = found.number {
-                number = found.checked_add(1);
+            if found.number.is_some() {
+                if let Some(mark) = marks.get_mut(numbered) {
+                    *mark = found.mark();
+                }
+                (next, numbered) = (next.and_then(Numeral::next), numbered + 1);
             }
+            rest = rest.get(found.length..).unwrap_or_default();
             *event = Brought {
                 place,
-                numbered: found.number.map(|_| found.mark()),
-                length: found.length,
+                end: lines.len() - rest.len(),
+                numbered,
             };
-            rest = rest.get(found.length..).unwrap_or_default();
-            last = place;
+            if envelope.next != place {
+                likely = open(envelope.next);
+            }
         }
         texts
     }

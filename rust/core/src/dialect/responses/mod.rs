@@ -326,8 +326,8 @@ impl Decode for Responses {
             return Taken::default();
         }
         let (envelopes, sequence) = (&mut self.envelopes, &mut self.sequence);
-        let taken = envelopes.row(wire, lines, most, sequence.next(), |number, mark| {
-            sequence.go_on(number, mark);
+        let taken = envelopes.row(wire, lines, most, sequence.next(), |number, marks| {
+            sequence.go_on(number, marks);
         });
         if let Some(next) = sequence.next().filter(|_| taken.events > 0) {
             wire.out.sign(Sign::Sequence(i128::from(next) - 1));

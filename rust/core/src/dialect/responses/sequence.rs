@@ -61,14 +61,17 @@ impl Sequence {
         u32::try_from(next).ok().filter(|_| counted)
     }
 
-    /// Keeps the next event in order, which was not there before.
+    /// Keeps the next events in order, which were not there before: the number of the first, and the mark of each.
     #[inline]
-    pub(super) fn go_on(&mut self, number: u32, mark: u64) {
-        let mark = mark as u32;
-        if self.run.len() < WINDOW.min(self.run.capacity()) {
-            self.run.push_back(mark);
-        } else {
-            self.keep(i128::from(number), mark);
+    pub(super) fn go_on(&mut self, first: u32, marks: &[u64]) {
+        let room = WINDOW
+            .min(self.run.capacity())
+            .saturating_sub(self.run.len());
+        let (fitting, others) = marks.split_at(room.min(marks.len()));
+        self.run.extend(fitting.iter().map(|mark| *mark as u32));
+        let others = others.iter().map(|mark| *mark as u32);
+        for (number, mark) in (i128::from(first) + fitting.len() as i128..).zip(others) {
+            self.keep(number, mark);
         }
     }
 

@@ -1,0 +1,378 @@
+//! Core events as Python objects, one by one: every kind but the three deltas, which `sink` makes.
+//!
+//! Words of small sets are interned, metadata is parsed by the package's own JSON door. Knows no list and no call: what
+//! goes wrong on the way is the caller's.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::{IntoPyObjectExt, PyClass, PyTypeInfo};
+use streamweld_core::event::{Event, Mark, Opened};
+
+use crate::events;
+
+/// An event, or what went wrong while it was built.
+pub(crate) type Built = PyResult<Py<PyAny>>;
+
+fn object<T>(py: Python<'_>, value: T) -> Built
+where
+    T: PyClass + Into<PyClassInitializer<T>>,
+{
+    Py::new(py, value).map(Py::into_any)
+}
+
+#[inline]
+fn str(py: Python<'_>, text: &str) -> Py<PyString> {
+    PyString::new(py, text).unbind()
+}
+
+fn opt(py: Python<'_>, text: Option<&str>) -> Option<Py<PyString>> {
+    text.map(|text| str(py, text))
+}
+
+/// A word of a small set.
+fn word(py: Python<'_>, text: &str) -> Py<PyString> {
+    PyString::intern(py, text).unbind()
+}
+
+/// The value of a JSON text.
+pub(crate) fn json(py: Python<'_>, text: &str) -> Built {
+    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    Ok(LOADS
+        .import(py, "streamweld._json", "loads_raw")?
+        .call1((text,))?
+        .unbind())
+}
+
+#[inline]
+fn data(py: Python<'_>, text: Option<&str>) -> PyResult<Option<Py<PyAny>>> {
+    text.map(|text| json(py, text)).transpose()
+}
+
+fn items(py: Python<'_>, text: Option<&str>) -> PyResult<Py<PyTuple>> {
+    match text {
+        None => Ok(PyTuple::empty(py).unbind()),
+        Some(text) => PyTuple::type_object(py)
+            .call1((json(py, text)?,))?
+            .extract()
+            .map_err(PyErr::from),
+    }
+}
+
+fn number(py: Python<'_>, number: Option<i64>) -> PyResult<Option<Py<PyAny>>> {
+    number.map(|number| number.into_py_any(py)).transpose()
+}
+
+#[cold]
+pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
+    match *event {
+        // Those are made by `delta`.
+        Event::TextDelta(_) | Event::ToolCallDelta(_) | Event::ReasoningDelta(_) => Ok(py.None()),
+        Event::ResponseStarted {
+            id,
+            model,
+            created,
+            metadata,
+        } => object(
+            py,
+            events::ResponseStarted {
+                id: opt(py, id),
+                model: opt(py, model),
+                created: number(py, created)?,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::TextStarted(Opened {
+            part,
+            item_id,
+            choice,
+            metadata,
+        }) => object(
+            py,
+            events::TextStarted {
+                part,
+                item_id: opt(py, item_id),
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::TextDone {
+            part,
+            text,
+            annotations,
+            choice,
+            metadata,
+        } => object(
+            py,
+            events::TextDone {
+                part,
+                text: str(py, text),
+                annotations: items(py, annotations)?,
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::ReasoningStarted {
+            part,
+            kind,
+            item_id,
+            choice,
+            metadata,
+        } => object(
+            py,
+            events::ReasoningStarted {
+                part,
+                kind: word(py, kind),
+                item_id: opt(py, item_id),
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::ReasoningDone {
+            part,
+            text,
+            kind,
+            item_id,
+            signature,
+            encrypted_content,
+            choice,
+            metadata,
+        } => object(
+            py,
+            events::ReasoningDone {
+                part,
+                text: str(py, text),
+                kind: word(py, kind),
+                item_id: opt(py, item_id),
+                signature: opt(py, signature),
+                encrypted_content: opt(py, encrypted_content),
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::RefusalStarted(Mark {
+            part,
+            choice,
+            metadata,
+        }) => object(
+            py,
+            events::RefusalStarted {
+                part,
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::RefusalDelta(delta) => object(
+            py,
+            events::RefusalDelta {
+                part: delta.part,
+                text: str(py, delta.text),
+                choice: delta.choice,
+                provider_metadata: data(py, delta.metadata)?,
+            },
+        ),
+        Event::RefusalDone(delta) => object(
+            py,
+            events::RefusalDone {
+                part: delta.part,
+                text: str(py, delta.text),
+                choice: delta.choice,
+                provider_metadata: data(py, delta.metadata)?,
+            },
+        ),
+        Event::ToolCallStarted {
+            part,
+            call_id,
+            item_id,
+            name,
+            choice,
+            metadata,
+            ..
+        } => object(
+            py,
+            events::ToolCallStarted {
+                part,
+                call_id: opt(py, call_id),
+                item_id: opt(py, item_id),
+                name: str(py, name),
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::ToolCall {
+            part,
+            call_id,
+            name,
+            arguments,
+            state,
+            item_id,
+            reason,
+            raw_arguments,
+            provider_executed,
+            aliases,
+            custom,
+            choice,
+            metadata,
+        } => object(
+            py,
+            events::ToolCall {
+                part,
+                call_id: str(py, call_id),
+                name: str(py, name),
+                arguments: str(py, arguments),
+                state: word(py, state),
+                item_id: opt(py, item_id),
+                reason: reason.map(|reason| word(py, reason)),
+                raw_arguments: opt(py, raw_arguments),
+                provider_executed,
+                aliases: PyTuple::new(py, aliases)?.unbind(),
+                custom,
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::ToolCallReset(Mark {
+            part,
+            choice,
+            metadata,
+        }) => object(
+            py,
+            events::ToolCallReset {
+                part,
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::ToolCallRetracted(Mark {
+            part,
+            choice,
+            metadata,
+        }) => object(
+            py,
+            events::ToolCallRetracted {
+                part,
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::ToolResult {
+            part,
+            call_id,
+            output,
+            is_error,
+            choice,
+            metadata,
+        } => object(
+            py,
+            events::ToolResult {
+                part,
+                call_id: str(py, call_id),
+                output: json(py, output)?,
+                is_error,
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::Source {
+            part,
+            url,
+            title,
+            document,
+            choice,
+            metadata,
+        } => object(
+            py,
+            events::Source {
+                part,
+                url: opt(py, url),
+                title: opt(py, title),
+                document: data(py, document)?,
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::File {
+            part,
+            media_type,
+            data: content,
+            url,
+            choice,
+            metadata,
+        } => object(
+            py,
+            events::File {
+                part,
+                media_type: opt(py, media_type),
+                data: opt(py, content),
+                url: opt(py, url),
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::Usage(usage) => object(
+            py,
+            events::Usage {
+                input_tokens: number(py, usage.input_tokens)?,
+                output_tokens: number(py, usage.output_tokens)?,
+                total_tokens: number(py, usage.total_tokens)?,
+                cached_input_tokens: number(py, usage.cached_input_tokens)?,
+                cache_write_tokens: number(py, usage.cache_write_tokens)?,
+                reasoning_tokens: number(py, usage.reasoning_tokens)?,
+                raw: data(py, usage.raw)?,
+            },
+        ),
+        Event::Finished {
+            reason,
+            raw_reason,
+            choice,
+            metadata,
+        } => object(
+            py,
+            events::Finished {
+                reason: word(py, reason),
+                raw_reason: opt(py, raw_reason),
+                choice,
+                provider_metadata: data(py, metadata)?,
+            },
+        ),
+        Event::UpstreamError {
+            code,
+            kind,
+            message,
+            raw,
+        } => object(
+            py,
+            events::UpstreamErrorEvent {
+                code: opt(py, code),
+                kind: opt(py, kind),
+                message: str(py, message),
+                raw: PyBytes::new(py, raw).unbind(),
+            },
+        ),
+        Event::Diagnostic {
+            code,
+            severity,
+            byte_offset,
+            event_ordinal,
+            part,
+            detail,
+        } => object(
+            py,
+            events::Diagnostic {
+                code: word(py, code),
+                severity: word(py, severity),
+                byte_offset,
+                event_ordinal,
+                part,
+                detail: str(py, detail),
+            },
+        ),
+        Event::Unknown { event, raw } => object(
+            py,
+            events::Unknown {
+                event: opt(py, event),
+                raw: PyBytes::new(py, raw).unbind(),
+            },
+        ),
+    }
+}

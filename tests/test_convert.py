@@ -11,7 +11,7 @@ from streamweld.errors import TruncatedStream, UpstreamError, UsageError
 
 from tests.backends import using
 from tests.linear import assert_linear
-from tests.wire import call, end, event, text
+from tests.wire import call, chunk, end, event, text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -250,3 +250,22 @@ def test_a_loss_that_is_a_fault_stands_where_it_happened() -> None:
     assert converter.error is not None
     assert (converter.error.rule, converter.error.detail) == ("not_carried", "unknown")
     assert (converter.error.event_ordinal, converter.error.raw) == (0, b'{"x":1}')
+
+
+def test_a_loss_that_is_a_fault_is_raised_where_it_came() -> None:
+    """Also in an event that is like the one before it: the call is told when the third comes, and of another choice."""
+    frames = [
+        chunk({"content": "n"}, index=1),
+        call(0, "", "g", ""),
+        call(0, "", "f", "{"),
+        call(0, "", "f", "}"),
+        end(),
+    ]
+    policy = sw.Policy(actions={"not_carried": "raise"})
+    converter = sw.StreamConverter(target="responses", source="chat", seed="s", policy=policy)
+    converter.feed(b"".join(frames))
+    error = converter.error
+    assert error is not None
+    assert (error.rule, error.detail) == ("not_carried", "choices")
+    assert (error.event_ordinal, error.byte_offset) == (2, len(b"".join(frames[:2])))
+    assert error.raw == frames[2][len("data: ") :].strip()

@@ -98,7 +98,8 @@ impl Receiver for Gate<'_, '_> {
             return Ok(Taken::default());
         }
         self.out.at(offset, ordinal);
-        match self.stage.known(&mut self.out, Incoming::Lines(rest)) {
+        let known = self.stage.known(&mut self.out, Incoming::Lines(rest));
+        match known.and_then(|bytes| self.out.taken(Ok(bytes))) {
             Ok(0) => Ok(Taken::default()),
             Ok(bytes) => {
                 self.stage.framed = true;

@@ -101,7 +101,7 @@ impl<'a> Out<'a> {
 
     /// What came of a payload, unless the sink wants no more.
     #[inline]
-    pub fn taken(&mut self, result: Result<(), Fault>) -> Result<(), Fault> {
+    pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         self.sink.refusal().map_or(result, Err)
     }
 

@@ -76,7 +76,7 @@ impl Stage {
         if self.swift && !arrival.stray && !self.done {
             let Arrival { event, data, .. } = arrival;
             let known = self.known(out, Incoming::Payload { event, data });
-            if known.map_err(place)? > 0 {
+            if out.taken(known).map_err(place)? > 0 {
                 return Ok(());
             }
         }

@@ -70,7 +70,9 @@ impl Repairer {
         self.over = true;
         let is_upstream = fault.class == Class::Upstream;
         let trouble = Trouble::of(&fault);
-        self.hand.place = (fault.byte_offset, fault.event_ordinal);
+        if self.hand.place != (fault.byte_offset, fault.event_ordinal) {
+            self.hand.at(fault.byte_offset, fault.event_ordinal); // no payload that was read brought it
+        }
         self.error = Some(fault);
         if is_upstream && self.hand.encoder.is_none() {
             return self.pass(read); // an error before anything else: no dialect to say it in but its own

@@ -1,6 +1,6 @@
 //! Where wire deltas go, and what a payload is beside its members. What every decoder works with; knows no dialect.
 
-use memchr::memchr;
+use memchr::memchr2;
 
 use crate::arrival::Arrival;
 use crate::assemble::Assembler;
@@ -74,7 +74,7 @@ pub(crate) fn one_line_of_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
         return Some((b"", payload));
     }
     let named = rest.strip_prefix(EVENT.as_bytes())?;
-    let (event, payload) = named.split_at_checked(memchr(b'\n', named)?)?;
+    let (event, payload) = named.split_at_checked(memchr2(b'\n', b'\r', named)?)?;
     let payload = payload.strip_prefix(b"\n")?.strip_prefix(DATA.as_bytes())?;
     Some((event, payload))
 }

@@ -16,6 +16,7 @@ from streamweld._pure.dialect.anthropic_fields import (
     EVENTS,
     MESSAGE_DELTA_FIELDS,
     MESSAGE_FIELDS,
+    READ_NAMES,
     SPEC,
     is_read,
     type_of,
@@ -98,10 +99,14 @@ class AnthropicDecoder:
         notes = Notes(self._out, self._assembler, payload, (), is_read)
         kind = type_of(value) or (event if event in _NAMED else "")
         if kind == "error" or event == "error" or (kind not in EVENTS and (value.get("error") or _complains(value))):
+            if event != "error":
+                self._out.touch("event_name")  # readers raise under no other name
             error = value.get("error")
             found = read_error(payload, (), value) if error is None else read_error(payload, ("error",), error)
             self._error(found, payload.text, notes)
             return
+        if kind in READ_NAMES and not (event in READ_NAMES and type_of(value)):
+            self._out.touch("event_name")  # readers would not take it for what it is
         if not recovered or kind in _TAIL:
             self._event(kind, payload, value, event, notes, recovered=recovered)
         notes.tell()

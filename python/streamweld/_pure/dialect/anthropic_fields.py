@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SPEC = DIALECTS["anthropic"]
 EVENTS = frozenset(SPEC["events"])
+READ_NAMES = frozenset(SPEC["read_names"])  # readers look at no event under another name
 EVENT_FIELDS = frozenset(SPEC["event_fields"])
 MESSAGE_FIELDS = frozenset(SPEC["message_fields"])
 MESSAGE_DELTA_FIELDS = frozenset(SPEC["message_delta_fields"])

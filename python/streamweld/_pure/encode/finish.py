@@ -35,6 +35,11 @@ class Fault:
     code: str
 
     @property
+    def sent_type(self) -> str | None:
+        """What the upstream calls this kind of error, if it said so."""
+        return None if self.type == _FACTS["error_type"] else self.type
+
+    @property
     def is_cut(self) -> bool:
         """The input ended early, and nothing else is wrong: an ending of its own where the target has one."""
         return self.name == CUT

@@ -74,7 +74,9 @@ impl Answer for Message {
 
     /// What is open stays open: a reader that runs a call at its `content_block_stop` must not be told of one.
     fn fail(&mut self, job: &mut Job, _: &mut Order, _: bool, trouble: &Trouble) {
-        let to = frame(job, "error").raw(",\"error\":{\"type\":\"api_error\",\"message\":");
+        let kind = trouble.sent_kind().filter(|_| job.passed.own);
+        let to = frame(job, "error").raw(",\"error\":{\"type\":");
+        let to = to.string(kind.unwrap_or("api_error")).raw(",\"message\":");
         to.string(&trouble.message).raw("}}").end();
     }
 }

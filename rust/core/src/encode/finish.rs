@@ -28,6 +28,12 @@ pub(crate) fn is_lost(target: &str, reason: &str) -> bool {
     spec::words(lost).contains(&reason)
 }
 
+/// Stands where the upstream sent no kind of error.
+fn unsaid_kind() -> &'static str {
+    let kind = spec::conversion("error_type").and_then(Value::as_str);
+    kind.unwrap_or_default()
+}
+
 /// What the target's reader is told of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
@@ -44,10 +50,9 @@ impl Trouble {
         let row = spec::conversion("faults").and_then(|table| table.get(name));
         let row = row.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let text = |place: usize| row.get(place).and_then(Value::as_str).unwrap_or_default();
-        let kind = spec::conversion("error_type").and_then(Value::as_str);
         Trouble {
             message: text(1).to_owned(),
-            kind: kind.unwrap_or_default().to_owned(),
+            kind: unsaid_kind().to_owned(),
             code: text(0).to_owned(),
             cut: name == Class::Truncated.name(),
         }
@@ -65,6 +70,11 @@ impl Trouble {
         told(kind, &mut trouble.kind);
         told(code, &mut trouble.code);
         trouble
+    }
+
+    /// What the upstream calls this kind of error, if it said so.
+    pub(crate) fn sent_kind(&self) -> Option<&str> {
+        Some(self.kind.as_str()).filter(|kind| *kind != unsaid_kind())
     }
 
     pub(crate) fn of(fault: &Fault) -> Trouble {

@@ -24,6 +24,7 @@ type Fields = Vec<&'static str>;
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) events: Fields,
+    read_names: Fields,
     pub(super) event_fields: Fields,
     pub(super) message_fields: Fields,
     pub(super) message_delta_fields: Fields,
@@ -38,6 +39,7 @@ pub(super) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
     let list = |key| words(fact(DIALECT, key));
     Facts {
         events: list("events"),
+        read_names: list("read_names"),
         event_fields: list("event_fields"),
         message_fields: list("message_fields"),
         message_delta_fields: list("message_delta_fields"),
@@ -75,6 +77,13 @@ impl Facts {
 
     pub(super) fn is_event(&self, kind: &str) -> bool {
         self.events.contains(&kind)
+    }
+
+    /// Whether readers take an event of that kind for what it is, whatever comes under such a name.
+    #[inline]
+    pub(super) fn is_taken(&self, kind: &str, name: Option<&str>) -> bool {
+        let is_read = |name: &str| self.read_names.contains(&name);
+        name == Some(kind) || name.is_some_and(is_read) || !is_read(kind)
     }
 
     /// What a stop reason means.

@@ -73,11 +73,11 @@ impl Anthropic {
             tell_repeats(wire, payload.text, &[], is_read)?;
         }
         let mut notes = Notes::default();
-        let kind = type_of(&object.members);
+        let sent = type_of(&object.members);
         let kind = match payload.event {
             // What the name of the frame may tell: `message` is the name of a frame without a name.
-            Some(name) if kind.is_empty() && name != "message" && FACTS.is_event(name) => name,
-            _ => kind.as_ref(),
+            Some(name) if sent.is_empty() && name != "message" && FACTS.is_event(name) => name,
+            _ => sent.as_ref(),
         };
         let error = object.present("error");
         let says = error.filter(|raw| !says_nothing(*raw)).is_some();
@@ -85,12 +85,19 @@ impl Anthropic {
             || payload.event == Some("error")
             || (!FACTS.is_event(kind) && (says || complains(object)))
         {
+            if payload.event != Some("error") {
+                wire.out.touch("event_name"); // readers raise under no other name
+            }
             let complaint = match error {
                 Some(error) => Complaint::of_value(error),
                 None => Complaint::of_members(&object.members, object.raw),
             };
             self.flush(wire)?;
             return notes.complain(wire, &complaint, payload);
+        }
+        let name = payload.event.filter(|_| !sent.is_empty());
+        if !FACTS.is_taken(kind, name) {
+            wire.out.touch("event_name"); // readers would not take it for what it is
         }
         if !payload.tail || is_tail(kind) {
             self.event(wire, kind, object, delta, payload, &mut notes)?;

@@ -4,6 +4,7 @@
 
 use super::Anthropic;
 use super::blocks::{at_index, is_plainly_written, message, reasoning};
+use super::fields::FACTS;
 use crate::envelope::{Lesson, Target, Varying};
 use crate::fault::Fault;
 use crate::json::members::{self, Object, integer};
@@ -44,6 +45,9 @@ impl Anthropic {
         let (Some(index), Some((sort, raw))) = (index, piece(delta.raw)) else {
             return Ok(false);
         };
+        if !FACTS.is_taken("content_block_delta", payload.event) {
+            wire.out.touch("event_name"); // readers would not take it for what it is
+        }
         self.blocks.expect(wire, Some(index));
         let text = members::text(raw).unwrap_or_default();
         if text.is_empty() {

@@ -25,6 +25,7 @@ __all__ = ["loopback", "python_clients"]
 
 CLIENT = "anthropic messages.stream"
 VECTORS = {vector["name"]: vector for vector in load("repair") if vector["file"] == "anthropic"}
+OPENAI = {"chat": "openai chat.completions.stream", "responses": "openai responses.stream"}
 MOST = 64  # bytes of a piece
 
 
@@ -74,16 +75,32 @@ CASES: dict[str, tuple[set[str], dict[str, Any]]] = {
         {"event_missing", "event_unknown", "message_stop_missing", "block_unstopped"},
         held("tool_use", CALL),
     ),
+    "no-event-has-a-name": ({"event_missing"}, held("tool_use", CALL, reasoning="hm")),
+    "deltas-without-a-name": ({"event_missing"}, held("end_turn", text="Hello, you all")),
+    "the-deltas-of-a-call-without-a-name": ({"event_missing"}, held("tool_use", CALL, text="")),
+    "message-start-without-a-name": ({"event_missing"}, held("end_turn")),
+    "content-block-start-without-a-name": ({"event_missing"}, held("end_turn")),
+    "content-block-stop-without-a-name": ({"event_missing"}, held("end_turn")),
+    "message-delta-without-a-name": ({"event_missing"}, held("end_turn")),
+    "message-stop-without-a-name": ({"event_missing"}, held("end_turn")),
+    "a-delta-under-a-name-that-nobody-reads": ({"event_differs"}, held("end_turn")),
+    "a-delta-under-the-name-message": ({"event_missing"}, held("end_turn")),
+    "an-event-without-a-type": ({"type_missing"}, held("end_turn")),
 }
-# anthropic-python has all of the message without a repair: it never looks whether the end was told.
+# anthropic-python has all of the message without a repair: it waits for no end, neither of a block nor of the message,
+# and from 1.17 on it takes any name.
 UNHURT = {
     "done-in-place-of-message-stop",
     "done-before-message-stop",
     "a-whole-message-behind-its-message-delta",
+    "content-block-stop-without-a-name",
+    "message-stop-without-a-name",
+    "a-delta-under-a-name-that-nobody-reads",
+    "a-delta-under-the-name-message",
 }
 
 
-def read(loopback: Loopback, clients: Clients, body: bytes) -> dict[str, Any]:
+def read(loopback: Loopback, clients: Clients, body: bytes, client: str = CLIENT) -> dict[str, Any]:
     """What the client holds of a body that comes in pieces."""
     chance = random.Random(len(body))
     pieces: list[bytes] = []
@@ -93,7 +110,7 @@ def read(loopback: Loopback, clients: Clients, body: bytes) -> dict[str, Any]:
         pieces.append(body[at : at + step])
         at += step
     key = loopback.put(pieces)
-    record = clients.read(CLIENT, key)
+    record = clients.read(client, key)
     loopback.drop(key)
     return record
 
@@ -119,3 +136,60 @@ def test_a_marker_without_a_name_does_no_harm(backend: str, loopback: Loopback, 
     with using(backend):
         assert sw.convert(body, source="anthropic", target="same") == body
     assert read(loopback, python_clients, body) == held("end_turn")
+
+
+@pytest.mark.parametrize("name", ["events-under-the-name-of-another", "what-says-nothing-may-have-no-name"])
+def test_what_readers_take_as_it_is_passes(
+    backend: str, loopback: Loopback, python_clients: Clients, name: str
+) -> None:
+    body = b"".join(chunks_of(VECTORS[name]))
+    with using(backend):
+        assert sw.convert(body, source="anthropic", target="same") == body
+    assert read(loopback, python_clients, body) == held("end_turn")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["an-error-without-a-name", "an-error-under-the-name-of-another", "an-error-under-a-name-that-nobody-reads"],
+)
+def test_the_client_raises_the_error_of_the_upstream(
+    backend: str, loopback: Loopback, python_clients: Clients, name: str
+) -> None:
+    body = b"".join(chunks_of(VECTORS[name]))
+    with using(backend):
+        converter = sw.StreamConverter(source="anthropic", target="same")
+        made = converter.feed(body) + converter.close()
+    said = "{'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'Overloaded'}}"
+    assert read(loopback, python_clients, made)["error"] == {"name": "APIStatusError", "message": said}
+    assert read(loopback, python_clients, body) == held("end_turn", text="Hello")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "error", "text", "lost"),
+    [
+        ("chat", "a-chunk-under-a-name-of-threads", None, "Hello", True),
+        ("chat", "an-error-under-its-name-alone", "slow down", "Hel", True),
+        ("responses", "an-event-under-the-name-error", "no", "", True),
+        ("chat", "chunks-under-names", None, "Hello", False),
+        ("responses", "events-under-no-name-or-another", None, "Hello", False),
+    ],
+)
+def test_names_that_official_clients_of_openai_misread(
+    backend: str,
+    loopback: Loopback,
+    python_clients: Clients,
+    dialect: Any,
+    name: str,
+    error: str | None,
+    text: str,
+    lost: bool,
+) -> None:
+    vector = next(v for v in load("repair") if (v["file"], v["name"]) == (dialect, name))
+    body = b"".join(chunks_of(vector))
+    with using(backend):
+        converter = sw.StreamConverter(source=dialect, target="same")
+        made = converter.feed(body) + converter.close()
+    before, after = (read(loopback, python_clients, one, OPENAI[dialect]) for one in (body, made))
+    assert (after["error"], after["text"]) == (error and {"name": "APIError", "message": error}, text)
+    assert (before != after) == lost
+    assert before["error"] is None

@@ -131,6 +131,11 @@ MESSAGES = {vector["name"]: chunks_of(vector) for vector in load("repair") if ve
         ("done_marker", "done-under-a-name-among-blocks", 1),
         ("not_streamed", "a-whole-message-as-an-event", 0),
         ("not_streamed", "a-whole-message-behind-its-own-stream", 8),
+        ("event_name", "no-event-has-a-name", 0),
+        ("event_name", "deltas-without-a-name", 4),
+        ("event_name", "message-stop-without-a-name", 6),
+        ("event_name", "an-event-without-a-type", 3),
+        ("event_name", "an-error-without-a-name", 3),
     ],
 )
 def test_what_messages_lack_is_told_where_it_is_missed(backend: str, why: str, vector: str, at: int) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.out import Out
 
-__all__ = ["DECODERS", "KEEP_ALIVE", "NAMELESS_MARKER", "Decoder", "Held", "Other", "Waiting", "Watch"]
+__all__ = ["DECODERS", "KEEP_ALIVE", "NAMELESS_MARKER", "WRAPPED_NAMES", "Decoder", "Held", "Other", "Waiting", "Watch"]
 
 MAX_HELD = 16  # payloads that tell no dialect, before it is given up
 MAX_HELD_BYTES = 64 * 1024
@@ -91,6 +91,10 @@ DECODERS: Mapping[str, type[Decoder]] = {
 KEEP_ALIVE: Mapping[str, frozenset[str]] = {name: frozenset(DIALECTS[name]["keepalive_events"]) for name in DECODERS}
 # Readers skip a `[DONE]`, unless its event has a name.
 NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("marker_is_nameless")])
+# Readers put the data of an event whose name begins so into another object.
+WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
+    name: tuple(DIALECTS[name].get("wrapped_names", ())) for name in DECODERS
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.automaton import MAX_DEPTH
-from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, NAMELESS_MARKER, Held, Waiting, Watch
+from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, NAMELESS_MARKER, WRAPPED_NAMES, Held, Waiting, Watch
 from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.json_door import JsonFault, Payload, parse
 from streamweld._pure.ladder import MARKER, WHITE, Climb, climb
@@ -295,6 +295,8 @@ class Stage:
         decoder = self.decoder
         if decoder is None:
             decoder = self._detected(payload, event)
+        if event.startswith(WRAPPED_NAMES.get(self.dialect or "", ())):
+            self._out.touch("event_name")  # readers find something else in it
         whole = False
         if self.is_array:
             if first:

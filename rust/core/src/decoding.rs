@@ -126,6 +126,9 @@ impl Stage {
                 Err(_) => return Ok(()),
             }
         }
+        if event.is_some_and(|name| self.wrapped.iter().any(|begin| name.starts_with(begin))) {
+            out.touch("event_name"); // readers find something else in it
+        }
         let mut body = false;
         if self.array {
             if first {
@@ -194,6 +197,7 @@ impl Stage {
         self.dialect = Some(dialect);
         self.other = dialect.decoder(out.config);
         self.keep_alive = dialect.keep_alive();
+        self.wrapped = dialect.wrapped_names();
         self.assembler.speak(dialect.name());
         out.speak(dialect.name());
     }

@@ -71,6 +71,7 @@ impl Parser {
                 chat: None,
                 other: dialect.and_then(|dialect| dialect.decoder(&config)),
                 keep_alive: dialect.map_or_else(keep_alive_anywhere, Dialect::keep_alive),
+                wrapped: dialect.map_or(&[], Dialect::wrapped_names),
                 assembler,
                 head: Vec::new(),
                 seen: false,

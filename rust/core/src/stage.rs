@@ -33,6 +33,8 @@ pub(crate) struct Stage {
     pub(crate) other: Option<Box<dyn Decode>>,
     /// Events that say that there is nothing to say.
     pub(crate) keep_alive: &'static [&'static str],
+    /// How the names of events begin whose data readers put into another object.
+    pub(crate) wrapped: &'static [&'static str],
     pub(crate) assembler: Assembler,
     /// The first bytes of the body, until there is a payload.
     pub(crate) head: Vec<u8>,

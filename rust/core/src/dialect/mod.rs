@@ -40,17 +40,28 @@ const ALL: [Dialect; 6] = [
     Dialect::AiSdkUi,
 ];
 
-static KEEP_ALIVE: LazyLock<Vec<(Dialect, Vec<&'static str>)>> = LazyLock::new(|| {
+/// The names of events in a table of each dialect.
+type Names = Vec<(Dialect, Vec<&'static str>)>;
+
+static KEEP_ALIVE: LazyLock<Names> = LazyLock::new(|| names("keepalive_events"));
+static WRAPPED: LazyLock<Names> = LazyLock::new(|| names("wrapped_names"));
+
+fn names(table: &str) -> Names {
     let names = |dialect: Dialect| {
-        let names = spec::dialects()
-            .get(dialect.name())
-            .and_then(|facts| facts.get("keepalive_events"))
-            .and_then(Value::as_array);
-        let names = names.into_iter().flatten().filter_map(Value::as_str);
-        (dialect, names.collect())
+        let facts = spec::dialects().get(dialect.name());
+        (
+            dialect,
+            spec::words(facts.and_then(|facts| facts.get(table))),
+        )
     };
     ALL.into_iter().map(names).collect()
-});
+}
+
+fn row(names: &'static Names, of: Dialect) -> &'static [&'static str] {
+    let mut rows = names.iter();
+    let row = rows.find(|(dialect, _)| *dialect == of);
+    row.map_or(&[], |(_, names)| names)
+}
 
 impl Dialect {
     pub fn name(self) -> &'static str {
@@ -71,9 +82,12 @@ impl Dialect {
 
     /// Events that say that there is nothing to say.
     pub(crate) fn keep_alive(self) -> &'static [&'static str] {
-        let mut rows = KEEP_ALIVE.iter();
-        let row = rows.find(|(dialect, _)| *dialect == self);
-        row.map_or(&[], |(_, names)| names)
+        row(&KEEP_ALIVE, self)
+    }
+
+    /// Readers put the data of an event whose name begins so into another object.
+    pub(crate) fn wrapped_names(self) -> &'static [&'static str] {
+        row(&WRAPPED, self)
     }
 
     /// Readers skip a `[DONE]`, unless its event has a name.

@@ -28,11 +28,12 @@ use cache::{Cache, Found, What};
 use choice::ChoiceState;
 use error::Complaint;
 pub(crate) use error::is_complaint;
-use read::{Chunk, Document};
+use read::{Chunk, Document, present};
 pub(crate) use shape::{is_body, is_line, is_note, is_of_use};
 use shape::{lone_error, wrapped};
 use template::Template;
 
+use crate::complaint::says_nothing;
 use crate::config::Config;
 use crate::delta::{Fragment, Piece};
 use crate::fault::Fault;
@@ -174,6 +175,7 @@ impl Chat {
             return self.object(wire, &chunk, whole, payload);
         }
         if payload.event == Some("error") {
+            wire.out.touch("event_name"); // an error to openai-node alone
             tell_wide_integer(wire, raw)?;
             return self.complain(wire, &Complaint::of_value(raw), payload, Notes::default());
         }
@@ -204,6 +206,10 @@ impl Chat {
         whole: Raw<'_>,
         payload: Payload<'_>,
     ) -> Step {
+        let has_error = || present(chunk.error).is_some_and(|raw| !says_nothing(raw));
+        if payload.arrival.event == b"error" && !has_error() {
+            wire.out.touch("event_name"); // an error to openai-node alone
+        }
         let inner = wrapped(chunk, wire.out.config.limits.max_json_depth);
         let read = inner.as_ref().map_or(chunk, |inner| &inner.chunk);
         if chunk.wide_integer {

@@ -18,7 +18,7 @@ CUTS = 12  # of the places to cut at, where not all are tried
 
 
 def expected(vector: dict[str, Any]) -> bytes:
-    """`same`, or blocks as they were sent (by their number) and frames that are written anew."""
+    """`same`, or blocks as they were sent (by their number), those with another name, and frames that are written anew."""
     chunks = chunks_of(vector)
     if vector["expect"].get("same"):
         return b"".join(chunks)
@@ -28,6 +28,9 @@ def expected(vector: dict[str, Any]) -> bytes:
             out.append(chunks[one])
         elif one == "[DONE]":
             out.append(b"data: [DONE]\n\n")
+        elif isinstance(one[0], int):
+            block, end = chunks[one[0]], b"\r\n" if b"\r\n" in chunks[one[0]] else chunks[one[0]][-1:]
+            out.append(block.removesuffix(end) + b"event: " + one[1].encode() + end * 2)
         else:
             name, body = one
             head = "" if name is None else f"event: {name}\n"

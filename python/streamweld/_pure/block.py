@@ -1,6 +1,6 @@
 """Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not.
 
-Knows line ends (LF, CR, CRLF) and nothing else of the format. What it gives does not depend on how the bytes came: the
+Knows line ends (LF, CR, CRLF) and how an event gets its name, and nothing else of the format. What it gives does not depend on how the bytes came: the
 LF of a CRLF that ends a block belongs to that block, also where it comes later.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Place", "Splitter"]
+__all__ = ["Place", "Splitter", "named"]
 
 # Of a piece: inside of a block, at its end, or the LF that belongs to the end of the block before.
 Place: TypeAlias = Literal["inside", "end", "behind"]
@@ -49,3 +49,14 @@ class Splitter:
         self._ended = start == at
         if start < at:
             yield data[start:at], "inside"
+
+
+def named(block: bytes, name: str) -> bytes:
+    """The block, which ends in a blank line and has others, with the name of its event in the last line of them.
+
+    The last one that a block has counts (WHATWG HTML 9.2.6), so nothing that was sent has to go.
+    """
+    ends = block[-2:] == b"\r\n"
+    lines, blank = (block[:-2], block[-2:]) if ends else (block[:-1], block[-1:])
+    end = b"\r\n" if lines[-2:] == b"\r\n" else lines[-1:]
+    return b"%b%b%b%b" % (lines, f"event: {name}".encode(), end, blank)

@@ -2,7 +2,8 @@
 
 The parser judges every block (`block`), and the dialect's own encoder writes along into a scratch. As long as the
 judgement is "as sent", the bytes go out and the scratch is thrown away; from the first block that is not, the scratch
-goes out instead, to the end. Knows blocks, verdicts and the order of the output; no frame, no event's meaning, no JSON.
+goes out instead, to the end. A block whose event has the wrong name, and nothing else, passes with a line that says the
+right one, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output; no frame, no event's meaning, no JSON.
 
 A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to be
 none. What wire facts the encoder needs to go on behind passed bytes stands in `encode.passed`.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.behind_error import BehindError, is_beside
-from streamweld._pure.block import Splitter
+from streamweld._pure.block import Splitter, named
 from streamweld._pure.encode import load_encoder
 from streamweld._pure.encode.finish import CUT, Ending, fault_of, told
 from streamweld._pure.encode.job import Job
@@ -64,6 +65,7 @@ class Repairer:
         "_held",
         "_job",
         "_last_out",
+        "_named",
         "_ordinal",
         "_over",
         "_parser",
@@ -96,6 +98,7 @@ class Repairer:
         self._behind_error: BehindError | None = None  # the upstream's own error has passed
         self._rendering = False
         self._explained = False  # it is known why the stream is written anew, or where it is
+        self._named = False  # it was said that names were
         self._ended = False  # the answer's end went out or passed
         self._over = False  # nothing is read any more
         self._begin_block()
@@ -134,6 +137,7 @@ class Repairer:
         if not (self._over or self._behind_error):
             try:
                 self._parser.close()
+                self._check_name()
                 self._finish()
                 if self._rendering or self._parser.out.touched:
                     self._explain()
@@ -164,6 +168,7 @@ class Repairer:
         try:
             self._parser.feed(piece)
             if place == "end":
+                self._check_name()
                 if self._parser.is_done:
                     self._finish()
                 self._judge(b"".join(self._block))
@@ -191,6 +196,7 @@ class Repairer:
         self._ordinal = self._parser.payloads
         self._said = len(out.reasons), out.counted
         out.touched = out.emptied = out.mended = False
+        out.name = None
         out.why = ""
 
     @property
@@ -216,11 +222,30 @@ class Repairer:
                 self._flush()
         elif self._parser.payloads == self._ordinal and not self._held:
             self._go_out(block)  # a comment, or blank lines: nothing waits for them
-        elif self._parser.owes or (self._calls and self._job.hold_arguments):
-            self._last_out = True
-            self._held.append((block, self._job.frames.take()))
         else:
-            self._pass(block)
+            block = self._with_name(block)
+            if self._parser.owes or (self._calls and self._job.hold_arguments):
+                self._last_out = True
+                self._held.append((block, self._job.frames.take()))
+            else:
+                self._pass(block)
+
+    def _check_name(self) -> None:
+        """A block can be given a name for its only payload, not for one that waited for another to tell the dialect."""
+        out = self._parser.out
+        if out.name is not None and not out.name[1] == self._ordinal == self._parser.payloads - 1:
+            out.touch("event_name")
+
+    def _with_name(self, block: bytes) -> bytes:
+        """The block that is to pass, with the name that readers want."""
+        out = self._parser.out
+        if out.name is None:
+            return block
+        self.repaired = True
+        if not self._named:
+            self._named = True
+            out.diagnose("rewritten", detail="event_name")
+        return named(block, out.name[0])
 
     def _passes_behind_repair(self) -> bool:
         """Whether the block, sent right behind one that was not, can go out as it is."""
@@ -363,12 +388,13 @@ class Repairer:
         if encoder is None or self._ended:
             return
         self._ended = True
+        self._check_name()
         out.faulted = True
         if self._parser.has_ended and not (out.touched or self._rendering or isinstance(fault, UpstreamError)):
             self._pass(b"".join(self._block))  # the wire itself has said that it breaks off (AI SDK: `abort`)
             return
         if isinstance(fault, UpstreamError) and not (out.touched or self._rendering):
-            self._pass(b"".join(self._block))
+            self._pass(self._with_name(b"".join(self._block)))
             self._over = False
             self._behind_error = BehindError(self.dialect or "")
             self._begin_block()

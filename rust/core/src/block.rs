@@ -1,7 +1,7 @@
 //! Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not.
 //!
-//! Knows line ends (LF, CR, CRLF) and nothing else of the format. What it gives does not depend on how the bytes came: the
-//! LF of a CRLF that ends a block belongs to that block, also where it comes later.
+//! Knows line ends (LF, CR, CRLF) and how an event gets its name, and nothing else of the format. What it gives does not
+//! depend on how the bytes came: the LF of a CRLF that ends a block belongs to that block, also where it comes later.
 
 use memchr::memchr2;
 
@@ -74,6 +74,17 @@ fn cut<'d>(data: &mut &'d [u8], at: usize) -> &'d [u8] {
     let (piece, rest) = data.split_at_checked(at).unwrap_or((data, &[]));
     *data = rest;
     piece
+}
+
+/// Puts the name of its event into the last line of a block that ends in a blank line, and has others. The last one that a
+/// block has counts (WHATWG HTML 9.2.6), so nothing that was sent has to go.
+pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
+    let end = |lines: &[u8]| if lines.ends_with(b"\r\n") { 2 } else { 1 };
+    let blank = block.split_off(block.len().saturating_sub(end(block)));
+    let end = block.split_off(block.len().saturating_sub(end(block)));
+    for piece in [&*end, b"event: ", name.as_bytes(), &*end, &*blank] {
+        block.extend_from_slice(piece);
+    }
 }
 
 #[cfg(test)]

@@ -341,6 +341,8 @@ pub enum Sign<'a> {
     Payload { event: &'a [u8], data: &'a [u8] },
     /// Readers of the dialect would not take the payload as it was taken here: a word of the code `rewritten` for it.
     Touched(&'static str),
+    /// They would, if its event had that name.
+    Named(&'static str),
     /// The payload is none that they expect, and brought nothing.
     Emptied,
     /// A code says that they do not expect it; whether it brought nothing.

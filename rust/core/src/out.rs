@@ -123,6 +123,12 @@ impl<'a> Out<'a> {
         self.sink.sign(Sign::Touched(why));
     }
 
+    /// Readers of its dialect would take the payload at hand as it was taken, if its event had that name.
+    #[cold]
+    pub fn rename(&mut self, name: &'static str) {
+        self.sink.sign(Sign::Named(name));
+    }
+
     /// The dialect was found out.
     pub fn speak(&mut self, dialect: &'static str) {
         self.sink.speaks(dialect);

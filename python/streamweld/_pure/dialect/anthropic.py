@@ -99,14 +99,14 @@ class AnthropicDecoder:
         notes = Notes(self._out, self._assembler, payload, (), is_read)
         kind = type_of(value) or (event if event in _NAMED else "")
         if kind == "error" or event == "error" or (kind not in EVENTS and (value.get("error") or _complains(value))):
-            if event != "error":
-                self._out.touch("event_name")  # readers raise under no other name
             error = value.get("error")
+            if event != "error":  # readers raise under no other name
+                self._name("error", is_good=type_of(value) == "error" and is_object(error))
             found = read_error(payload, (), value) if error is None else read_error(payload, ("error",), error)
             self._error(found, payload.text, notes)
             return
         if kind in READ_NAMES and not (event in READ_NAMES and type_of(value)):
-            self._out.touch("event_name")  # readers would not take it for what it is
+            self._name(kind, is_good=bool(type_of(value)))  # readers would not take it for what it is
         if not recovered or kind in _TAIL:
             self._event(kind, payload, value, event, notes, recovered=recovered)
         notes.tell()
@@ -127,6 +127,13 @@ class AnthropicDecoder:
         if not self._reason and not self._blocks.ends_with_answer:
             # M10 knows streams that end with the last block. One whose provider was still at work is cut.
             self._assembler.cut()
+
+    def _name(self, name: str, *, is_good: bool) -> None:
+        """The event needs another name, and more than that where its data is not as readers want it."""
+        if is_good:
+            self._out.rename(name)
+        else:
+            self._out.touch("event_name")
 
     def _event(
         self, kind: str, payload: Payload, value: dict[str, Any], event: str, notes: Notes, *, recovered: bool

@@ -36,6 +36,10 @@ pub(super) struct Hand {
     why: Option<&'static str>,
     /// A code says that readers would not expect it.
     mended: bool,
+    /// The name that the event of a payload needs, and the place of that.
+    pub(super) name: Option<(&'static str, u64)>,
+    /// It was said that names were put in.
+    named: bool,
     /// It is known why the stream is written anew, or where it is.
     pub(super) explained: bool,
     /// It has what they do not expect, and that brought nothing.
@@ -176,6 +180,7 @@ impl Sink for Hand {
                 self.payload.extend_from_slice(data);
             }
             Sign::Touched(why) => self.touch(why),
+            Sign::Named(name) => self.name = Some((name, self.place.1)),
             Sign::Emptied => self.emptied = true,
             Sign::Mended { emptied } => {
                 self.mended = true;
@@ -233,6 +238,8 @@ impl Hand {
             touched: false,
             why: None,
             mended: false,
+            name: None,
+            named: false,
             explained: false,
             emptied: false,
             brought: false,
@@ -262,6 +269,7 @@ impl Hand {
 
     pub(super) fn begin_block(&mut self) {
         self.touched = false;
+        self.name = None;
         self.why = None;
         self.mended = false;
         self.emptied = false;
@@ -300,6 +308,14 @@ impl Hand {
             return Ok(());
         };
         self.say(Code::REWRITTEN, why, block)
+    }
+
+    /// Says that names are put in, the first time.
+    pub(super) fn tell_name(&mut self, block: &[u8]) -> Step {
+        if mem::replace(&mut self.named, true) {
+            return Ok(());
+        }
+        self.say(Code::REWRITTEN, "event_name", block)
     }
 
     /// Says the losses of what was written. Where they are faults, the first is all that is said.

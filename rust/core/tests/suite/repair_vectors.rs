@@ -72,7 +72,7 @@ impl Setting {
     }
 }
 
-/// The stream as it was sent, or blocks of it by number and frames that are written anew.
+/// The stream as it was sent, or blocks of it by number, those with another name, and frames that are written anew.
 fn expected(test: &Json, chunks: &[Vec<u8>]) -> String {
     let mut out = Vec::new();
     let Some(parts) = test["expect"]["out"].as_array() else {
@@ -84,6 +84,15 @@ fn expected(test: &Json, chunks: &[Vec<u8>]) -> String {
             out.extend_from_slice(&chunks[usize::try_from(number).unwrap()]);
         } else if part == "[DONE]" {
             out.extend_from_slice(b"data: [DONE]\n\n");
+        } else if let Some(number) = part[0].as_u64() {
+            let block = String::from_utf8_lossy(&chunks[usize::try_from(number).unwrap()]);
+            let end = ["\r\n", "\n", "\r"]
+                .into_iter()
+                .find(|end| block.ends_with(end))
+                .unwrap();
+            let lines = block.strip_suffix(end).unwrap();
+            let name = part[1].as_str().unwrap();
+            out.extend_from_slice(format!("{lines}event: {name}{end}{end}").as_bytes());
         } else {
             if let Some(event) = part[0].as_str() {
                 out.extend_from_slice(format!("event: {event}\n").as_bytes());

@@ -79,11 +79,15 @@ impl Facts {
         self.events.contains(&kind)
     }
 
-    /// Whether readers take an event of that kind for what it is, whatever comes under such a name.
+    /// The name that an event of that kind needs, where readers would not take it under its own for what it is. They do,
+    /// whatever comes under such a name.
     #[inline]
-    pub(super) fn is_taken(&self, kind: &str, name: Option<&str>) -> bool {
-        let is_read = |name: &str| self.read_names.contains(&name);
-        name == Some(kind) || name.is_some_and(is_read) || !is_read(kind)
+    pub(super) fn needs_name(&self, kind: &str, name: Option<&str>) -> Option<&'static str> {
+        let read = |wanted: &str| self.read_names.iter().find(|name| **name == wanted);
+        if name == Some(kind) || name.is_some_and(|name| read(name).is_some()) {
+            return None;
+        }
+        read(kind).copied()
     }
 
     /// What a stop reason means.

@@ -86,7 +86,9 @@ impl Anthropic {
             || (!FACTS.is_event(kind) && (says || complains(object)))
         {
             if payload.event != Some("error") {
-                wire.out.touch("event_name"); // readers raise under no other name
+                // Readers raise under no other name.
+                let is_good = sent == "error" && error.is_some_and(|raw| raw.kind == Kind::Object);
+                name(wire, "error", is_good);
             }
             let complaint = match error {
                 Some(error) => Complaint::of_value(error),
@@ -95,9 +97,9 @@ impl Anthropic {
             self.flush(wire)?;
             return notes.complain(wire, &complaint, payload);
         }
-        let name = payload.event.filter(|_| !sent.is_empty());
-        if !FACTS.is_taken(kind, name) {
-            wire.out.touch("event_name"); // readers would not take it for what it is
+        let is_typed = !sent.is_empty();
+        if let Some(wanted) = FACTS.needs_name(kind, payload.event.filter(|_| is_typed)) {
+            name(wire, wanted, is_typed);
         }
         if !payload.tail || is_tail(kind) {
             self.event(wire, kind, object, delta, payload, &mut notes)?;
@@ -279,6 +281,16 @@ impl Decode for Anthropic {
 
     fn ended(&self) -> bool {
         self.ended
+    }
+}
+
+/// The event needs another name, and more than that where its data is not as readers want it.
+#[cold]
+fn name(wire: &mut Wire<'_, '_>, name: &'static str, is_good: bool) {
+    if is_good {
+        wire.out.rename(name);
+    } else {
+        wire.out.touch("event_name");
     }
 }
 

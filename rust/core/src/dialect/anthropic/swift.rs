@@ -45,8 +45,9 @@ impl Anthropic {
         let (Some(index), Some((sort, raw))) = (index, piece(delta.raw)) else {
             return Ok(false);
         };
-        if !FACTS.is_taken("content_block_delta", payload.event) {
-            wire.out.touch("event_name"); // readers would not take it for what it is
+        let wanted = FACTS.needs_name("content_block_delta", payload.event);
+        if let Some(name) = wanted {
+            wire.out.rename(name);
         }
         self.blocks.expect(wire, Some(index));
         let text = members::text(raw).unwrap_or_default();
@@ -63,7 +64,8 @@ impl Anthropic {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        if self.envelopes.wants() {
+        // Of one that is known nothing is said: what needs a name has to be read each time.
+        if wanted.is_none() && self.envelopes.wants() {
             let lesson = Lesson {
                 target,
                 varying: Varying {

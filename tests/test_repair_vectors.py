@@ -29,8 +29,9 @@ def expected(vector: dict[str, Any]) -> bytes:
         elif one == "[DONE]":
             out.append(b"data: [DONE]\n\n")
         elif isinstance(one[0], int):
-            block, end = chunks[one[0]], b"\r\n" if b"\r\n" in chunks[one[0]] else chunks[one[0]][-1:]
-            out.append(block.removesuffix(end) + b"event: " + one[1].encode() + end * 2)
+            *lines, blank = chunks[one[0]].splitlines(keepends=True)
+            lines = [line for line in lines if not line.startswith(b"event:")]
+            out.append(b"".join(lines) + b"event: " + one[1].encode() + blank * 2)
         else:
             name, body = one
             head = "" if name is None else f"event: {name}\n"

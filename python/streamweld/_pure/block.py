@@ -52,11 +52,8 @@ class Splitter:
 
 
 def named(block: bytes, name: str) -> bytes:
-    """The block, which ends in a blank line and has others, with the name of its event in the last line of them.
-
-    The last one that a block has counts (WHATWG HTML 9.2.6), so nothing that was sent has to go.
-    """
-    ends = block[-2:] == b"\r\n"
-    lines, blank = (block[:-2], block[-2:]) if ends else (block[:-1], block[-1:])
-    end = b"\r\n" if lines[-2:] == b"\r\n" else lines[-1:]
-    return b"%b%b%b%b" % (lines, f"event: {name}".encode(), end, blank)
+    """The block, which ends in a blank line and has others, with that name for its event and with no other."""
+    *lines, blank = block.splitlines(keepends=True)
+    end = lines[-1][len(lines[-1].rstrip(b"\r\n")) :]
+    others = [line for line in lines if line.partition(b":")[0].rstrip(b"\r\n") != b"event"]
+    return b"".join([*others, f"event: {name}".encode(), end, blank])

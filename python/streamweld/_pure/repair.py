@@ -160,7 +160,8 @@ class Repairer:
             return
         self._block.append(piece)
         if self._behind_error is not None:
-            if self._behind_error.passes(piece, ends=place == "end"):
+            self._last_out = self._behind_error.passes(piece, ends=place == "end")
+            if self._last_out:
                 self._go_out(b"".join(self._block))
             if place == "end":
                 self._block = []

@@ -76,15 +76,34 @@ fn cut<'d>(data: &mut &'d [u8], at: usize) -> &'d [u8] {
     piece
 }
 
-/// Puts the name of its event into the last line of a block that ends in a blank line, and has others. The last one that a
-/// block has counts (WHATWG HTML 9.2.6), so nothing that was sent has to go.
+/// Gives the event of a block that ends in a blank line, and has others, that name and no other.
 pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
-    let end = |lines: &[u8]| if lines.ends_with(b"\r\n") { 2 } else { 1 };
-    let blank = block.split_off(block.len().saturating_sub(end(block)));
-    let end = block.split_off(block.len().saturating_sub(end(block)));
-    for piece in [&*end, b"event: ", name.as_bytes(), &*end, &*blank] {
+    let sent = std::mem::take(block);
+    let (lines, blank) = sent.split_at(sent.len() - end(&sent));
+    let (_, end) = lines.split_at(lines.len() - end(lines));
+    let mut rest = lines;
+    while let Some(found) = memchr2(b'\n', b'\r', rest) {
+        let (line, behind) = rest.split_at(found);
+        let is_name = line.strip_prefix(b"event");
+        if is_name.is_none_or(|value| !matches!(value.first(), None | Some(b':'))) {
+            block.extend_from_slice(line);
+            block.extend_from_slice(behind.get(..begin(behind)).unwrap_or_default());
+        }
+        rest = behind.get(begin(behind)..).unwrap_or_default();
+    }
+    for piece in [b"event: ", name.as_bytes(), end, blank] {
         block.extend_from_slice(piece);
     }
+}
+
+/// The length of the line end that bytes end with.
+fn end(bytes: &[u8]) -> usize {
+    1 + usize::from(bytes.ends_with(b"\r\n"))
+}
+
+/// The length of the line end that bytes begin with.
+fn begin(bytes: &[u8]) -> usize {
+    1 + usize::from(bytes.starts_with(b"\r\n"))
 }
 
 #[cfg(test)]

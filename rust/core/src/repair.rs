@@ -200,6 +200,7 @@ impl Repairer {
             if behind.passes(piece, ends) {
                 self.go_out(read);
             } else if ends {
+                self.last_out = false;
                 self.leave_out(read);
             }
             return;

@@ -90,7 +90,8 @@ fn expected(test: &Json, chunks: &[Vec<u8>]) -> String {
                 .into_iter()
                 .find(|end| block.ends_with(end))
                 .unwrap();
-            let lines = block.strip_suffix(end).unwrap();
+            let lines = block.split_inclusive(end).filter(|line| *line != end);
+            let lines: String = lines.filter(|line| !line.starts_with("event:")).collect();
             let name = part[1].as_str().unwrap();
             out.extend_from_slice(format!("{lines}event: {name}{end}{end}").as_bytes());
         } else {

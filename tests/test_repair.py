@@ -214,3 +214,40 @@ def test_what_is_raised_shows_the_payload_that_brought_it(body: bytes, shown: st
     assert converter.error is not None
     assert converter.error.rule == "not_carried"
     assert converter.error.raw.startswith(shown.encode())
+
+
+START = b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","role":"assistant","content":[]}}\n\n'
+DATA = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}'
+
+
+@pytest.mark.parametrize(
+    ("sent", "passed"),
+    [
+        (DATA + b"\n\n", DATA + b"\nevent: content_block_start\n\n"),
+        (DATA + b"\r\r", DATA + b"\revent: content_block_start\r\r"),
+        (DATA + b"\n\r\n", DATA + b"\nevent: content_block_start\n\r\n"),
+        (DATA + b"\r\n\n", DATA + b"\r\nevent: content_block_start\r\n\n"),
+        (DATA + b"\revent: x\n\n", DATA + b"\revent: content_block_start\n\n"),
+        (
+            b"event\r\nevent:x\reventual\n" + DATA + b"\r\n\r",
+            b"eventual\n" + DATA + b"\r\nevent: content_block_start\r\n\r",
+        ),
+        (b"event: content_block_start\nevent: x\n" + DATA + b"\n\n", DATA + b"\nevent: content_block_start\n\n"),
+        (b"event: x\nevent: content_block_start\n" + DATA + b"\n\n", None),
+    ],
+)
+def test_a_name_is_put_in_between_any_line_ends(sent: bytes, passed: bytes | None) -> None:
+    for cut in range(len(sent) + 1):
+        converter = sw.StreamConverter(target="same", source="anthropic")
+        made = converter.feed(START) + converter.feed(sent[:cut]) + converter.feed(sent[cut:])
+        assert made == START + (sent if passed is None else passed), cut
+        assert converter.repaired == (passed is not None)
+
+
+def test_where_a_name_that_is_put_in_is_a_fault() -> None:
+    policy = sw.Policy("standard", actions={"rewritten": "raise"})
+    made, converter = repair(START + DATA + b"\n\n", source="anthropic", policy=policy)
+    assert made.startswith(START + b"event: content_block_start\n")
+    assert b"event: error\n" in made
+    assert converter.error is not None
+    assert (converter.error.rule, converter.error.detail, converter.is_over) == ("rewritten", "event_name", True)

@@ -150,6 +150,18 @@ def test_the_list_of_rewritten_streams_names_what_there_is() -> None:
     assert all(row["why"] for row in REWRITES["reasons"].values())
 
 
+def test_where_names_alone_are_missing_nothing_else_is_changed(backend: str) -> None:
+    if corpus.absent() is not None:
+        pytest.skip(str(corpus.absent()))
+    nameless = {name for name, reason in REWRITTEN.items() if reason == "event_name"}
+    for recording in [r for r in corpus.recordings("anthropic") if f"{r.folder}/{r.name}" in nameless]:
+        with using(backend):
+            out, converter = repair(recording.body, "anthropic")
+        named = [line for line in out.splitlines(keepends=True) if not line.startswith(b"event:")]
+        assert b"".join(named) == recording.body, recording.name
+        assert [d.detail for d in converter.diagnostics if d.code in ("rewritten", "not_carried")] == ["event_name"]
+
+
 @pytest.mark.parametrize("vector", [pytest.param(v, id=label(v)) for v in (streams() if FULL else streams()[::SHARE])])
 def test_vectors(backend: str, vector: dict[str, Any]) -> None:
     options = dict(vector["options"])

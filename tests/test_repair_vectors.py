@@ -18,7 +18,7 @@ CUTS = 12  # of the places to cut at, where not all are tried
 
 
 def expected(vector: dict[str, Any]) -> bytes:
-    """`same`, or blocks as they were sent (by their number), those with another name, and frames that are written anew."""
+    """`same`, or blocks as they were sent (by their number), those with another name, and frames written anew."""
     chunks = chunks_of(vector)
     if vector["expect"].get("same"):
         return b"".join(chunks)

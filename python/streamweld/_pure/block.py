@@ -1,7 +1,7 @@
 """Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not.
 
-Knows line ends (LF, CR, CRLF) and how an event gets its name, and nothing else of the format. What it gives does not depend on how the bytes came: the
-LF of a CRLF that ends a block belongs to that block, also where it comes later.
+Knows line ends (LF, CR, CRLF) and how an event gets its name, and nothing else of the format. What it gives does not
+depend on how the bytes came: the LF of a CRLF that ends a block belongs to that block, also where it comes later.
 """
 
 from __future__ import annotations

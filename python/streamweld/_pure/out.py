@@ -77,7 +77,7 @@ class Out:
         self.touched = False  # readers of the dialect would not take a payload as it was taken here
         self.emptied = False  # such a payload brought nothing
         self.mended = False  # a code says so
-        self.name: tuple[str, int] | None = None  # which one the event of a payload should have, and its ordinal
+        self.name = ""  # the one that the event of a payload should have, if it is wrong
         self.why = ""  # the first reason for which one was touched that has no code
         self.choices: set[int] = set()  # that were spoken of
         self.announced: set[int] = set()  # indexes of items that were opened without a part
@@ -119,8 +119,11 @@ class Out:
         self.why = self.why or why
 
     def rename(self, name: str) -> None:
-        """Readers of its dialect would take the payload at hand as it was taken, if its event had that name."""
-        self.name = name, self.ordinal
+        """Readers of its dialect would take the payload at hand as it was taken, if its event had that name.
+
+        For payloads that tell their dialect: none that waited for another one.
+        """
+        self.name = name
 
     def announce(self, index: int) -> None:
         """An item opens without a part. Readers keep one at an index."""

@@ -3,7 +3,8 @@
 The parser judges every block (`block`), and the dialect's own encoder writes along into a scratch. As long as the
 judgement is "as sent", the bytes go out and the scratch is thrown away; from the first block that is not, the scratch
 goes out instead, to the end. A block whose event has the wrong name, and nothing else, passes with a line that says the
-right one, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output; no frame, no event's meaning, no JSON.
+right one, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output; no frame, no
+event's meaning, no JSON.
 
 A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to be
 none. What wire facts the encoder needs to go on behind passed bytes stands in `encode.passed`.
@@ -137,7 +138,6 @@ class Repairer:
         if not (self._over or self._behind_error):
             try:
                 self._parser.close()
-                self._check_name()
                 self._finish()
                 if self._rendering or self._parser.out.touched:
                     self._explain()
@@ -169,7 +169,6 @@ class Repairer:
         try:
             self._parser.feed(piece)
             if place == "end":
-                self._check_name()
                 if self._parser.is_done:
                     self._finish()
                 self._judge(b"".join(self._block))
@@ -197,8 +196,7 @@ class Repairer:
         self._ordinal = self._parser.payloads
         self._said = len(out.reasons), out.counted
         out.touched = out.emptied = out.mended = False
-        out.name = None
-        out.why = ""
+        out.name = out.why = ""
 
     @property
     def _is_empty(self) -> bool:
@@ -231,22 +229,16 @@ class Repairer:
             else:
                 self._pass(block)
 
-    def _check_name(self) -> None:
-        """A block can be given a name for its only payload, not for one that waited for another to tell the dialect."""
-        out = self._parser.out
-        if out.name is not None and not out.name[1] == self._ordinal == self._parser.payloads - 1:
-            out.touch("event_name")
-
     def _with_name(self, block: bytes) -> bytes:
         """The block that is to pass, with the name that readers want."""
         out = self._parser.out
-        if out.name is None:
+        if not out.name:
             return block
         self.repaired = True
         if not self._named:
             self._named = True
             out.diagnose("rewritten", detail="event_name")
-        return named(block, out.name[0])
+        return named(block, out.name)
 
     def _passes_behind_repair(self) -> bool:
         """Whether the block, sent right behind one that was not, can go out as it is."""
@@ -389,7 +381,6 @@ class Repairer:
         if encoder is None or self._ended:
             return
         self._ended = True
-        self._check_name()
         out.faulted = True
         if self._parser.has_ended and not (out.touched or self._rendering or isinstance(fault, UpstreamError)):
             self._pass(b"".join(self._block))  # the wire itself has said that it breaks off (AI SDK: `abort`)

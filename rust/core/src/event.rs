@@ -341,7 +341,7 @@ pub enum Sign<'a> {
     Payload { event: &'a [u8], data: &'a [u8] },
     /// Readers of the dialect would not take the payload as it was taken here: a word of the code `rewritten` for it.
     Touched(&'static str),
-    /// They would, if its event had that name.
+    /// They would, if its event had that name. Said of payloads that tell their dialect: none that waited for another one.
     Named(&'static str),
     /// The payload is none that they expect, and brought nothing.
     Emptied,

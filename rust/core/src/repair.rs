@@ -3,7 +3,8 @@
 //! The parser judges every block (`block`), and the dialect's own encoder writes along into a scratch. As long as the
 //! judgement is "as sent", the bytes go out and the scratch is thrown away; from the first block that is not, the scratch
 //! goes out instead, to the end. A block whose event has the wrong name, and nothing else, passes with a line that says the
-//! right one, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output; no frame, no event's meaning.
+//! right one, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output; no frame, no
+//! event's meaning.
 //!
 //! A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to
 //! be none. What the encoder needs of the wire to go on behind passed bytes stands in `encode::passed`.
@@ -178,7 +179,6 @@ impl Repairer {
             self.go_out(read);
         } else {
             self.ordinal = self.parser.payloads() - events as u64;
-            self.check_name();
             self.judge(read)?;
             self.leave_out(read);
         }
@@ -213,7 +213,6 @@ impl Repairer {
 
     fn taken(&mut self, read: &mut Read<'_, '_>, ends: bool) -> Step {
         if ends {
-            self.check_name();
             if self.parser.standing() == Completeness::Complete {
                 self.finish();
             }
@@ -278,19 +277,9 @@ impl Repairer {
         Ok(())
     }
 
-    /// A block can be given a name for its only payload, not for one that waited for another to tell the dialect.
-    #[inline]
-    fn check_name(&mut self) {
-        if let Some((_, ordinal)) = self.hand.name
-            && !(ordinal == self.ordinal && self.parser.payloads() == ordinal + 1)
-        {
-            self.hand.touch("event_name");
-        }
-    }
-
     /// Gives the block that is to pass the name that readers want.
     fn put_name(&mut self, read: &mut Read<'_, '_>) -> Step {
-        if let Some((name, _)) = self.hand.name {
+        if let Some(name) = self.hand.name {
             self.repaired = true;
             self.gather(read);
             self.hand.tell_name(&self.block)?;

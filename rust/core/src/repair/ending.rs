@@ -16,7 +16,6 @@ const UNMARKED: [&str; 1] = ["gemini"];
 impl Repairer {
     /// What the end of the input leaves.
     pub(super) fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
-        self.check_name();
         self.finish();
         if self.hand.rendering || self.hand.touched {
             self.explain(read)?;
@@ -82,7 +81,6 @@ impl Repairer {
             return;
         }
         self.ended = true;
-        self.check_name();
         self.hand.doomed();
         let as_sent = !(self.hand.touched || self.hand.rendering);
         if as_sent && is_upstream {

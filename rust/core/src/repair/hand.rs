@@ -36,8 +36,8 @@ pub(super) struct Hand {
     why: Option<&'static str>,
     /// A code says that readers would not expect it.
     mended: bool,
-    /// The name that the event of a payload needs, and the place of that.
-    pub(super) name: Option<(&'static str, u64)>,
+    /// The name that the event of a payload needs.
+    pub(super) name: Option<&'static str>,
     /// It was said that names were put in.
     named: bool,
     /// It is known why the stream is written anew, or where it is.
@@ -180,7 +180,7 @@ impl Sink for Hand {
                 self.payload.extend_from_slice(data);
             }
             Sign::Touched(why) => self.touch(why),
-            Sign::Named(name) => self.name = Some((name, self.place.1)),
+            Sign::Named(name) => self.name = Some(name),
             Sign::Emptied => self.emptied = true,
             Sign::Mended { emptied } => {
                 self.mended = true;

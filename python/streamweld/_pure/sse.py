@@ -113,9 +113,6 @@ class Framer:
             return None
         data = self._data.join() if self._data_offset >= 0 else None
         offset = self._data_offset
-        if self._kind == _HEAD and self._head == b"data":
-            data = b"" if data is None else data + b"\n"
-            offset = self._line_offset if offset < 0 else offset
         if offset < 0:
             offset = self._stray_offset if self._stray_offset >= 0 else self._block_offset
         return Pending(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use streamweld_core::policy::{Action, Base, Policy};
+use streamweld_core::policy::{Action, Base, Policy, SwitchValue};
 use streamweld_core::spec::Code;
 
 /// Every test of every file in that folder.
@@ -70,6 +70,12 @@ pub(crate) fn policy_of(value: &Value) -> Policy {
         let code = Code::from_name(code).unwrap();
         let action = Action::from_name(action.as_str().unwrap()).unwrap();
         assert!(policy.set_action(code, action), "{value}");
+    }
+    for (name, switch) in value.as_object().into_iter().flatten() {
+        if !matches!(name.as_str(), "base" | "actions") {
+            let switch = SwitchValue::Word(switch.as_str().unwrap());
+            assert!(policy.switches.set(name, switch), "{value}");
+        }
     }
     policy
 }

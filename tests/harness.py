@@ -82,7 +82,7 @@ def read(
         batches.append(len(batch))
         events += batch
     except StreamError as exc:
-        error = exc.with_traceback(None)  # its frames would keep the parser alive
+        error = exc.with_traceback(None)  # its frames would keep the input alive
         events += exc.events
     return Outcome(events, error, list(parser.diagnostics), parser.dialect, batches, parser)
 

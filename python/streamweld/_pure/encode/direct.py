@@ -113,11 +113,8 @@ class Direct(Blocks):
         call = block.call
         if call is not None:
             self._later.pop(call.call_id, None)
-            if (block.held or block.part < 0) and any(call.call_id == one.call_id for one in self._open_blocks):
-                self._writer.contradicted()  # it takes the id of an open one, and so takes that back
-            elif block.held or block.part < 0:
-                self._writer.whole_call(call)
-                self._written(block, call)
+            if block.held or block.part < 0:
+                self._write_call(block, call)
             else:
                 self._open(block)
                 self._end_call(block, call)
@@ -135,6 +132,14 @@ class Direct(Blocks):
             if block in self._open_blocks:
                 self._shut(block)
             self._writer.over(block)
+
+    def _write_call(self, block: Block, call: ToolCall) -> None:
+        """A call of which nothing was written yet. One that takes the id of an open one takes it back."""
+        if any(one.kind == "call" and one.call_id == call.call_id for one in self._open_blocks):
+            self._writer.contradicted()
+        else:
+            self._writer.whole_call(call)
+            self._written(block, call)
 
     def _call_started(self, event: ToolCallStarted) -> None:
         super()._call_started(event)

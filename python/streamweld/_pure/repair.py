@@ -99,7 +99,7 @@ class Repairer:
         self._behind_error: BehindError | None = None  # the upstream's own error has passed
         self._rendering = False
         self._explained = False  # it is known why the stream is written anew, or where it is
-        self._named = False  # it was said that names were
+        self._named = False  # it was said that names are put in
         self._ended = False  # the answer's end went out or passed
         self._over = False  # nothing is read any more
         self._begin_block()

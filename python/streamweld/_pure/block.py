@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Place", "Splitter", "named"]
+__all__ = ["Place", "Splitter", "behind_opening", "named"]
+
+_BOM = b"\xef\xbb\xbf"
 
 # Of a piece: inside of a block, at its end, or the LF that belongs to the end of the block before.
 Place: TypeAlias = Literal["inside", "end", "behind"]
@@ -49,6 +51,12 @@ class Splitter:
         self._ended = start == at
         if start < at:
             yield data[start:at], "inside"
+
+
+def behind_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:
+    """The block behind others. A byte order mark is one at the very beginning of a stream alone, and stays there."""
+    rest = block.removeprefix(_BOM) if is_first else block
+    return block[: len(block) - len(rest)] + opening + rest
 
 
 def named(block: bytes, name: str) -> bytes:

@@ -53,6 +53,7 @@ class Out:
         "sink",
         "standing",
         "touched",
+        "unopened",
         "why",
     )
 
@@ -78,6 +79,7 @@ class Out:
         self.emptied = False  # such a payload brought nothing
         self.mended = False  # a code says so
         self.name = ""  # the one that the event of a payload should have, if it is wrong
+        self.unopened = False  # readers would take a payload, if the opening of the answer stood before it
         self.why = ""  # the first reason for which one was touched that has no code
         self.choices: set[int] = set()  # that were spoken of
         self.announced: set[int] = set()  # indexes of items that were opened without a part
@@ -124,6 +126,11 @@ class Out:
         For payloads that tell their dialect: none that waited for another one.
         """
         self.name = name
+
+    def miss_opening(self) -> None:
+        """Readers of its dialect would take the payload at hand as it was taken, behind the opening of an answer."""
+        self.unopened = True
+        self.why = self.why or "start_missing"
 
     def announce(self, index: int) -> None:
         """An item opens without a part. Readers keep one at an index."""

@@ -2,9 +2,9 @@
 
 The parser judges every block (`block`), and the dialect's own encoder writes along into a scratch. As long as the
 judgement is "as sent", the bytes go out and the scratch is thrown away; from the first block that is not, the scratch
-goes out instead, to the end. A block whose event has the wrong name, and nothing else, passes with a line that says the
-right one, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output; no frame, no
-event's meaning, no JSON.
+goes out instead, to the end. A block that lacks nothing but the right name of its event, or the answer's opening before
+it, passes with that put in, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output;
+no frame, no event's meaning, no JSON.
 
 A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to be
 none. What wire facts the encoder needs to go on behind passed bytes stands in `encode.passed`.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.behind_error import BehindError, is_beside
-from streamweld._pure.block import Splitter, named
+from streamweld._pure.block import Splitter, behind_opening, named
 from streamweld._pure.encode import load_encoder
 from streamweld._pure.encode.finish import CUT, Ending, fault_of, told
 from streamweld._pure.encode.job import Job
@@ -23,7 +23,14 @@ from streamweld._pure.encode.mint import Mint
 from streamweld._pure.frame import as_bytes
 from streamweld._pure.parser import Parser
 from streamweld.errors import StreamError, UpstreamError
-from streamweld.events import Diagnostic, ToolCall, ToolCallRetracted, ToolCallStarted, UpstreamErrorEvent
+from streamweld.events import (
+    Diagnostic,
+    ResponseStarted,
+    ToolCall,
+    ToolCallRetracted,
+    ToolCallStarted,
+    UpstreamErrorEvent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,9 +71,11 @@ class Repairer:
         "_ended",
         "_explained",
         "_held",
+        "_is_first",
         "_job",
         "_last_out",
         "_named",
+        "_opening",
         "_ordinal",
         "_over",
         "_parser",
@@ -103,6 +112,7 @@ class Repairer:
         self._ended = False  # the answer's end went out or passed
         self._over = False  # nothing is read any more
         self._begin_block()
+        self._is_first = True  # the block at hand
         self.error: StreamError | None = None
         self.repaired = False
         self._parser.out.sink = self._take
@@ -191,12 +201,14 @@ class Repairer:
     def _begin_block(self) -> None:
         out = self._parser.out
         self._block = []
+        self._is_first = False
         self._brought = False  # an event
         self._plain = True  # none but text
         self._ordinal = self._parser.payloads
         self._said = len(out.reasons), out.counted
-        out.touched = out.emptied = out.mended = False
+        out.touched = out.emptied = out.mended = out.unopened = False
         out.name = out.why = ""
+        self._opening = b""  # what has to stand before the block
 
     @property
     def _is_empty(self) -> bool:
@@ -222,23 +234,27 @@ class Repairer:
         elif self._parser.payloads == self._ordinal and not self._held:
             self._go_out(block)  # a comment, or blank lines: nothing waits for them
         else:
-            block = self._with_name(block)
+            block = self._mended(block)
             if self._parser.owes or (self._calls and self._job.hold_arguments):
                 self._last_out = True
                 self._held.append((block, self._job.frames.take()))
             else:
                 self._pass(block)
 
-    def _with_name(self, block: bytes) -> bytes:
-        """The block that is to pass, with the name that readers want."""
+    def _mended(self, block: bytes) -> bytes:
+        """The block that is to pass, with the name and the opening that readers want."""
         out = self._parser.out
-        if not out.name:
-            return block
-        self.repaired = True
-        if not self._named:
-            self._named = True
-            out.diagnose("rewritten", detail="event_name")
-        return named(block, out.name)
+        if out.unopened:
+            self.repaired = True
+            out.diagnose("rewritten", detail=out.why)
+            block = behind_opening(block, self._opening, is_first=self._is_first)
+        if out.name:
+            self.repaired = True
+            if not self._named:
+                self._named = True
+                out.diagnose("rewritten", detail="event_name")
+            block = named(block, out.name)
+        return block
 
     def _passes_behind_repair(self) -> bool:
         """Whether the block, sent right behind one that was not, can go out as it is."""
@@ -328,6 +344,8 @@ class Repairer:
         job.cut = self._parser.is_cut
         passed.moved = False
         encoder.event(event)
+        if out.unopened and isinstance(event, ResponseStarted):
+            self._opening = job.frames.shown()
         if passed.moved:
             out.touch("index_taken")
         if job.broken:
@@ -386,7 +404,7 @@ class Repairer:
             self._pass(b"".join(self._block))  # the wire itself has said that it breaks off (AI SDK: `abort`)
             return
         if isinstance(fault, UpstreamError) and not (out.touched or self._rendering):
-            self._pass(self._with_name(b"".join(self._block)))
+            self._pass(self._mended(b"".join(self._block)))
             self._over = False
             self._behind_error = BehindError(self.dialect or "")
             self._begin_block()

@@ -5,6 +5,8 @@
 
 use memchr::memchr2;
 
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
 /// Of a piece: where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -74,6 +76,16 @@ fn cut<'d>(data: &mut &'d [u8], at: usize) -> &'d [u8] {
     let (piece, rest) = data.split_at_checked(at).unwrap_or((data, &[]));
     *data = rest;
     piece
+}
+
+/// Puts an opening before a block. A byte order mark is one at the very beginning of a stream alone, and stays there.
+pub(crate) fn put_opening(block: &mut Vec<u8>, opening: &[u8], is_first: bool) {
+    let at = if is_first && block.starts_with(BOM) {
+        BOM.len()
+    } else {
+        0
+    };
+    block.splice(at..at, opening.iter().copied());
 }
 
 /// Gives the event of a block that ends in a blank line, and has others, that name and no other.

@@ -343,6 +343,8 @@ pub enum Sign<'a> {
     Touched(&'static str),
     /// They would, if its event had that name. Said of payloads that tell their dialect: none that waited for another one.
     Named(&'static str),
+    /// They would, if the opening of an answer stood before it: a word of the code `rewritten` for that.
+    Unopened(&'static str),
     /// The payload is none that they expect, and brought nothing.
     Emptied,
     /// A code says that they do not expect it; whether it brought nothing.

@@ -129,6 +129,12 @@ impl<'a> Out<'a> {
         self.sink.sign(Sign::Named(name));
     }
 
+    /// Readers of its dialect would take the payload at hand as it was taken, behind the opening of an answer.
+    #[cold]
+    pub fn miss_opening(&mut self) {
+        self.sink.sign(Sign::Unopened("start_missing"));
+    }
+
     /// The dialect was found out.
     pub fn speak(&mut self, dialect: &'static str) {
         self.sink.speaks(dialect);

@@ -2,9 +2,9 @@
 //!
 //! The parser judges every block (`block`), and the dialect's own encoder writes along into a scratch. As long as the
 //! judgement is "as sent", the bytes go out and the scratch is thrown away; from the first block that is not, the scratch
-//! goes out instead, to the end. A block whose event has the wrong name, and nothing else, passes with a line that says the
-//! right one, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output; no frame, no
-//! event's meaning.
+//! goes out instead, to the end. A block that lacks nothing but the right name of its event, or the answer's opening before
+//! it, passes with that put in, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output;
+//! no frame, no event's meaning.
 //!
 //! A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to
 //! be none. What the encoder needs of the wire to go on behind passed bytes stands in `encode::passed`.
@@ -15,11 +15,13 @@ mod held;
 mod part;
 mod pieces;
 mod read;
+mod said;
+mod verdict;
 
 use std::sync::Arc;
 
 use crate::behind_error::{BehindError, is_beside};
-use crate::block::{Place, Splitter, put_name};
+use crate::block::{Place, Splitter, put_name, put_opening};
 use crate::config::Config;
 use crate::delta::Completeness;
 use crate::dialect::Dialect;
@@ -46,6 +48,8 @@ pub struct Repairer {
     block: Vec<u8>,
     /// They were not read yet.
     part: bool,
+    /// The block at hand is the first that was not known as it stood.
+    is_first: bool,
     held: Held,
     /// The last whole block went out as it was, or waits.
     last_out: bool,
@@ -81,6 +85,7 @@ impl Repairer {
             splitter: Splitter::default(),
             block: Vec::new(),
             part: false,
+            is_first: true,
             held: Held::default(),
             last_out: true,
             behind_error: None,
@@ -174,7 +179,7 @@ impl Repairer {
     /// Takes so many blocks, which mostly are nothing but pieces of texts.
     #[inline]
     fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> Step {
-        if self.hand.quiet && !(self.parser.owes() || self.hand.holds()) {
+        if self.hand.block.quiet && !(self.parser.owes() || self.hand.holds()) {
             self.hand.pass_pieces();
             self.go_out(read);
         } else {
@@ -218,7 +223,7 @@ impl Repairer {
             }
             self.judge(read)?;
             self.begin_block(read);
-        } else if self.hand.touched && !self.hand.rendering {
+        } else if self.hand.block.touched && !self.hand.rendering {
             self.render(read)?;
         }
         Ok(())
@@ -242,6 +247,7 @@ impl Repairer {
 
     fn begin_block(&mut self, read: &mut Read<'_, '_>) {
         self.leave_out(read);
+        self.is_first = false;
         self.ordinal = self.parser.payloads();
         self.hand.begin_block();
     }
@@ -250,12 +256,12 @@ impl Repairer {
     fn judge(&mut self, read: &mut Read<'_, '_>) -> Step {
         let hand = &self.hand;
         self.last_out = false;
-        let says = hand.brought || hand.counts;
-        if hand.touched || (hand.emptied && says && !self.ended) {
+        let says = hand.block.brought || hand.block.counts;
+        if hand.block.touched || (hand.block.emptied && says && !self.ended) {
             self.explain(read)?;
             return self.render(read);
         }
-        if hand.emptied {
+        if hand.block.emptied {
             self.repaired = true;
         } else if hand.rendering {
             if !self.passes_behind_repair() {
@@ -266,7 +272,7 @@ impl Repairer {
         } else if self.parser.payloads() == self.ordinal && self.held.is_empty() {
             self.go_out(read); // a comment, or blank lines: nothing waits for them
         } else {
-            self.put_name(read)?;
+            self.mend(read)?;
             if self.parser.owes() || self.hand.holds() {
                 self.last_out = true;
                 self.hold(read);
@@ -277,9 +283,15 @@ impl Repairer {
         Ok(())
     }
 
-    /// Gives the block that is to pass the name that readers want.
-    fn put_name(&mut self, read: &mut Read<'_, '_>) -> Step {
-        if let Some(name) = self.hand.name {
+    /// Gives the block that is to pass the name and the opening that readers want.
+    fn mend(&mut self, read: &mut Read<'_, '_>) -> Step {
+        if let Some(why) = self.hand.block.unopened {
+            self.repaired = true;
+            self.gather(read);
+            self.hand.tell_opening(why, &self.block)?;
+            put_opening(&mut self.block, &self.hand.opening, self.is_first);
+        }
+        if let Some(name) = self.hand.block.name {
             self.repaired = true;
             self.gather(read);
             self.hand.tell_name(&self.block)?;
@@ -305,13 +317,13 @@ impl Repairer {
         if self.parser.payloads() == self.ordinal {
             return true;
         }
-        if self.ended || hand.counts || self.parser.owes() {
+        if self.ended || hand.block.counts || self.parser.owes() {
             return false;
         }
-        if !hand.brought {
+        if !hand.block.brought {
             return is_beside(hand.job.source, &hand.payload);
         }
-        hand.plain
+        hand.block.plain
     }
 
     /// The block goes out as it was sent, and those that waited before it.

@@ -183,7 +183,7 @@ class AnthropicDecoder:
     def _begin(self) -> None:
         """Blocks may come without a message_start. Also a message that never says anything has to end."""
         if not self._started:
-            self._out.touch("start_missing")  # readers have no message without it, or raise
+            self._out.miss_opening()  # readers have no message without it, or raise
             self._start({}, None, None)
 
     def _start(self, extra: Raw, identity: str | None, model: str | None) -> None:

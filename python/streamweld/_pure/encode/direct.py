@@ -46,7 +46,7 @@ class Direct(Blocks):
         self._go_on()
 
     def finish(self) -> None:
-        while self._late:
+        while self._late and not self._job.broken:
             late, self._late = self._late, []
             for block in late:
                 self._shut(block)
@@ -155,6 +155,7 @@ class Direct(Blocks):
         used = (
             call_id in job.known_call_ids
             or call_id in self._calls
+            or call_id in self._later
             or self._ids.get(call_id) is not (self._parts[event.part])
         )
         return job.hold_arguments or job.custom or used or not event.name.strip()
@@ -183,7 +184,9 @@ class Direct(Blocks):
         del self._parts[event.part]
         self._forget(block)
         block.call = event
-        if not block.queued:
+        if block.queued:
+            self._later[event.call_id] = block
+        else:
             self._end_call(block, event)
 
     def _end_call(self, block: Block, event: ToolCall) -> None:

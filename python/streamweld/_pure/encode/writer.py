@@ -44,9 +44,13 @@ class Frames:
         """The marker that three dialects end with."""
         self._pieces.append("data: [DONE]\n\n")
 
+    def shown(self) -> bytes:
+        """All bytes since they were taken last; they stay."""
+        return "".join(self._pieces).encode()
+
     def take(self) -> bytes:
         """All bytes since the last call."""
-        taken = "".join(self._pieces).encode()
+        taken = self.shown()
         self._pieces.clear()
         return taken
 

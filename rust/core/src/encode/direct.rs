@@ -29,6 +29,8 @@ pub(crate) struct Direct {
     late: Vec<u32>,
     /// Calls that were announced under an id and are not over.
     ids: Map<String, u32>,
+    /// Of calls that are over and wait.
+    later: BTreeSet<String>,
     /// Those that were written, by name and who runs them.
     written: Map<String, (String, bool)>,
     pub(super) client_calls: usize,
@@ -108,7 +110,7 @@ impl Direct {
     }
 
     pub(super) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
-        while !self.late.is_empty() {
+        while !(self.late.is_empty() || self.contradicted) {
             for part in mem::take(&mut self.late) {
                 self.open.remove(&part);
                 let block = self.blocks.slot(part);
@@ -165,6 +167,7 @@ impl Direct {
         block.queued = false;
         let waits = mem::take(&mut block.waits);
         if let Some(call) = block.call.take() {
+            self.later.remove(call.call_id.as_ref());
             if block.held {
                 self.blocks.remove(&part);
                 self.write_call(to, &call);
@@ -286,6 +289,7 @@ impl Direct {
             self.ids.insert(call_id.to_owned(), part);
         }
         let is_used = to.job.knows(call_id)
+            || self.later.contains(call_id)
             || self.written.contains_key(call_id)
             || self.ids.get(call_id) != Some(&part);
         let held = to.job.options.hold_arguments || custom || is_used || name.trim().is_empty();
@@ -309,11 +313,13 @@ impl Direct {
         }
         let begun = |block: &Block| block.queued && !block.held;
         if self.blocks.get(&part).is_some_and(begun) {
+            self.later.insert(call.call_id.clone().into_owned());
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
         } else if let Some(lost) = lost::<F>(&call) {
             self.blocks.remove(&part);
             to.job.losses.note(lost);
         } else if self.waits::<F>(to.job, part) {
+            self.later.insert(call.call_id.clone().into_owned());
             let block = self.textual(to.job, part, Kind::Call);
             block.held = true;
             block.call = Some(Box::new(call.keep()));

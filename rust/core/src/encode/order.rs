@@ -66,7 +66,7 @@ impl Order {
         matches!(self, Order::Row(blocks) if blocks.answered)
     }
 
-    /// What went out was taken back, and the target cannot: the stream ends here.
+    /// What went out was taken back, and the target cannot.
     pub(super) fn contradicted(&self) -> bool {
         match self {
             Order::Row(blocks) => blocks.contradicted,

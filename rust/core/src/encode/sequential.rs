@@ -93,10 +93,7 @@ impl<A: Answer> Encode for Sequential<A> {
         }
         let form = &mut self.answer;
         self.blocks.event(&mut Pen { form, job }, event);
-        if self.blocks.contradicted() {
-            job.broken = true;
-            self.fail(job, &Trouble::named("contradicted"));
-        }
+        self.stop_if_contradicted(job);
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
@@ -121,6 +118,10 @@ impl<A: Answer> Encode for Sequential<A> {
         if word.is_some() {
             let form = &mut self.answer;
             self.blocks.finish(&mut Pen { form, job });
+            self.stop_if_contradicted(job);
+            if self.over {
+                return;
+            }
             if reason == "tool_calls" && self.blocks.client_calls() == 0 {
                 // Nothing is left to be run: every call is answered already, or has no name.
                 reason = if self.blocks.answered() {
@@ -149,6 +150,14 @@ impl<A: Answer> Sequential<A> {
             self.blocks = Order::own();
         }
         self.answer.start(job, opening);
+    }
+
+    /// What went out was taken back, and the target cannot: the stream ends here.
+    fn stop_if_contradicted(&mut self, job: &mut Job) {
+        if self.blocks.contradicted() {
+            job.broken = true;
+            self.fail(job, &Trouble::named("contradicted"));
+        }
     }
 
     fn fail(&mut self, job: &mut Job, trouble: &Trouble) {

@@ -17,11 +17,11 @@ impl Repairer {
     /// What the end of the input leaves.
     pub(super) fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
         self.finish();
-        if self.hand.rendering || self.hand.touched {
+        if self.hand.rendering || self.hand.block.touched {
             self.explain(read)?;
             return self.render(read);
         }
-        if self.hand.emptied {
+        if self.hand.block.emptied {
             self.repaired = true;
             self.block.clear();
         }
@@ -46,12 +46,12 @@ impl Repairer {
                 self.error = Some(fault.at(offset, ordinal));
                 trouble = Some(Trouble::named(Class::Truncated.name()));
             } else if !UNMARKED.contains(&self.hand.job.source) {
-                self.hand.touch("end_missing");
+                self.hand.block.touch("end_missing");
             }
         }
-        self.hand.touched |= trouble.is_some() && reported.is_none();
+        self.hand.block.touched |= trouble.is_some() && reported.is_none();
         let hand = &self.hand;
-        let changed = trouble.is_some() || hand.touched || hand.emptied || hand.rendering;
+        let changed = trouble.is_some() || hand.block.touched || hand.block.emptied || hand.rendering;
         if changed || self.waits() {
             self.write_end(trouble);
         } else {
@@ -82,9 +82,9 @@ impl Repairer {
         }
         self.ended = true;
         self.hand.doomed();
-        let as_sent = !(self.hand.touched || self.hand.rendering);
+        let as_sent = !(self.hand.block.touched || self.hand.rendering);
         if as_sent && is_upstream {
-            _ = self.put_name(read); // Nothing is raised any more.
+            _ = self.mend(read); // Nothing is raised any more.
             self.pass(read);
             self.over = false;
             let source = self.hand.job.source;

@@ -1,11 +1,13 @@
 //! The sink of a stream that is repaired: the encoder that writes along, and what the wire says beside the events.
 //!
-//! Collects facts of the block at hand; what they mean for it is the repairer's business.
+//! Hands facts on to the verdict on the block at hand; what they mean for it is the repairer's business.
 
 use std::mem;
 
 use super::Step;
 use super::pieces::Pieces;
+use super::said::Said;
+use super::verdict::Verdict;
 use crate::arrival::Arrival;
 use crate::config::Config;
 use crate::encode::finish::Trouble;
@@ -30,28 +32,14 @@ pub(super) struct Hand {
     pub(super) encoder: Option<Box<dyn Encode>>,
     /// Pieces of the block at hand that the encoder does not have yet.
     pieces: Pieces,
-    /// Readers of the dialect would not take the block as it was taken.
-    pub(super) touched: bool,
-    /// The first reason for that which has no code.
-    why: Option<&'static str>,
-    /// A code says that readers would not expect it.
-    mended: bool,
-    /// The name that the event of a payload needs.
-    pub(super) name: Option<&'static str>,
+    /// Of the block at hand.
+    pub(super) block: Verdict,
+    /// What has to stand before it, if anything has.
+    pub(super) opening: Vec<u8>,
     /// It was said that names were put in.
     named: bool,
     /// It is known why the stream is written anew, or where it is.
     pub(super) explained: bool,
-    /// It has what they do not expect, and that brought nothing.
-    pub(super) emptied: bool,
-    /// An event.
-    pub(super) brought: bool,
-    /// There is nothing to say of it but pieces of texts, and the number of its event.
-    pub(super) quiet: bool,
-    /// None but texts, in a dialect that numbers nothing.
-    pub(super) plain: bool,
-    /// Why the answer ends, or what it cost.
-    pub(super) counts: bool,
     /// What the encoder writes goes out.
     pub(super) rendering: bool,
     /// An error that the upstream sent, where a policy reads on behind it.
@@ -70,27 +58,8 @@ pub(super) struct Hand {
     stopped: bool,
     /// Calls that are under way.
     calls: Set<u32>,
-    /// Indexes of items that were opened without a part.
-    announced: Set<i64>,
-    /// What was said by blocks that did not pass yet.
-    news: Vec<News>,
-    reasons: Set<i32>,
-    /// How often token counts were said, and how often they have passed.
-    counted: u64,
-    counts_passed: u64,
-    /// The index of a block that is open, and no part.
-    standing: Option<i64>,
-    /// The last number of an event.
-    sequence: Option<i128>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum News {
-    Choice(i32),
-    Announced(i64),
-    Closed(u32),
-    Ended(u32),
-    Reason(i32),
+    /// What the wire said beside its events.
+    said: Said,
 }
 
 impl Sink for Hand {
@@ -102,14 +71,14 @@ impl Sink for Hand {
         if self.stopped || self.encoder.is_none() {
             return;
         }
-        self.brought = true;
+        self.block.brought = true;
         if self.rendering {
-            self.plain = self.plain && passes_behind(self.job.source, event);
+            self.block.plain = self.block.plain && passes_behind(self.job.source, event);
         }
         if self.pieces.keep(event, &self.job.passed.ended) {
             return;
         }
-        self.quiet = false;
+        self.block.quiet = false;
         self.write_pieces();
         let Some(encoder) = &mut self.encoder else {
             return;
@@ -118,7 +87,7 @@ impl Sink for Hand {
         if !mem::replace(&mut self.is_shown, true) {
             passed.payload.clone_from(&self.payload);
         }
-        passed.index = passed.at.filter(|_| !(self.rendering || self.touched));
+        passed.index = passed.at.filter(|_| !(self.rendering || self.block.touched));
         match event {
             Event::ToolCallStarted { part, .. } => _ = self.calls.insert(*part),
             Event::ToolCall { part, .. } => _ = self.calls.remove(part),
@@ -136,8 +105,11 @@ impl Sink for Hand {
         }
         passed.moved = false;
         encoder.event(&mut self.job, event);
+        if self.block.unopened.is_some() && matches!(event, Event::ResponseStarted { .. }) {
+            self.opening.clone_from(&self.job.writer.bytes);
+        }
         if self.job.passed.moved {
-            self.touch("index_taken");
+            self.block.touch("index_taken");
         }
         self.stop_if_broken();
     }
@@ -148,7 +120,7 @@ impl Sink for Hand {
         if others || deltas.parts.any(|part| ended.contains(&part)) {
             return deltas.each(|event| self.event(event));
         }
-        self.brought = true;
+        self.block.brought = true;
         self.pieces.keep_all(deltas);
     }
 
@@ -172,20 +144,12 @@ impl Sink for Hand {
     }
 
     fn sign(&mut self, sign: Sign<'_>) {
-        self.quiet &= matches!(sign, Sign::Sequence(_));
+        self.block.quiet &= matches!(sign, Sign::Sequence(_));
         let passed = &mut self.job.passed;
         match sign {
             Sign::Payload { event, data } => {
                 self.event_name.extend_from_slice(event);
                 self.payload.extend_from_slice(data);
-            }
-            Sign::Touched(why) => self.touch(why),
-            Sign::Named(name) => self.name = Some(name),
-            Sign::Emptied => self.emptied = true,
-            Sign::Mended { emptied } => {
-                self.mended = true;
-                self.emptied |= emptied;
-                self.touched |= !emptied;
             }
             Sign::Address {
                 index,
@@ -196,26 +160,20 @@ impl Sink for Hand {
                 passed.sub = sub;
                 passed.item_id = item_id.map(str::to_owned);
             }
-            Sign::Choice(index) => self.news.push(News::Choice(index)),
             Sign::Announced(index) => {
-                if !self.announced.insert(index) {
-                    self.touch("index_taken"); // readers keep one item at an index
-                }
-                self.news.push(News::Announced(index));
-            }
-            Sign::Closed(part) => self.news.push(News::Closed(part)),
-            Sign::Ended(part) => self.news.push(News::Ended(part)),
-            Sign::Standing(index) => self.standing = index,
-            Sign::Sequence(number) => self.sequence = Some(number),
-            Sign::Reason(choice) => {
-                if self.reasons.insert(choice) {
-                    self.counts = true;
-                    self.news.push(News::Reason(choice));
+                if !self.said.announce(index) {
+                    self.block.touch("index_taken"); // readers keep one item at an index
                 }
             }
+            Sign::Reason(choice) => self.block.counts |= self.said.reason(choice),
             Sign::Counted => {
-                self.counts = true;
-                self.counted += 1;
+                self.block.counts = true;
+                self.said.count();
+            }
+            _ => {
+                if !self.block.sign(sign) {
+                    self.said.sign(sign);
+                }
             }
         }
     }
@@ -235,17 +193,10 @@ impl Hand {
             job,
             encoder: None,
             pieces: Pieces::default(),
-            touched: false,
-            why: None,
-            mended: false,
-            name: None,
+            block: Verdict::default(),
+            opening: Vec::new(),
             named: false,
             explained: false,
-            emptied: false,
-            brought: false,
-            quiet: true,
-            plain: true,
-            counts: false,
             rendering: false,
             reported: None,
             place: (0, 0),
@@ -257,33 +208,12 @@ impl Hand {
             refusal: None,
             stopped: false,
             calls: Set::default(),
-            announced: Set::default(),
-            news: Vec::new(),
-            reasons: Set::default(),
-            counted: 0,
-            counts_passed: 0,
-            standing: None,
-            sequence: None,
+            said: Said::default(),
         }
     }
 
     pub(super) fn begin_block(&mut self) {
-        self.touched = false;
-        self.name = None;
-        self.why = None;
-        self.mended = false;
-        self.emptied = false;
-        self.brought = false;
-        self.quiet = true;
-        self.plain = true;
-        self.counts = false;
-    }
-
-    /// Readers of the dialect would not take the block as it was taken.
-    #[cold]
-    pub(super) fn touch(&mut self, why: &'static str) {
-        self.touched = true;
-        self.why.get_or_insert(why);
+        self.block = Verdict::default();
     }
 
     /// The payload of a block that was known as it stood, and so not kept: a fault tells it.
@@ -304,9 +234,14 @@ impl Hand {
     /// Says of the first block that does not pass why, unless a code did; what is a fault is said as one.
     pub(super) fn explain(&mut self, block: &[u8]) -> Step {
         let first = !mem::replace(&mut self.explained, true);
-        let Some(why) = self.why.filter(|_| first && !self.mended) else {
+        let Some(why) = self.block.reason().filter(|_| first) else {
             return Ok(());
         };
+        self.say(Code::REWRITTEN, why, block)
+    }
+
+    /// Says that the opening is put in, for that reason.
+    pub(super) fn tell_opening(&mut self, why: &'static str, block: &[u8]) -> Step {
         self.say(Code::REWRITTEN, why, block)
     }
 
@@ -349,7 +284,7 @@ impl Hand {
 
     /// A choice said why it ends.
     pub(super) fn has_reason(&self) -> bool {
-        !self.reasons.is_empty()
+        self.said.has_reason()
     }
 
     /// Calls are shown whole, and one is under way.
@@ -359,7 +294,7 @@ impl Hand {
 
     fn stop_if_broken(&mut self) {
         if self.job.broken && !self.stopped {
-            self.touched = true;
+            self.block.touched = true;
             self.stopped = true;
             self.refusal = Some(Fault::new(Class::Lifecycle, "lifecycle"));
         }
@@ -397,34 +332,20 @@ impl Hand {
         if let Some(encoder) = &mut self.encoder {
             self.pieces.pass(&mut **encoder, &mut self.job);
         }
-        self.job.passed.sequence = self.sequence.map(|number| number + 1);
+        self.job.passed.sequence = self.said.next();
     }
 
     /// What was said so far has passed. `numbered`: payloads among it.
     pub(super) fn pass(&mut self, numbered: bool) {
         self.forget();
-        let passed = &mut self.job.passed;
-        for one in self.news.drain(..) {
-            _ = match one {
-                News::Choice(index) => passed.choices.insert(index),
-                News::Announced(index) => passed.announced.insert(index),
-                News::Closed(part) => passed.closed.insert(part),
-                News::Ended(part) => passed.ended.insert(part),
-                News::Reason(choice) => passed.finished.insert(choice),
-            };
-        }
-        passed.standing = self.standing;
-        self.counts_passed = self.counted;
-        if numbered {
-            passed.sequence = self.sequence.map(|number| number + 1);
-        }
+        self.said.pass(&mut self.job.passed, numbered);
     }
 
     pub(super) fn end(&mut self, trouble: Option<Trouble>) {
         // Running counts may be said in every chunk: the last ones are those that hold.
         self.write_pieces();
         self.job.passed.payload.clone_from(&self.payload);
-        self.job.passed.counted = self.counts_passed > 0 && self.counts_passed == self.counted;
+        self.job.passed.counted = self.said.counts_have_passed();
         if let Some(encoder) = &mut self.encoder {
             encoder.end(&mut self.job, trouble);
         }

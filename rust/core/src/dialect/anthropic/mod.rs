@@ -186,7 +186,7 @@ impl Anthropic {
         if self.started {
             return Ok(());
         }
-        wire.out.touch("start_missing"); // readers have no message without it, or raise
+        wire.out.miss_opening(); // readers have no message without it, or raise
         self.start(wire, &Leftovers::default(), None, None)
     }
 

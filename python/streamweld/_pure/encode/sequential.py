@@ -92,7 +92,7 @@ class Sequential:
         word = finish_word(self.target, reason)
         if word is not None:
             self.blocks.finish()
-            if self._over:
+            if self.job.broken:
                 return  # what waited until now took back what went out
             if reason == "tool_calls" and not self.blocks.client_calls:
                 # Nothing is left to be run: every call is answered already, or has no name.

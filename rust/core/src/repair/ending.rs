@@ -51,7 +51,8 @@ impl Repairer {
         }
         self.hand.block.touched |= trouble.is_some() && reported.is_none();
         let hand = &self.hand;
-        let changed = trouble.is_some() || hand.block.touched || hand.block.emptied || hand.rendering;
+        let changed =
+            trouble.is_some() || hand.block.touched || hand.block.emptied || hand.rendering;
         if changed || self.waits() {
             self.write_end(trouble);
         } else {

@@ -87,7 +87,9 @@ impl Sink for Hand {
         if !mem::replace(&mut self.is_shown, true) {
             passed.payload.clone_from(&self.payload);
         }
-        passed.index = passed.at.filter(|_| !(self.rendering || self.block.touched));
+        passed.index = passed
+            .at
+            .filter(|_| !(self.rendering || self.block.touched));
         match event {
             Event::ToolCallStarted { part, .. } => _ = self.calls.insert(*part),
             Event::ToolCall { part, .. } => _ = self.calls.remove(part),

@@ -119,7 +119,7 @@ RUST_CORE_LAYERS = (
     "encode.ai_sdk",
     "encode.*",
     "encode",
-    "repair.pieces repair.read",
+    "repair.pieces repair.read repair.said repair.verdict",
     "convert repair.hand repair.held",
     "repair repair.ending repair.part",
     "lib",

@@ -9,7 +9,7 @@ use crate::event::Sign;
 pub(super) struct Verdict {
     /// Readers of the dialect would not take it as it was taken.
     pub(super) touched: bool,
-    /// The first reason for that which has no code.
+    /// The first reason, without a code, for which it does not pass as it is.
     why: Option<&'static str>,
     /// A code says that readers would not expect it.
     mended: bool,
@@ -56,7 +56,7 @@ impl Verdict {
 
     /// Why the block is written anew, where no code says it.
     pub(super) fn reason(&self) -> Option<&'static str> {
-        self.unopened.or(self.why).filter(|_| !self.mended)
+        self.why.filter(|_| !self.mended)
     }
 
     /// What the sign says of the payload as readers have it; false if it says something else.
@@ -64,7 +64,10 @@ impl Verdict {
         match sign {
             Sign::Touched(why) => self.touch(why),
             Sign::Named(name) => self.name = Some(name),
-            Sign::Unopened(why) => self.unopened = Some(why),
+            Sign::Unopened(why) => {
+                self.unopened = Some(why);
+                self.why.get_or_insert(why);
+            }
             Sign::Emptied => self.emptied = true,
             Sign::Mended { emptied } => {
                 self.mended = true;

@@ -49,7 +49,10 @@ class Source:
         if isinstance(chunks, bytes | bytearray | memoryview | str):
             raise TypeError("the source must give pieces of bytes; wrap a whole body in a list")
         if not hasattr(chunks, method):
-            raise TypeError(f"the source has no {method}(): {type(chunks).__name__!r} is for {other}, if for any")
+            # A response, or its method that nobody called, is for neither of the two.
+            elsewhere = hasattr(chunks, "__iter__") or hasattr(chunks, "__aiter__")
+            hint = f"is for {other}" if elsewhere else "gives no pieces; take what iter_bytes() or the like returns"
+            raise TypeError(f"the source has no {method}(): {type(chunks).__name__!r} {hint}")
         return cls(chunks, close=close)
 
     def close(self) -> None:

@@ -289,7 +289,7 @@ def to_config(
     if limits is None:
         limits = _DEFAULT_LIMITS
     if not isinstance(limits, Limits):
-        raise UsageError(f"limits={limits!r}: it must be Limits")
+        raise UsageError(f"limits={limits!r}: it must be a Limits, such as Limits(max_tool_calls=16)")
     if content_type is not None and not isinstance(content_type, str):
         raise UsageError(f"content_type={content_type!r}: it must be the value of the header")
     _check_text("content_type", content_type or "")
@@ -319,7 +319,8 @@ def _words(name: str, values: object) -> list[str]:
     words = list(cast("Iterable[object]", values))
     for word in words:
         if not isinstance(word, str):
-            raise UsageError(f"{name} holds {word!r}, which is no string")
+            hint = "; give names, or name -> JSON schema of the parameters" if name == "tools" else ""
+            raise UsageError(f"{name} holds {word!r}, which is no string{hint}")
         _check_text(name, word)
     return cast("list[str]", words)
 

@@ -167,7 +167,7 @@ class Parser:
 
     def _fed(self, data: bytes) -> list[Event]:
         if self._closed or self._failed:
-            raise UsageError("the parser is closed" if self._closed else "the parser has raised; it reads no more")
+            raise UsageError("the stream is over: nothing can be fed after close() or after an exception")
         return self._guarded(self._read, data)
 
     def _ended(self) -> list[Event]:

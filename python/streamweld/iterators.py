@@ -99,7 +99,8 @@ def iter_events(
     """The events of a stream that comes in pieces.
 
     Args:
-        chunks: pieces of the body, such as `response.iter_bytes()` of httpx.
+        chunks: pieces of the body, such as `response.iter_bytes()` of httpx, `iter_content(None)` of requests; no lines
+            without their ends, as `iter_lines()` has them.
         close_source: whether to call `chunks.close()`, if it has one, exactly once: at the end, on an error, and when
             the loop is left early.
         **options: those of `StreamParser`.

@@ -45,8 +45,8 @@ def convert(
 
     Args:
         messages: the messages or items; or the request that holds them, whose other members are kept; or a `Response`,
-            which is the assistant's next turn. A list may hold messages and Responses side
-            by side. It is not changed. A message is a mapping: of the packages' own objects give `model_dump()`.
+            which is the assistant's next turn. A list may hold messages and Responses side by
+            side. It is not changed. A message is a mapping: of the packages' own objects give `model_dump()`.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
         target: one of the same (the type `history.Target`; a name that is only known as `str` needs a cast for a type

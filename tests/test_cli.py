@@ -169,7 +169,15 @@ def test_usage(args: list[str]) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 @pytest.mark.parametrize(
-    "args", [["inspect", "--json"], ["inspect"], ["inspect", "-v"], ["check", "--json"], ["demo", "--raw"]]
+    "args",
+    [
+        ["inspect", "--json"],
+        ["inspect"],
+        ["inspect", "-v"],
+        ["check", "--json"],
+        ["convert", "--to", "responses"],
+        ["demo", "--raw"],
+    ],
 )
 def test_an_output_that_cannot_be_written(files: dict[str, Path], args: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:

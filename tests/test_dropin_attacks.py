@@ -79,6 +79,14 @@ def test_the_transport_of_the_other_kind_is_refused(family: Any) -> None:
 
 
 @FAMILIES
+def test_a_class_is_no_client(family: Any) -> None:
+    with pytest.raises(sw.UsageError, match="'AsyncClient' is a class"):
+        repair(family.AsyncClient)
+    with pytest.raises(sw.UsageError, match="'OpenAI' is a class"):
+        repair_openai(openai.OpenAI)
+
+
+@FAMILIES
 def test_a_transport_that_serves_both_kinds_of_client_is_repaired_for_its_own_alone(family: Any) -> None:
     class Both(family.BaseTransport, family.AsyncBaseTransport):  # type: ignore[misc]
         def handle_request(self, request: Any) -> Any:  # noqa: ARG002
@@ -156,7 +164,7 @@ def test_a_callback_that_nobody_would_await_is_refused() -> None:
         RepairMiddleware(tell, on_diagnostic=3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("what", [None, openai, openai.OpenAI, "client"], ids=["none", "module", "class", "text"])
+@pytest.mark.parametrize("what", [None, openai, "client"], ids=["none", "module", "text"])
 def test_what_is_no_client_is_told_by_its_own_name(what: Any) -> None:
     with pytest.raises(sw.UsageError, match=rf"^'{type(what).__name__}' is no client"):
         repair_openai(what)

@@ -162,6 +162,13 @@ def test_async_source() -> None:
     assert asyncio.run(run()) == repair(SICK)[0]
 
 
+def test_the_iterators_say_it_as_well() -> None:
+    for body, repaired in ((CLEAN, False), (SICK, True)):
+        pieces = sw.iter_convert([body], target="same")
+        assert pieces.repaired is False
+        assert (b"".join(pieces) != body, pieces.repaired) == (repaired, repaired)
+
+
 def test_a_strict_policy_ends_where_it_raises() -> None:
     made, converter = repair(
         text("a") + call(0, "c", "f", '{"a":1}') + call(0, "d", arguments="{") + end(), policy="strict"

@@ -264,6 +264,11 @@ class _Faulty(Progress[StreamConverter]):
         """What went wrong upstream, if anything did."""
         return self._reader.error
 
+    @property
+    def repaired(self) -> bool:
+        """Something of a stream that spoke the target already was written anew, added or left out so far."""
+        return self._reader.repaired
+
 
 class ConvertIterator(Items[StreamConverter, bytes], _Faulty):
     """What `iter_convert` returns. It knows the response so far, too."""

@@ -12,7 +12,7 @@ import streamweld
 from streamweld._extension import extension
 from streamweld.cli.bench import bench
 from streamweld.cli.check import check
-from streamweld.cli.console import UNREADABLE, USAGE
+from streamweld.cli.console import UNREADABLE, USAGE, UnwritableError
 from streamweld.cli.convert import convert
 from streamweld.cli.demo import demo
 from streamweld.cli.history import history
@@ -58,8 +58,8 @@ def run() -> None:
     except UsageError as error:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
-    except OSError as error:
+    except (OSError, UnwritableError) as error:
         # Files are read where their names are known: this is the output. What it still holds would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo(f"streamweld: the output cannot be written: {error.strerror or error}", err=True)
+        click.echo(f"streamweld: the output cannot be written: {getattr(error, 'strerror', None) or error}", err=True)
         sys.exit(UNREADABLE)

@@ -28,6 +28,7 @@ __all__ = [
     "FINE",
     "UNREADABLE",
     "USAGE",
+    "UnwritableError",
     "console",
     "diagnostic_table",
     "emit",
@@ -87,6 +88,10 @@ def lines(text: str, limit: int | None = None) -> str:
 def emit(line: dict[str, Any]) -> None:
     """One line of JSON Lines. It is ASCII, so no terminal is moved by what a stream holds."""
     click.echo(json.dumps(line))
+
+
+class UnwritableError(Exception):
+    """The output cannot be written, found out while a file is read, which is not to blame."""
 
 
 def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreadable: list[str]) -> Iterator[_R]:

@@ -10,7 +10,7 @@ import click
 
 from streamweld._show import printable
 from streamweld._spec import CODES
-from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, read_each
+from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, UnwritableError, read_each
 from streamweld.convert import TARGETS, StreamConverter
 from streamweld.options import DIALECTS
 
@@ -26,12 +26,18 @@ _READ = 65_536
 
 
 def _written(converter: StreamConverter, _: str, source: BinaryIO) -> StreamConverter:
-    out = sys.stdout.buffer
     while piece := source.read(_READ):
-        out.write(converter.feed(piece))
-    out.write(converter.close())
-    out.flush()
+        _write(converter.feed(piece))
+    _write(converter.close())
     return converter
+
+
+def _write(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        raise UnwritableError(error.strerror or str(error)) from error
 
 
 @click.command(short_help="One recorded stream, written in another dialect.")

@@ -117,6 +117,8 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     """
     http: Any = client
     hooks: Any = getattr(http, "event_hooks", None)
+    if isinstance(client, type):
+        raise UsageError(f"{client.__name__!r} is a class: repair() takes a client that was made of one")
     if hooks is None:
         raise UsageError(f"{type(client).__name__!r} is no client of httpx or httpx2")
     hook = async_repair_hook(**options) if hasattr(http, "aclose") else repair_hook(**options)

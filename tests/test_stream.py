@@ -366,6 +366,27 @@ def test_overlapping_calls(backend: str) -> None:
         assert seen
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_is_said_after_the_end(broken: bool) -> None:
+    parser = StreamParser()
+    if broken:
+        with pytest.raises(StreamError):
+            parser.feed(b"data: {\n\n")
+    else:
+        parser.feed(BODY)
+        parser.close()
+    with pytest.raises(UsageError) as told:
+        parser.feed(b"")
+    assert str(told.value) == "the stream is over: nothing can be fed after close() or after an exception"
+
+
+def test_a_buffer_that_was_released() -> None:
+    view = memoryview(BODY)
+    view.release()
+    with pytest.raises(TypeError, match="not from memoryview"):
+        StreamParser().feed(view)
+
+
 def test_two_parsers_do_not_know_each_other() -> None:
     one, other = StreamParser(), StreamParser()
     for at in range(0, len(BODY), 7):

@@ -69,7 +69,7 @@ def as_bytes(data: object) -> bytes:
         return data
     try:
         view = memoryview(data)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    except TypeError:
+    except (TypeError, ValueError):  # a memoryview that was released is a ValueError
         raise TypeError(f"a stream is read from bytes, not from {type(data).__name__}") from None
     if not view.c_contiguous:
         raise TypeError("a stream is read from a contiguous buffer")

@@ -163,7 +163,7 @@ class Parser:
 
     def _enter(self) -> None:
         if not self._lock.acquire(blocking=False):
-            raise ParserBusy("another call into this parser is running")
+            raise ParserBusy("another call into this parser is running: one stream, one call at a time")
 
     def _fed(self, data: bytes) -> list[Event]:
         if self._closed or self._failed:

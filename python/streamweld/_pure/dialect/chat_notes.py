@@ -46,7 +46,14 @@ def is_read(path: Path) -> bool:
             return key in FUNCTION_FIELDS
         case ("choices", int(), "delta" | "message", "function_call"):
             return key in FUNCTION_FIELDS
-        case ("choices", int(), "delta" | "message", "tool_calls", int(), "custom"):
+        case ("choices", int(), "delta" | "message", "tool_calls", "custom") | (
+            "choices",
+            int(),
+            "delta" | "message",
+            "tool_calls",
+            int(),
+            "custom",
+        ):
             return key in CUSTOM_FIELDS
         case _:
             return False

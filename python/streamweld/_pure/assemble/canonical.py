@@ -11,6 +11,7 @@ import json
 from typing import Any, cast
 
 from streamweld._pure.automaton import Automaton
+from streamweld._pure.json_door import replace_lone_surrogates
 
 __all__ = ["canonical", "is_whole"]
 
@@ -31,15 +32,23 @@ def is_whole(text: str | bytes | bytearray) -> bool:
 def canonical(text: str) -> str:
     """The one spelling of a whole JSON value."""
     value = _load(text)
-    if isinstance(value, str) and not isinstance(value, _Number) and is_whole(value):
-        value = _load(value)
+    if isinstance(value, str) and not isinstance(value, _Number):
+        value = replace_lone_surrogates(value)
+        if is_whole(value):
+            value = _load(value)
     out: list[str] = []
     _write(value, out)
     return "".join(out)
 
 
 def _load(text: str) -> Any:
-    return json.loads(text, parse_int=_Number, parse_float=_Number)
+    pairs = _cleaned if "\\u" in text else None
+    return json.loads(text, parse_int=_Number, parse_float=_Number, object_pairs_hook=pairs)
+
+
+def _cleaned(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Keys as they are read: surrogates that stand alone do not tell two of them apart."""
+    return {replace_lone_surrogates(key): value for key, value in pairs}
 
 
 def _write(value: object, out: list[str]) -> None:
@@ -62,4 +71,4 @@ def _write(value: object, out: list[str]) -> None:
             out.append(",")
         out.append("]")
     else:
-        out.append(json.dumps(value))
+        out.append(json.dumps(replace_lone_surrogates(value) if isinstance(value, str) else value))

@@ -11,6 +11,7 @@ import json
 
 from streamweld._pure.assemble.canonical import canonical, is_whole
 from streamweld._pure.json_door import parse, replace_lone_surrogates
+from streamweld._pure.kinds import is_object
 
 __all__ = ["ObjectMerge", "RawMembers"]
 
@@ -50,7 +51,7 @@ class ObjectMerge:
 
     def add(self, raw: str) -> None:
         """One more object: its text on the wire."""
-        for key, text in parse(raw).members().items():
+        for key, text in _members(raw).items():
             before = self._members.get(key)
             if before is None:
                 self.size += len(key) + 4
@@ -59,10 +60,10 @@ class ObjectMerge:
             if not text.startswith('"'):
                 after: str | _Pieces = text
             elif isinstance(before, _Pieces):
-                before.take(json.loads(text))
+                before.take(_string(text))
                 after = before
             else:
-                after = _Pieces(json.loads(text))
+                after = _Pieces(_string(text))
             self._members[key] = after
             self.size += after.length if isinstance(after, _Pieces) else len(after)
 
@@ -70,7 +71,7 @@ class ObjectMerge:
         """Whether another object has the same members; costs what that object costs."""
         if not is_whole(raw):
             return False
-        members = parse(raw).members()
+        members = _members(raw)
         if members.keys() != self._members.keys():
             return False
         return all(_same(self._members[key], text) for key, text in members.items())
@@ -81,14 +82,28 @@ class ObjectMerge:
         for key, value in self._members.items():
             text = json.dumps(value.whole(), ensure_ascii=False) if isinstance(value, _Pieces) else value
             members.append(f"{json.dumps(key, ensure_ascii=False)}:{text}")
-        return replace_lone_surrogates("{" + ",".join(members) + "}")
+        return "{" + ",".join(members) + "}"
+
+
+def _members(raw: str) -> dict[str, str]:
+    """Each member's text; of equal keys the last holds, at the place of the first. Of no object, none."""
+    payload = parse(raw)
+    if not is_object(payload.value):
+        return {}
+    texts = payload.members()
+    return {replace_lone_surrogates(key): texts[key] for key in payload.value}
+
+
+def _string(text: str) -> str:
+    value: str = json.loads(text)
+    return replace_lone_surrogates(value)
 
 
 def _same(value: str | _Pieces, text: str) -> bool:
     if isinstance(value, _Pieces):
         if not text.startswith('"'):
             return False
-        string: str = json.loads(text)
+        string = _string(text)
         return len(string) == value.length and string == value.whole()
     # A text much shorter is another one, or written so differently that it need not be recognised.
     return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))

@@ -93,7 +93,8 @@ impl<V: Default> Keyed<V> {
 #[derive(Clone, Debug)]
 enum Value {
     Wire(String),
-    Pieces(String),
+    /// And how many they are, so that a piece costs no more than itself.
+    Pieces(String, usize),
 }
 
 impl Default for Value {
@@ -105,7 +106,8 @@ impl Default for Value {
 impl Value {
     fn length(&self) -> usize {
         match self {
-            Value::Wire(text) | Value::Pieces(text) => text.chars().count(),
+            Value::Wire(text) => text.chars().count(),
+            Value::Pieces(_, length) => *length,
         }
     }
 }
@@ -138,16 +140,21 @@ impl ObjectMerge {
             self.size -= value.length();
             match (inside(text), &mut *value) {
                 (None, _) => *value = Value::Wire(text.to_owned()),
-                (Some(inner), Value::Pieces(before)) => {
+                (Some(inner), Value::Pieces(before, length)) => {
                     let (piece, _) = Text::unescape(inner).into_whole();
+                    let more = piece.chars().count();
                     if piece.starts_with(before.as_str()) {
                         *before = piece.into_owned();
+                        *length = more;
                     } else {
                         before.push_str(&piece);
+                        *length += more;
                     }
                 }
                 (Some(inner), Value::Wire(_)) => {
-                    *value = Value::Pieces(Text::unescape(inner).into_whole().0.into_owned());
+                    let piece = Text::unescape(inner).into_whole().0.into_owned();
+                    let length = piece.chars().count();
+                    *value = Value::Pieces(piece, length);
                 }
             }
             self.size += value.length();
@@ -177,7 +184,7 @@ impl ObjectMerge {
             out.push(':');
             match value {
                 Value::Wire(text) => out.push_str(text),
-                Value::Pieces(text) => write_string(&mut out, text),
+                Value::Pieces(text, _) => write_string(&mut out, text),
             }
         }
         out.push('}');
@@ -187,7 +194,7 @@ impl ObjectMerge {
 
 fn same(value: &Value, text: &str) -> bool {
     match value {
-        Value::Pieces(pieces) => inside(text)
+        Value::Pieces(pieces, _) => inside(text)
             .is_some_and(|inner| Text::unescape(inner).into_whole().0 == pieces.as_str()),
         // A text much shorter is another one, or written so differently that it need not be recognised.
         Value::Wire(wire) => {

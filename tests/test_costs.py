@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from streamweld.errors import StreamError
-from streamweld.options import Limits
+from streamweld.options import Limits, Policy
 
 from tests.attacks import ATTACKS, MIB, PIECE
 from tests.backends import make_parser
@@ -109,11 +109,13 @@ def assert_linear(prepare: Callable[[int], Callable[[], object]], size: int) -> 
     pytest.fail(f"four times as much took {ratio:.2f} times as long")
 
 
-def feeding(backend: str, pieces: Iterable[bytes], **limits: int) -> Callable[[], object]:
+def feeding(
+    backend: str, pieces: Iterable[bytes], policy: Policy | str = "standard", **limits: int
+) -> Callable[[], object]:
     ready = list(pieces)
 
     def work() -> None:
-        parser = make_parser(backend, limits=Limits(**limits))
+        parser = make_parser(backend, policy=policy, limits=Limits(**limits))
         for piece in ready:
             parser.feed(piece)
         parser.close()
@@ -191,6 +193,52 @@ def test_d3_replay_of_long_arguments_in_fragments(backend: str) -> None:
         return [call(0, "a", "f", arguments), *(call(0, None, None, p) for p in pieces), end()]
 
     assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 50_000))
+
+
+def test_d3_object_arguments_that_grow(backend: str) -> None:
+    """A long string in the arguments is neither copied nor counted for each piece behind it."""
+
+    def body(n: int) -> list[bytes]:
+        pieces = [call(0, None, None, {"x": "yz"[i % 2]}) for i in range(n // 40)]
+        return [call(0, "a", "f", {"x": "x" * n * 10}), *pieces, end()]
+
+    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 100_000))
+
+
+TAGS: dict[str, Callable[[int], list[bytes]]] = {
+    "in one content": lambda n: [text("<think>a</think>b" * n), end("stop")],
+    "in one message": lambda n: [
+        b'data: {"choices":[{"index":0,"message":{"content":"%s"}}]}\n\n' % (b"<think>a</think>b" * n),
+        end("stop"),
+    ],
+    "of blanks beside a field": lambda n: [
+        chunk({"reasoning_content": "a" * 20 * n}),
+        text("<think> </think>" * n),
+        end("stop"),
+    ],
+    "around what a field said": lambda n: [
+        *([chunk({"reasoning_content": "a"})] * n),
+        text("<think>" + "a" * n + "</think>"),
+        end("stop"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", TAGS)
+def test_d3_inline_tags(backend: str, name: str) -> None:
+    policy = Policy(inline_reasoning=True)
+    assert_linear(lambda n: feeding(backend, TAGS[name](n), policy), 20_000)
+
+
+def test_d4_a_stream_that_starts_again_and_again(backend: str) -> None:
+    """AM10: what was taken back is not looked at again."""
+
+    def body(n: int) -> list[bytes]:
+        one = b'data: {"id":"%d","choices":[{"index":0,"delta":{"role":"assistant","content":"x"}}]}\n\n'
+        return [*(one % i for i in range(n)), end("stop")]
+
+    policy = Policy(restart_on_new_stream_id=True)
+    assert_linear(lambda n: feeding(backend, body(n), policy), scale(backend, 20_000))
 
 
 def test_d4_no_snapshot_per_event(backend: str) -> None:

@@ -350,9 +350,14 @@ def replace_lone_surrogates(text: str) -> str:
 
 def between_halves(text: str) -> str:
     """The text without a low surrogate at its start and a high one at its end, which other texts may complete."""
+    return split_halves(text)[1]
+
+
+def split_halves(text: str) -> tuple[str, str, str]:
+    """The half at its start, what stands between the two, and the half at its end."""
     start = 1 if "\udc00" <= text[:1] <= "\udfff" else 0
     end = len(text) - 1 if "\ud800" <= text[-1:] <= "\udbff" else len(text)
-    return text[start:end]
+    return text[:start], text[start:end], text[end:]
 
 
 def _join(pair: re.Match[str]) -> str:

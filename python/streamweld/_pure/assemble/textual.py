@@ -13,6 +13,7 @@ from streamweld._pure.assemble.content import ContentMode
 from streamweld._pure.assemble.shared import byte_length
 from streamweld._pure.assemble.surrogates import Joiner
 from streamweld._pure.assemble.text_part import Channel, TextPart
+from streamweld._pure.json_door import has_lone_surrogate, replace_lone_surrogates, split_halves
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.shared import Shared
@@ -51,13 +52,16 @@ class Textual:
         self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
     ) -> str | None:
         """One piece as sent. Gives the metadata back if no event could carry it. `raw`: it is no delta of a stream."""
+        lone = False
         if channel == "text" and self._mode is not None and not raw:
-            text = self._by_mode(self._mode, text)
+            low, inner, high = split_halves(text)
+            lone = has_lone_surrogate(inner)
+            text = self._by_mode(self._mode, low + replace_lone_surrogates(inner) + high)
         joiner = self._joiners.get(channel)
         if joiner is None:
             joiner = self._joiners[channel] = Joiner()
         text = joiner.push(text)
-        if joiner.lone:
+        if joiner.lone or lone:
             self._shared.out.diagnose("lone_surrogate", self.current.part if self.current is not None else None)
         if not text:
             return metadata
@@ -134,13 +138,12 @@ class Textual:
         self._append("reasoning", "raw", text, None)
 
     def take_back(self) -> None:
-        """AM10: nothing of it was said. An open part closes empty; closed ones are no part of the answer any more."""
+        """AM10: nothing of it was said. An open part closes empty; none is part of the answer any more."""
         part = self.current
         if part is not None:
             part.pieces = []
             self._close(part)
-        for one in self.parts:
-            one.void = True
+        self.parts.clear()
         self._said = {}
         self._mode = _content_mode(self._shared)
         self._joiners = {}
@@ -155,7 +158,13 @@ class Textual:
             one.void = True
 
     def end(self) -> dict[str, str]:
-        """The choice closes. Gives back what found no part of its kind: member -> raw array."""
+        """The choice closes, also half a character that opened no part. Gives back what found none: member -> array."""
+        self.close_open()
+        for channel in _CHANNELS:
+            joiner = self._joiners.get(channel)
+            if joiner is not None and joiner.held:
+                self._shared.out.diagnose("lone_surrogate")
+                self._append(channel, "raw", joiner.flush(), None)
         self.close_open()
         left: dict[str, str] = {}
         if self._attributes:
@@ -233,6 +242,9 @@ class Textual:
             text = joiner.flush()
             self._shared.out.diagnose("lone_surrogate", part.part)
             self._append(part.channel, part.kind, text, None)
+
+
+_CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _Said:

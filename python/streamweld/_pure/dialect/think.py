@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from streamweld._pure.json_door import between_halves, replace_lone_surrogates
+from streamweld._pure.json_door import between_halves, has_lone_surrogate, replace_lone_surrogates, split_halves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +36,10 @@ OPEN = "<think>"
 CLOSE = "</think>"
 
 
-def _held_length(text: str) -> int:
-    """How many characters at the end of `text` could be the beginning of a tag."""
+def _held_length(text: str, at: int) -> int:
+    """How many characters at the end of `text`, not before `at`, could be the beginning of a tag."""
     # Both tags hold a single "<", so only the last one can begin a cut tag.
-    start = text.rfind("<", max(0, len(text) - len(CLOSE) + 1))
+    start = text.rfind("<", max(at, len(text) - len(CLOSE) + 1))
     if start < 0:
         return 0
     end = text[start:]
@@ -65,20 +65,29 @@ class ThinkSplitter:
         self._twin.expect(replace_lone_surrogates(between_halves(text)))
 
     def feed(self, text: str, carry: Carrier) -> None:
-        """Split one piece of content."""
+        """Split one piece of content. Halves of characters at its ends go out with what stands there."""
+        low, text, high = split_halves(text)
+        lone = has_lone_surrogate(text)
+        if lone:
+            text = replace_lone_surrogates(text)
         if self._held:
+            if low:  # behind held text it stands alone
+                text, low, lone = "\ufffd" + text, "", True
             text = self._held + text
             self._held = ""
-        while text:
-            tag, at = self._next_tag(text)
+        if lone:
+            self._diagnose("lone_surrogate")
+        at = 0
+        while at < len(text) or low or high:
+            tag, place = self._next_tag(text, at)
             if tag is None:
-                keep = _held_length(text)
-                if keep:
-                    self._held = text[len(text) - keep :]
-                    text = text[: len(text) - keep]
-                self._say(text, carry)
+                # Half a character behind what may be the beginning of a tag says that it is none.
+                end = len(text) - (0 if high else _held_length(text, at))
+                self._held = text[end:]
+                self._say(low + text[at:end] + high, carry)
                 return
-            before, text = text[:at], text[at + len(tag) :]
+            before, low = low + text[at:place], ""
+            at = place + len(tag)
             if tag is CLOSE and not self._inside:
                 self._orphan(before, carry)
             else:
@@ -99,14 +108,14 @@ class ThinkSplitter:
         if self._inside and self._twin.close():
             self._diagnose("reasoning_repeated")
 
-    def _next_tag(self, text: str) -> tuple[str | None, int]:
+    def _next_tag(self, text: str, at: int) -> tuple[str | None, int]:
         if self._inside:
-            at = text.find(CLOSE)
-            return (CLOSE, at) if at >= 0 else (None, -1)
-        opening = text.find(OPEN)
+            closing = text.find(CLOSE, at)
+            return (CLOSE, closing) if closing >= 0 else (None, -1)
+        opening = text.find(OPEN, at)
         if not self._seen_tag:
             # Only a close before any tag is an orphan; later ones are what the answer says about tags.
-            closing = text.find(CLOSE)
+            closing = text.find(CLOSE, at)
             if closing >= 0 and (opening < 0 or closing < opening):
                 return CLOSE, closing
         return (OPEN, opening) if opening >= 0 else (None, -1)
@@ -131,17 +140,22 @@ def split_whole(text: str) -> tuple[str, str]:
     """The reasoning and the rest of a whole text."""
     reasoning: list[str] = []
     rest: list[str] = []
+    at = 0
     opening, closing = text.find(OPEN), text.find(CLOSE)
     if closing >= 0 and (opening < 0 or closing < opening):
         reasoning.append(text[:closing])
-        text = text[closing + len(CLOSE) :]
+        at = closing + len(CLOSE)
     while True:
-        before, found, text = text.partition(OPEN)
-        rest.append(before)
-        if not found:
+        opening = text.find(OPEN, at)
+        if opening < 0:
+            rest.append(text[at:])
             return "".join(reasoning), "".join(rest)
-        block, _, text = text.partition(CLOSE)
-        reasoning.append(block)
+        rest.append(text[at:opening])
+        start = opening + len(OPEN)
+        closing = text.find(CLOSE, start)
+        end = closing if closing >= 0 else len(text)
+        reasoning.append(text[start:end])
+        at = end + len(CLOSE)
 
 
 class _Twin:
@@ -185,19 +199,20 @@ class _Twin:
         return dropped
 
     def _repeats(self, text: str) -> bool:
+        at = 0
         if not self._matched:
-            text = text.lstrip()
+            at = len(text) - len(text.lstrip())
             self._skip_white()
-        while text:
+        while at < len(text):
             if not self._expected:
                 # Only white space may follow what was repeated; what comes after it parts the two.
-                return not text.strip() and self._matched
+                return not text[at:].strip() and self._matched
             first = self._expected[0]
-            size = min(len(text), len(first) - self._offset)
-            if first[self._offset : self._offset + size] != text[:size]:
+            size = min(len(text) - at, len(first) - self._offset)
+            if first[self._offset : self._offset + size] != text[at : at + size]:
                 return False
             self._matched = True
-            text = text[size:]
+            at += size
             self._offset += size
             if self._offset == len(first):
                 self._expected.popleft()
@@ -207,9 +222,9 @@ class _Twin:
     def _skip_white(self) -> None:
         while self._expected:
             first = self._expected[0]
-            rest = first[self._offset :].lstrip()
-            if rest:
-                self._offset = len(first) - len(rest)
-                return
+            while self._offset < len(first):
+                if not first[self._offset].isspace():
+                    return
+                self._offset += 1
             self._expected.popleft()
             self._offset = 0

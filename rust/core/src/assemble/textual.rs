@@ -253,15 +253,13 @@ impl Textual {
         self.append(desk, Channel::Reasoning, "raw", &text, None)
     }
 
-    /// AM10: nothing of it was said. An open part closes empty; closed ones are no part of the answer any more.
+    /// AM10: nothing of it was said. An open part closes empty; none is part of the answer any more.
     pub fn take_back(&mut self, out: &mut Out<'_>) {
         if let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) {
             part.text.clear();
             self.close(out);
         }
-        for part in &mut self.parts {
-            part.void = true;
-        }
+        self.parts.clear();
         self.said = [Said::default(); 3];
         self.mode = ContentMode::new(self.content_mode).map(Box::new);
         self.joiners = [Surrogates::default(); 3];
@@ -277,8 +275,15 @@ impl Textual {
         }
     }
 
-    /// The choice closes. Gives back what found no part of its kind: member and raw array.
+    /// The choice closes, also half a character that opened no part. Gives back what found no part: member and raw array.
     pub fn end(&mut self, desk: &mut Desk<'_, '_>) -> Result<Vec<(&'static str, String)>, Fault> {
+        self.close_open(desk)?;
+        for channel in [Channel::Text, Channel::Reasoning, Channel::Refusal] {
+            if let Some(half) = self.joiner(channel).finish() {
+                desk.out.diagnose(Code::LONE_SURROGATE, None, "")?;
+                self.append(desk, channel, "raw", half.encode_utf8(&mut [0; 4]), None)?;
+            }
+        }
         self.close_open(desk)?;
         let mut left = Vec::new();
         if !self.attributes.is_empty() {

@@ -20,6 +20,8 @@ pub(crate) enum Piece {
     Orphan,
     /// A block said what a reasoning field had said; it was left out.
     Repeated,
+    /// Half a character stood where nothing can complete it.
+    Lone,
 }
 
 /// The splitter of one choice.
@@ -40,7 +42,6 @@ impl Think {
 
     /// Splits one piece of text.
     pub(crate) fn feed(&mut self, text: &Text<'_>) -> Vec<Piece> {
-        let mut out = Vec::new();
         let mut lead_low = text.lead_low;
         let mut lone = text.lone;
         let joined = (!self.held.is_empty()).then(|| {
@@ -52,6 +53,7 @@ impl Think {
             }
             joined + &text.body
         });
+        let mut out: Vec<Piece> = lone.then_some(Piece::Lone).into_iter().collect();
         let mut rest = joined.as_deref().unwrap_or(&text.body);
         loop {
             let Some((before, tag, after)) = self.next_tag(rest) else {
@@ -82,9 +84,6 @@ impl Think {
             if rest.is_empty() && text.tail_high.is_none() {
                 break;
             }
-        }
-        if let Some(Piece::Text(first) | Piece::Reasoning(first)) = out.first_mut() {
-            first.lone |= lone;
         }
         out
     }
@@ -290,7 +289,7 @@ mod tests {
                 Piece::Text(text) => said.push_str(&text.body),
                 Piece::Reasoning(text) => thought.push_str(&text.body),
                 Piece::Orphan => thought.push_str(&mem::take(&mut said)),
-                Piece::Repeated => {}
+                Piece::Repeated | Piece::Lone => {}
             }
         }
         (said, thought)

@@ -141,6 +141,7 @@ pub(super) fn say(
                 wire.out.diagnose(Code::ORPHAN_THINK_CLOSE, None, "")?;
             }
             think::Piece::Repeated => wire.out.diagnose(Code::REASONING_REPEATED, None, "")?,
+            think::Piece::Lone => wire.out.diagnose(Code::LONE_SURROGATE, None, "")?,
             think::Piece::Text(text) => {
                 let metadata = carry.as_mut().and_then(|carry| carry.text());
                 wire.assembler.text(wire.out, index, text, metadata)?;

@@ -220,6 +220,15 @@ def test_inspect_policies(files: dict[str, Path]) -> None:
     assert done.returncode == 1
 
 
+def test_inspect_tells_the_error_that_a_policy_reads_on_behind(files: dict[str, Path]) -> None:
+    files["clean"].write_bytes(b'data: {"error":{"message":"boom","type":"overloaded","code":500}}\n\n')
+    ask = ("inspect", "--dialect", "chat", "--policy", "salvage", files["clean"])
+    (line,) = in_lines(streamweld("auto", *ask, "--json").stdout)
+    told = {"type": "upstream_error_event", "code": "500", "kind": "overloaded", "message": "boom"}
+    assert (line["error"], line["findings"]) == (told, ["upstream_error"])
+    assert "500 overloaded boom" in streamweld("auto", *ask).stdout
+
+
 def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
     done = streamweld(backend, "inspect", files["clean"])
     for said in (str(files["clean"]), "dialect", "chat", "Hello", "complete", "clean: no finding"):

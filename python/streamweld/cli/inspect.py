@@ -98,8 +98,23 @@ class Report:
             "findings": self.findings,
             "diagnostics": [diagnostic.to_dict() for diagnostic in response.diagnostics],
             "diagnostics_dropped": response.diagnostics_dropped,
-            "error": None if self.raised is None else self.raised.to_dict(),
+            "error": self._error(),
         }
+
+    def _error(self) -> dict[str, Any] | None:
+        """What ended the stream, or what the gateway said where the policy reads on behind it."""
+        sent = self.response.error
+        if self.raised is not None:
+            return self.raised.to_dict()
+        return None if sent is None else {name: value for name, value in sent.to_dict().items() if name != "raw"}
+
+    @property
+    def error_text(self) -> str | None:
+        """The same in words."""
+        sent = self.response.error
+        if self.raised is not None:
+            return str(self.raised)
+        return None if sent is None else " ".join(filter(None, [sent.code, sent.kind, sent.message]))
 
 
 def _but_its_text(item: ReasoningDone) -> dict[str, Any]:
@@ -181,7 +196,7 @@ def _show(out: Console, report: Report) -> None:
         "reasoning": lines(response.reasoning, _TEXT),
         "text": lines(response.text, _TEXT),
         "refusal": lines(response.refusal, _TEXT),
-        "error": None if report.raised is None else str(report.raised),
+        "error": report.error_text,
         "body": _body(report.raised),
     }
     for name, value in rows.items():

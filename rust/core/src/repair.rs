@@ -18,6 +18,7 @@ mod read;
 mod said;
 mod verdict;
 
+use std::mem;
 use std::sync::Arc;
 
 use crate::behind_error::{BehindError, is_beside};
@@ -289,7 +290,8 @@ impl Repairer {
             self.repaired = true;
             self.gather(read);
             self.hand.tell_opening(why, &self.block)?;
-            put_opening(&mut self.block, &self.hand.opening, self.is_first);
+            let opening = mem::take(&mut self.hand.opening);
+            put_opening(&mut self.block, &opening, self.is_first);
         }
         if let Some(name) = self.hand.block.name {
             self.repaired = true;

@@ -34,7 +34,7 @@ pub(super) struct Hand {
     pieces: Pieces,
     /// Of the block at hand.
     pub(super) block: Verdict,
-    /// What has to stand before it, if anything has.
+    /// What an encoder wrote as the opening of an answer that has none.
     pub(super) opening: Vec<u8>,
     /// It was said that names were put in.
     named: bool,

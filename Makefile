@@ -58,6 +58,10 @@ $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
 build: | $(STAMPS)/venv ## build the extension (release) into python/streamweld if anything changed
 	$(BIN)/maturin develop --release --locked --quiet --skip-install
 
+.PHONY: dev
+dev: | $(STAMPS)/venv ## build the extension for development: incremental, without link-time optimization
+	$(BIN)/maturin develop --locked --quiet --skip-install
+
 .PHONY: demo
 demo: $(STAMPS)/demo build ## replay a bundled stream: what a naive reader counts, what streamweld makes of it
 	$(BIN)/streamweld demo

@@ -9,6 +9,7 @@ use crate::delta::Completeness;
 use crate::encode::finish::Trouble;
 use crate::event::Sink;
 use crate::fault::{Class, Fault, Where};
+use crate::spec::Code;
 
 /// No event of theirs says that an answer is over.
 const UNMARKED: [&str; 1] = ["gemini"];
@@ -42,7 +43,7 @@ impl Repairer {
             if !self.hand.has_reason() {
                 // Everything is closed, but nothing says that this is all: a reader must not take it for it.
                 let (offset, ordinal) = self.hand.place;
-                let fault = Fault::truncated(Where::BetweenEvents, Vec::new());
+                let fault = Fault::truncated(Code::TRUNCATED, Where::BetweenEvents, Vec::new());
                 self.error = Some(fault.at(offset, ordinal));
                 trouble = Some(Trouble::named(Class::Truncated.name()));
             } else if !UNMARKED.contains(&self.hand.job.source) {

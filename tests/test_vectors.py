@@ -135,12 +135,12 @@ def as_data(value: Any) -> Any:
 
 def check_events(outcome: Outcome, expected: list[Any]) -> None:
     events = [e for e in outcome.events if type(e).__name__ != "Diagnostic"]
+    assert [type(e).__name__ for e in events] == [row[0] for row in expected], events
     shown = [
         [type(e).__name__, {key: as_data(getattr(e, key)) for key in row[1]}]
-        for e, row in zip(events, expected, strict=False)
+        for e, row in zip(events, expected, strict=True)
     ]
-    assert shown == expected[: len(shown)]
-    assert [type(e).__name__ for e in events] == [row[0] for row in expected]
+    assert shown == expected
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -140,7 +140,6 @@ fn settle(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, ended: bool
         return Ok(());
     };
     call.settle_merge();
-    call.whole_sent = false;
     if !ended {
         return Ok(());
     }

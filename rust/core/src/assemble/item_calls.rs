@@ -88,7 +88,6 @@ pub fn begin_call(
         call.id = id;
         call.provider_executed = traits.provider_executed;
         call.dropped = hidden;
-        call.whole_sent = hidden;
     }
     choice.bind(slot, address.index);
     if let Some(item) = choice.book.get_mut(item) {

@@ -253,11 +253,11 @@ impl<'a> Call<'a> {
         self.name.is_empty() || self.call_id.is_empty()
     }
 
-    /// The arguments as sent, where they are not what was meant.
+    /// The arguments as sent, where they are not what was meant. A placeholder of a call that was cut says nothing.
     pub(crate) fn text(&self) -> &'a str {
         let sent = self
             .raw_arguments
-            .filter(|text| !text.is_empty() && !self.is_whole());
+            .filter(|text| !text.is_empty() && !self.is_whole() && !self.is_cut());
         sent.unwrap_or(self.arguments)
     }
 

@@ -343,7 +343,7 @@ class Repairer:
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         job.cut = self._parser.is_cut
         passed.moved = False
-        encoder.event(event)
+        encoder.event(job.as_written(event))
         if out.unopened and isinstance(event, ResponseStarted):
             self._opening = job.frames.shown()
         if passed.moved:
@@ -372,7 +372,7 @@ class Repairer:
         if self._reported is None and completeness == "assumed" and self.dialect not in _UNMARKED:
             out.touch("end_missing")
         for event in self._parser.assumed_ends:
-            encoder.event(event)
+            encoder.event(self._job.as_written(event))
         self._end(encoder, Ending(completeness, self._reported))
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:

@@ -72,6 +72,7 @@ class Choice:
         "multi",
         "open_json",
         "open_text",
+        "owing",
         "payloads",
         "rebound",
         "shared",
@@ -96,6 +97,7 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # free-form text and JSON share no call
         self.unstarted: list[Call] = []  # named, not shown yet
+        self.owing: set[int] = set()  # calls, by slot, of whose text something was not shown
         self.rebound = False  # an index went from one call to another: it is no order
         self.finish = FinishState()
         self.metadata = RawMembers()
@@ -107,7 +109,7 @@ class Choice:
     def owes(self) -> bool:
         """A call was announced and not shown, or something of what is open is held back."""
         latest = self.latest
-        if latest is not None and latest.started and latest.sent < len(latest.text.data) and not latest.dropped:
+        if self.owing:
             return True
         if (
             latest is not None
@@ -141,6 +143,13 @@ class Choice:
         """Keep the rosters right after the call has changed."""
         self.open_json.set(call, present=call.text.unfinished and call.merge is None and not call.dropped)
         self.open_text.set(call, present=call.custom and not call.dropped)
+
+    def keep_account(self, call: Call) -> None:
+        """Note whether something of the call's text is held back."""
+        if call.text.shown < len(call.text.data) and not call.dropped:
+            self.owing.add(call.slot)
+        elif self.owing:
+            self.owing.discard(call.slot)
 
     def open_calls(self, *, custom: bool) -> OpenCalls:
         return self.open_text if custom else self.open_json
@@ -192,4 +201,5 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()
         self.unstarted = []
+        self.owing = set()
         self.rebound = False

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld.events import ToolCallState
 
-__all__ = ["close_call", "close_calls", "in_order"]
+__all__ = ["close_call", "close_calls", "in_order", "unwrap"]
 
 _NAME_LENGTH = 128
 _STITCH_COST = 8
@@ -56,7 +56,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
         _stitch(choice)
         _pair(choice)
         for call in _undecided(choice):
-            _unwrap(choice, call)
+            unwrap(choice, call)
     _dedupe(choice)
     calls = _undecided(choice)
     ids = {call.slot: _identify(choice, call) for call in calls}
@@ -78,7 +78,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
 def close_call(choice: Choice, call: Call) -> None:
     """The wire closed that call by itself: what concerns it alone."""
     _settle(choice, call, ended=True)
-    _unwrap(choice, call)
+    unwrap(choice, call)
     owners = Counter([call.id for call in _live(choice)] if call.aliases else ())
     call.verdict = _judge(choice, call, _identify(choice, call), owners, ended=True, cut=False)
     announce.show_final(choice, call)
@@ -110,7 +110,6 @@ def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
         out.diagnose("lone_surrogate", call.part)
         give(choice, call, tail.encode(), call.index, header=False, identified=True)
     call.settle_merge()
-    call.whole_sent = False
     if not ended:
         return
     close_fork(choice, call)
@@ -210,10 +209,13 @@ def _absorb(choice: Choice, call: Call, other: Call) -> None:
             call.metadata.add(other.metadata.text() or "{}")
 
 
-def _unwrap(choice: Choice, call: Call) -> None:
+def unwrap(choice: Choice, call: Call) -> None:
     """A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it."""
     text = call.text
-    if not text.empty and text.is_blank():
+    if text.empty:
+        return
+    call.raw = None  # what stood for none may have been followed by more
+    if text.is_blank():
         call.raw = text.text()
         text.replace(b"")
         return

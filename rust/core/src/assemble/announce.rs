@@ -11,6 +11,7 @@ use super::choice::Choice;
 use super::shared::{Desk, Shared};
 use crate::event::{Delta, Event, Mark, Sign};
 use crate::out::Out;
+use crate::policy::UnstableId;
 
 /// The call has got a name and waits to be shown. A tentative call waits for its arguments instead.
 pub fn named(choice: &mut Choice, slot: usize) {
@@ -154,6 +155,9 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
         return;
     }
     call.started = true;
+    // An id that another call had before is not this call's in the end, nor is the first one where the last one counts.
+    let last = out.config.policy.switches.unstable_id == UnstableId::Last;
+    let keeps = call.first.is_none() && !last;
     out.sign(Sign::Address {
         index: call.index,
         sub: None,
@@ -161,7 +165,7 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
     });
     out.emit(&Event::ToolCallStarted {
         part: call.part,
-        call_id: call.id.as_deref(),
+        call_id: call.id.as_deref().filter(|_| keeps),
         item_id: call.item_id.as_deref(),
         name: &call.name,
         provider_executed: call.provider_executed,

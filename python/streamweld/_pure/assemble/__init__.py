@@ -15,7 +15,7 @@ from streamweld._pure.assemble import announce
 from streamweld._pure.assemble.attached import Attached, AttachedSurface
 from streamweld._pure.assemble.choice import Choice
 from streamweld._pure.assemble.finalise import close_calls
-from streamweld._pure.assemble.finish import CUT, conclude, take_reason
+from streamweld._pure.assemble.finish import conclude, take_reason
 from streamweld._pure.assemble.item_end import end_items
 from streamweld._pure.assemble.item_parts import take_back
 from streamweld._pure.assemble.items import ItemSurface
@@ -421,7 +421,8 @@ class Assembler(ItemSurface, AttachedSurface):
         end_items(choice, ended=ended)
         if not choice.closed:
             choice.closed = True
-            close_calls(choice, ended=ended, cut=choice.finish.reason in CUT, broken_off=broken_off)
+            cut = choice.finish.raw is not None and not choice.finish.is_success
+            close_calls(choice, ended=ended, cut=cut, broken_off=broken_off)
 
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
         """Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.

@@ -151,7 +151,10 @@ def _start(choice: Choice, call: Call) -> None:
     if not out.silent:
         out.opening = (call.custom, call.provider_executed)
         out.address = (call.index, None, call.item_id)
-        out.emit(ToolCallStarted(call.part, call.id, call.item_id, call.name, choice=choice.index))
+        # An id that another call had first, or that a later one may replace, is known at the close.
+        settled = call.first is None and choice.shared.settings.switches.unstable_id == "first"
+        call_id = call.id if settled else None
+        out.emit(ToolCallStarted(call.part, call_id, call.item_id, call.name, choice=choice.index))
 
 
 def _show(choice: Choice, call: Call, end: int) -> None:

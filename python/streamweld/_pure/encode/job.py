@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.mint import Mint
     from streamweld.events import Event, ToolCallStarted
 
-__all__ = ["Encoder", "Job", "is_whole", "text_behind"]
+__all__ = ["Encoder", "Job", "arguments_of", "is_whole", "text_behind"]
 
 _BLANK = " \t\n\r"
 _NO_ARGUMENTS = "{}"
@@ -75,13 +75,18 @@ def is_whole(call: ToolCall) -> bool:
     return call.state in ("complete", "empty") or call.reason == "refused"
 
 
-def text_behind(told: str, call: ToolCall) -> str:
-    """The arguments, where so much of them went out: as meant, or as sent where that is not known.
+def arguments_of(call: ToolCall) -> str:
+    """The arguments as text. Where more was sent than one value, all of it: the first alone would look like a call."""
+    return call.arguments if call.state != "invalid" or call.raw_arguments is None else call.raw_arguments
 
-    A whole call without any has an empty object; one that is not whole has none, whatever stood for that.
+
+def text_behind(told: str, call: ToolCall) -> str:
+    """The arguments, where so much of them went out: as meant, or of an invalid call all that was sent.
+
+    A whole call without any has an empty object.
     """
     if not is_whole(call):
-        return call.arguments and (call.raw_arguments or call.arguments)
+        return arguments_of(call)
     if call.custom or call.arguments.strip(_BLANK) or told.strip(_BLANK):
         return call.arguments
     return told + _NO_ARGUMENTS

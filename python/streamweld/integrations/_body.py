@@ -178,8 +178,8 @@ class Body(Step[bytes]):
                 break
         return b"".join(out)
 
-    def end(self) -> bytes:
-        return self._looked(self.converter.close())
+    def end(self, *, broken: bool = False) -> bytes:
+        return self._looked(self.converter.close(broken=broken))
 
     def failed(self, error: Exception) -> bytes:
         self.fault = error

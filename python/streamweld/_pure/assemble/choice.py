@@ -35,6 +35,11 @@ class FinishState:
         self.repeated = False  # a second one was reported
         self.concluded: FinishReason | None = None  # as it was told at the end
 
+    @property
+    def is_success(self) -> bool:
+        """A reason was sent, and it says that the answer is what the model meant."""
+        return self.reason in ("stop", "tool_calls")
+
 
 class OpenCalls:
     """Calls of one type that may go on: JSON that is a prefix of JSON, or free-form text, which has no end."""
@@ -67,6 +72,7 @@ class Choice:
         "multi",
         "open_json",
         "open_text",
+        "owing",
         "payloads",
         "rebound",
         "shared",
@@ -91,6 +97,7 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # free-form text and JSON share no call
         self.unstarted: list[Call] = []  # named, not shown yet
+        self.owing: set[int] = set()  # calls, by slot, of whose text something was not shown
         self.rebound = False  # an index went from one call to another: it is no order
         self.finish = FinishState()
         self.metadata = RawMembers()
@@ -102,7 +109,7 @@ class Choice:
     def owes(self) -> bool:
         """A call was announced and not shown, or something of what is open is held back."""
         latest = self.latest
-        if latest is not None and latest.started and latest.sent < len(latest.text.data) and not latest.dropped:
+        if self.owing:
             return True
         if (
             latest is not None
@@ -136,6 +143,13 @@ class Choice:
         """Keep the rosters right after the call has changed."""
         self.open_json.set(call, present=call.text.unfinished and call.merge is None and not call.dropped)
         self.open_text.set(call, present=call.custom and not call.dropped)
+
+    def keep_account(self, call: Call) -> None:
+        """Note whether something of the call's text is held back."""
+        if call.text.shown < len(call.text.data) and not call.dropped:
+            self.owing.add(call.slot)
+        elif self.owing:
+            self.owing.discard(call.slot)
 
     def open_calls(self, *, custom: bool) -> OpenCalls:
         return self.open_text if custom else self.open_json
@@ -187,4 +201,5 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()
         self.unstarted = []
+        self.owing = set()
         self.rebound = False

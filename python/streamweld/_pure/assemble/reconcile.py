@@ -138,7 +138,6 @@ def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
     choice.latest = call
     payload = incoming.payload
     call.settle_merge()
-    call.whole_sent = False
     if payload:
         call.settle_type(custom=incoming.custom)
     text = call.text

@@ -396,6 +396,7 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     """Arguments as an object: the first is the text, further ones merge into it."""
     if not call.object_arguments:
         first = call.empty
+        call.held_back = first
         header = incoming.name is not None
         give(choice, call, incoming.payload, incoming.index, header=header, identified=incoming.id is not None)
         call.object_arguments = first and call.text.complete
@@ -405,8 +406,6 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     if call.merge is None:
         shared.out.diagnose("args_merged", call.part)
         call.merge = ObjectMerge(call.text.text())
-        call.whole_sent = True
-        announce.reset(choice, call)
     call.merge.add(incoming.payload.decode())
     shared.count_arguments(before, call.merge.size)
 

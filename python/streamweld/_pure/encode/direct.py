@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.blocks import Block, Blocks, arguments_of
+from streamweld._pure.encode.blocks import Block, Blocks
+from streamweld._pure.encode.job import arguments_of
 from streamweld.events import ReasoningStarted, RefusalStarted, TextStarted
 
 if TYPE_CHECKING:

@@ -140,6 +140,8 @@ pub struct Choice {
     open_text: Rare<OpenCalls>,
     /// Named, not shown yet.
     pub unstarted: Vec<usize>,
+    /// Of whose text something was not shown.
+    owing: Rare<Set<usize>>,
     /// An index went from one call to another: it is no order.
     pub rebound: bool,
     pub finish: Rare<FinishState>,
@@ -154,20 +156,18 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A call was announced and not shown, or text of the latest one is held back.
+    /// A call was announced and not shown, or something of what is open is held back.
     pub fn owes(&self) -> bool {
         let latest = self.latest.and_then(|slot| self.get(slot));
-        let holds_back = latest.filter(|call| !call.dropped).is_some_and(|call| {
-            !call.started
-                || call.sent < call.text.data.len()
-                || call.joiner.is_pending()
-                || call.text.shadow > 0
-        });
+        let holds_back = latest
+            .filter(|call| !call.dropped)
+            .is_some_and(|call| !call.started || call.joiner.is_pending() || call.text.shadow > 0);
         let waits = |slot: &usize| {
             let call = self.get(*slot);
             call.is_some_and(|call| !(call.started || call.dropped))
         };
         holds_back
+            || !self.owing.is_empty()
             || self.unstarted.iter().any(waits)
             || self.textual.owes()
             || (self.book.is_used() && self.is_partly_said())
@@ -199,6 +199,7 @@ impl Choice {
             open_json: Rare::default(),
             open_text: Rare::default(),
             unstarted: Vec::new(),
+            owing: Rare::default(),
             rebound: false,
             finish: Rare::default(),
             metadata: Rare::default(),
@@ -258,6 +259,19 @@ impl Choice {
             if present || !open.is_blank() {
                 open.set(call, present);
             }
+        }
+    }
+
+    /// Notes whether something of the call's text is held back.
+    #[inline]
+    pub fn keep_account(&mut self, slot: usize) {
+        let Some(call) = self.calls.get(slot) else {
+            return;
+        };
+        if call.text.shown < call.text.data.len() && !call.dropped {
+            self.owing.insert(slot);
+        } else if !self.owing.is_blank() {
+            self.owing.remove(&slot);
         }
     }
 
@@ -341,6 +355,7 @@ impl Choice {
         self.open_json = Rare::default();
         self.open_text = Rare::default();
         self.unstarted.clear();
+        self.owing = Rare::default();
         self.rebound = false;
     }
 

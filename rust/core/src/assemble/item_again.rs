@@ -153,7 +153,6 @@ pub fn decide(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step
     }
     if let Some(call) = choice.get_mut(slot) {
         call.dropped = false;
-        call.whole_sent = false;
     }
     name_call(desk, choice, slot, Some(&name))?;
     announce::show_start(desk.out, choice, slot);

@@ -192,6 +192,7 @@ pub fn push_object(
     };
     if !call.object_arguments {
         let first = call.is_empty();
+        call.held_back = first;
         pour(desk, choice, slot, raw, told)?;
         if let Some(call) = choice.get_mut(slot) {
             call.object_arguments = first && call.text.is_complete();
@@ -205,8 +206,6 @@ pub fn push_object(
     if call.merge.is_none() {
         desk.say(Code::ARGS_MERGED, call.part)?;
         call.merge = Some(Box::new(ObjectMerge::new(&call.text.text())));
-        call.whole_sent = true;
-        announce::reset(desk.out, choice, slot);
     }
     if let Some(merge) = choice.get_mut(slot).and_then(|call| call.merge.as_mut()) {
         merge.add(&String::from_utf8_lossy(raw));

@@ -206,7 +206,6 @@ fn take(
         return Ok(());
     };
     call.settle_merge();
-    call.whole_sent = false;
     if !payload.is_empty() {
         call.settle_type(incoming.custom);
     }

@@ -247,20 +247,21 @@ impl Assembler {
             && call.text.append_all(bytes, run.last_length(), run.count())
         {
             desk.shared.add_arguments(bytes.len());
-            call.sent = call.text.data.len();
+            call.text.shown = call.text.data.len();
             trail.rules = rules;
             gone.count = run.count();
             return gone;
         }
         for text in run.pieces() {
             let goes_on = !text.is_empty()
+                && (bare || !call.text.may_end_empty(text))
                 && desk.has_room_for_arguments(call.text.data.len(), text.len())
                 && call.text.append(text.as_bytes(), bare);
             if !goes_on {
                 break;
             }
             desk.shared.add_arguments(text.len());
-            call.sent = call.text.data.len();
+            call.text.shown = call.text.data.len();
             trail.rules = rules;
             gone.count += 1;
             if !call.text.is_unfinished() {
@@ -306,7 +307,7 @@ impl Assembler {
                 break;
             }
             desk.shared.add_arguments(bytes.len());
-            call.sent = call.text.data.len();
+            call.text.shown = call.text.data.len();
             if let Some(parts) = parts.get_mut(taken..next) {
                 parts.fill(call.part);
             }

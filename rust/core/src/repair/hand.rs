@@ -106,6 +106,8 @@ impl Sink for Hand {
             _ => {}
         }
         passed.moved = false;
+        let other = self.job.as_written(event);
+        let event = other.as_ref().unwrap_or(event);
         encoder.event(&mut self.job, event);
         if self.block.unopened.is_some() && matches!(event, Event::ResponseStarted { .. }) {
             self.opening.clone_from(&self.job.writer.bytes);

@@ -56,6 +56,7 @@ _UNNUMBERED: Final = {
     "ai-sdk-ui": _TEXT | {"text_done", "reasoning_done", "source", "file"},
 }
 _UNMARKED: Final = frozenset({"gemini"})  # no event of theirs says that an answer is over
+_WHOLE_CALLS: Final = frozenset({"gemini"})  # written whole: one that passed in part could not be gone on with
 
 
 class Repairer:
@@ -211,6 +212,11 @@ class Repairer:
         self._opening = b""  # what has to stand before the block
 
     @property
+    def _holds_calls(self) -> bool:
+        """A call that is under way keeps its blocks until it is whole."""
+        return self._job.hold_arguments or self.dialect in _WHOLE_CALLS
+
+    @property
     def _is_empty(self) -> bool:
         """The block brought nothing at all."""
         out = self._parser.out
@@ -235,7 +241,7 @@ class Repairer:
             self._go_out(block)  # a comment, or blank lines: nothing waits for them
         else:
             block = self._mended(block)
-            if self._parser.owes or (self._calls and self._job.hold_arguments):
+            if self._parser.owes or (self._calls and self._holds_calls):
                 self._last_out = True
                 self._held.append((block, self._job.frames.take()))
             else:

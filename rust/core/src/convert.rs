@@ -71,6 +71,8 @@ impl Sink for Flow {
                 ..
             } => self.complaint = Some(Trouble::upstream(*code, *kind, message)),
             event => {
+                let other = self.job.as_written(event);
+                let event = other.as_ref().unwrap_or(event);
                 self.encoder.event(&mut self.job, event);
                 self.tell();
                 if self.job.broken {
@@ -204,6 +206,7 @@ impl Converter {
             let cut = self.parser.completeness() == Completeness::Truncated;
             cut.then(|| Trouble::named(Class::Truncated.name()))
         };
+        self.parser.assumed_ends(flow);
         let trouble = self.error.as_ref().map(Trouble::of);
         let trouble = trouble.or_else(|| flow.complaint.take()).or_else(cut);
         flow.encoder.end(&mut flow.job, trouble);

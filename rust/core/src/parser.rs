@@ -283,6 +283,11 @@ impl Parser {
         }
     }
 
+    /// The ends of choices without a reason, where a policy reads a stream without an end as ended: no event tells them.
+    pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
+        self.stage.assembler.assumed_ends(sink);
+    }
+
     /// The close events that rebuild the answer, with what is open as far as it came.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.stage.assembler.snapshot(sink);

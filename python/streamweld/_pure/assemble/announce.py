@@ -58,11 +58,13 @@ def publish(choice: Choice, call: Call) -> None:
     """Show what of the call's text is settled; white space alone may yet be no arguments."""
     if call.dropped:
         return
-    if not (call.tentative or not call.name or call.text.is_blank()):
+    text = call.text
+    if not (call.tentative or not call.name or text.is_blank()):
         flush_unstarted(choice, call)
         _start(choice, call)
         _show(choice, call, call.settled)
-    choice.keep_account(call)
+    if choice.owing or text.shown < len(text.data):
+        choice.keep_account(call)
 
 
 def reset(choice: Choice, call: Call) -> None:

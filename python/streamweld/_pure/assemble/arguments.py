@@ -127,11 +127,12 @@ class ArgumentText:
     @property
     def settled(self) -> int:
         """How many bytes of a JSON text hold in every reading that is still possible."""
-        if self.automaton.root != "object" or self.is_placeholder():
+        size = len(self.data)
+        if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.is_placeholder()):
             return 0
-        cumulative = self._cumulative and self._grown and self._last
-        doubled = self._doubles and self._doubled is not None
-        return self._first if cumulative or doubled else len(self.data)
+        if self._doubled is not None and self._doubles:
+            return self._first
+        return self._first if self._cumulative and self._grown and self._last else size
 
     def is_placeholder(self) -> bool:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS

@@ -146,7 +146,8 @@ class Choice:
 
     def keep_account(self, call: Call) -> None:
         """Note whether something of the call's text is held back."""
-        if call.text.shown < len(call.text.data) and not call.dropped:
+        text = call.text
+        if text.shown < len(text.data) and not call.dropped:
             self.owing.add(call.slot)
         elif self.owing:
             self.owing.discard(call.slot)

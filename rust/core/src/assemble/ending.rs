@@ -248,6 +248,16 @@ impl Assembler {
         parts
     }
 
+    /// The ends of choices without a reason, where the end is assumed: as they would be with the marker.
+    pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
+        if self.completeness == Completeness::Assumed {
+            let choices = self.choices.iter();
+            for choice in choices.filter(|choice| choice.finish.raw.is_none()) {
+                emit_finished(choice, |event| sink.event(event));
+            }
+        }
+    }
+
     /// The close events that rebuild the answer as it stands.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         if let Some(started) = &self.started {

@@ -256,9 +256,8 @@ impl Chat {
         let mut lacks_word = false;
         for choice in &mut self.choices {
             let finish = choice.finish.take();
-            // Without a reason it is an end that a policy assumes.
-            let reason = finish.as_ref().map_or("stop", |finish| finish.reason);
-            let corrected = match reason {
+            let finish = finish.ok_or_else(|| Trouble::named("TruncatedStream"))?;
+            let corrected = match finish.reason {
                 "tool_calls" if choice.written == 0 => Some("stop"),
                 "stop" if !choice.waiting.is_empty() => Some("tool_calls"),
                 "stop" => Some("stop"),
@@ -266,7 +265,7 @@ impl Chat {
             };
             let corrected = corrected.and_then(|reason| finish::word(NAME, reason));
             let word = corrected.map(str::to_owned);
-            match word.or(finish.and_then(|finish| finish.word)) {
+            match word.or(finish.word) {
                 Some(word) => words.push((choice.index, word)),
                 None => lacks_word = true,
             }

@@ -305,8 +305,8 @@ impl Gemini {
         let mut lacks_word = false;
         let mut words = Vec::with_capacity(self.candidates.len());
         for candidate in &mut self.candidates {
-            // Without a reason it is an end that a policy assumes.
-            let reason = candidate.reason.unwrap_or("stop");
+            let reason = candidate.reason;
+            let reason = reason.ok_or_else(|| Trouble::named("TruncatedStream"))?;
             let malformed =
                 candidate.malformed && matches!(reason, "stop" | "tool_calls" | "other");
             match finish::word(NAME, reason) {

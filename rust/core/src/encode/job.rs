@@ -57,6 +57,8 @@ pub(crate) struct Job {
     known: Set<String>,
     /// Likewise, of calls of this answer.
     taken: Set<String>,
+    /// Choices with a call of the client's that was cut.
+    unfinished: Set<i32>,
 }
 
 impl Job {
@@ -76,6 +78,35 @@ impl Job {
             broken: false,
             known: known_call_ids.iter().cloned().collect(),
             taken: Set::default(),
+            unfinished: Set::default(),
+        }
+    }
+
+    /// The event as an encoder takes it, where it is another one: a reason that was not sent must not make a client run a
+    /// call that was cut.
+    pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
+        match *event {
+            Event::ToolCall {
+                state: "incomplete",
+                provider_executed: false,
+                choice,
+                ..
+            } => {
+                self.unfinished.insert(choice);
+                None
+            }
+            Event::Finished {
+                raw_reason: None,
+                choice,
+                metadata,
+                ..
+            } if self.unfinished.contains(&choice) => Some(Event::Finished {
+                reason: "length",
+                raw_reason: None,
+                choice,
+                metadata,
+            }),
+            _ => None,
         }
     }
 

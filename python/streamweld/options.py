@@ -194,6 +194,10 @@ class Limits(_Checked):
     """Bytes of the data of one event, one more for each of its lines, what is pending included. 16 MiB, as the MCP Go
     SDK, A2A and goai have it: images of several MB in one event are real."""
 
+    max_held_bytes: int | None = LIMITS["max_held_bytes"]
+    """Input bytes that a converter holds back: with `source="auto"` until the dialect is known, and in a repair the event
+    that has not ended and those after a call that is not settled yet. 16 MiB, as for one event: raise both together."""
+
     max_field_bytes: int | None = LIMITS["max_field_bytes"]
     """Bytes of the value of an `event` or `id` line. 8 KiB, what HTTP servers give a header."""
 
@@ -201,8 +205,16 @@ class Limits(_Checked):
     """Levels of nesting in one payload. 128, as serde_json has it. It can only be lowered: nothing deeper is read as
     JSON, whatever stands here."""
 
+    max_json_values: int | None = LIMITS["max_json_values"]
+    """Values in one payload: its commas and opening brackets outside of strings. 262,144: an answer of 5,000 tokens
+    with five log probabilities each, in one piece, has fewer. A value takes up to 100 bytes once it is built."""
+
     max_choices: int | None = LIMITS["max_choices"]
     """Choices of one response. 128, the largest `n` that OpenAI takes."""
+
+    max_parts: int | None = LIMITS["max_parts"]
+    """Parts of one response (texts, reasonings, tool calls, files, sources, ...), and items that hold them. 65,536: each
+    takes up to 1 KB, however short it is."""
 
     max_tool_calls: int | None = LIMITS["max_tool_calls"]
     """Tool calls of one response. 1,024; a count budget, as HTTP/2 servers have for streams."""

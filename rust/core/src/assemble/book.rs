@@ -86,6 +86,7 @@ impl Book {
         kind: ItemKind,
         address: &Address<'_>,
     ) -> Result<usize, Fault> {
+        desk.count_item()?;
         let number = self.items.len();
         self.items.reserve_exact(usize::from(number == 0));
         self.items.push(Item::new(kind));

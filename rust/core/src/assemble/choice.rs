@@ -223,7 +223,7 @@ impl Choice {
         desk.count_call()?;
         let slot = self.calls.len();
         self.calls.reserve_exact(usize::from(slot == 0));
-        self.calls.push(Call::new(slot, desk.next_part(), custom));
+        self.calls.push(Call::new(slot, desk.next_part()?, custom));
         Ok(slot)
     }
 

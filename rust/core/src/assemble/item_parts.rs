@@ -100,7 +100,7 @@ pub fn open_part(
     snapshot: Option<Text<'_>>,
     metadata: Option<&str>,
 ) -> Result<Spot, Fault> {
-    let mut part = TextPart::new(desk.next_part(), make.channel, make.kind);
+    let mut part = TextPart::new(desk.next_part()?, make.channel, make.kind);
     let held = whole(snapshot).map(Cow::into_owned);
     if let Some(held) = &held {
         desk.spend_bytes(held.len())?;

@@ -293,7 +293,7 @@ impl Textual {
             if !attached {
                 // Signed or encrypted reasoning without a word of it: it must be handed back all the same.
                 self.attributes = waiting.into();
-                self.open(desk, Channel::Reasoning, "raw", None);
+                self.open(desk, Channel::Reasoning, "raw", None)?;
                 self.close(desk.out);
             } else if !details.is_empty()
                 && !self
@@ -337,7 +337,7 @@ impl Textual {
         desk.spend_bytes(text.len())?;
         if self.current_mut(channel).is_none() {
             self.close_open(desk)?;
-            self.open(desk, channel, kind, metadata.take());
+            self.open(desk, channel, kind, metadata.take())?;
         }
         self.grow(desk, channel, text, metadata);
         Ok(())
@@ -404,8 +404,8 @@ impl Textual {
         channel: Channel,
         kind: &'static str,
         metadata: Option<&str>,
-    ) {
-        let (part, choice) = (desk.next_part(), self.choice);
+    ) -> Step {
+        let (part, choice) = (desk.next_part()?, self.choice);
         let mut new = TextPart::new(part, channel, kind);
         if channel == Channel::Text {
             new.annotations = self.annotations.take();
@@ -424,6 +424,7 @@ impl Textual {
         self.parts.reserve_exact(usize::from(self.parts.is_empty()));
         self.parts.push(new);
         self.said_mut(channel).parts += 1;
+        Ok(())
     }
 
     fn close(&mut self, out: &mut Out<'_>) {

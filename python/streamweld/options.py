@@ -192,11 +192,8 @@ class Limits(_Checked):
 
     max_event_bytes: int | None = LIMITS["max_event_bytes"]
     """Bytes of the data of one event, one more for each of its lines, what is pending included. 16 MiB, as the MCP Go
-    SDK, A2A and goai have it: images of several MB in one event are real."""
-
-    max_held_bytes: int | None = LIMITS["max_held_bytes"]
-    """Input bytes that a converter holds back: with `source="auto"` until the dialect is known, and in a repair the event
-    that has not ended and those after a call that is not settled yet. 16 MiB, as for one event: raise both together."""
+    SDK, A2A and goai have it: images of several MB in one event are real. A converter also holds back at most that much
+    of the input: until `source="auto"` knows the dialect, and in a repair until it knows whether an event passes."""
 
     max_field_bytes: int | None = LIMITS["max_field_bytes"]
     """Bytes of the value of an `event` or `id` line. 8 KiB, what HTTP servers give a header."""
@@ -206,7 +203,7 @@ class Limits(_Checked):
     JSON, whatever stands here."""
 
     max_json_values: int | None = LIMITS["max_json_values"]
-    """Values in one payload: its commas and opening brackets outside of strings. 262,144: an answer of 5,000 tokens
+    """Values in one payload: its commas and opening brackets outside of strings. 524,288: an answer of 10,000 tokens
     with five log probabilities each, in one piece, has fewer. A value takes up to 100 bytes once it is built."""
 
     max_choices: int | None = LIMITS["max_choices"]

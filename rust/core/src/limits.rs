@@ -50,10 +50,9 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Data of one event: the values of its data lines, one byte more for each line.
+    /// Data of one event: the values of its data lines, one byte more for each line. And what a conversion keeps of the
+    /// input as it came: before the dialect is known, and of a block that a repair has not passed.
     max_event_bytes,
-    /// Input that a repair or a conversion keeps back, as it came.
-    max_held_bytes,
     /// The value of an `event` or `id` line.
     max_field_bytes,
     max_json_depth,

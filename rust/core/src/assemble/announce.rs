@@ -73,9 +73,7 @@ pub fn reset(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
 
 /// The call never was.
 pub fn retract(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
-    if let Some(call) = choice.get_mut(slot) {
-        call.dropped = true;
-    }
+    choice.set_dropped(slot, true);
     choice.track(slot);
     let index = choice.index;
     if let Some(call) = choice.get(slot).filter(|call| call.started) {

@@ -92,8 +92,7 @@ impl Record {
 impl Assembler {
     /// The id of the call that was addressed last, if it was told as final: a result may come without one.
     pub fn last_told(&self, index: i32) -> Option<&str> {
-        let mut choices = self.choices.iter();
-        let choice = choices.find(|choice| choice.index == index)?;
+        let choice = self.choices.find(index)?;
         let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
         Some(&verdict.call_id)
     }

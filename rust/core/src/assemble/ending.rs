@@ -17,7 +17,7 @@ use crate::spec::Code;
 impl Assembler {
     /// A call, or text of one, was taken that no event has shown yet.
     pub(crate) fn owes(&self) -> bool {
-        self.choices.iter().any(Choice::owes)
+        self.choices.owe()
     }
 
     /// The terminal marker, or the end of a whole body.

@@ -151,8 +151,8 @@ pub fn decide(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step
         inherit(choice, item, first);
         return say_again(desk, choice, first, &address);
     }
+    choice.set_dropped(slot, false);
     if let Some(call) = choice.get_mut(slot) {
-        call.dropped = false;
         call.whole_sent = false;
     }
     name_call(desk, choice, slot, Some(&name))?;

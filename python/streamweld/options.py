@@ -210,8 +210,8 @@ class Limits(_Checked):
     """Choices of one response. 128, the largest `n` that OpenAI takes."""
 
     max_parts: int | None = LIMITS["max_parts"]
-    """Parts of one response (texts, reasonings, tool calls, files, sources, ...), and items that hold them. 65,536: each
-    takes up to 1 KB, however short it is."""
+    """Parts of one response (texts, reasonings, tool calls, files, sources, ...), and items that hold them. 65,536:
+    each takes up to 1 KB, however short it is."""
 
     max_tool_calls: int | None = LIMITS["max_tool_calls"]
     """Tool calls of one response. 1,024; a count budget, as HTTP/2 servers have for streams."""

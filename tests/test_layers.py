@@ -28,7 +28,7 @@ PYTHON_LAYERS = (
     "_arguments",
     "_events",
     "events options",
-    "_pure.block _pure.frame _pure.delta _pure.kinds _pure.members",
+    "_pure.block _pure.frame _pure.delta _pure.journal _pure.kinds _pure.members",
     "_pure.sse _pure.out _pure.complaint _pure.counts",
     "_pure.notes",
     "_pure.ai_sdk_part",

@@ -38,7 +38,6 @@ class Parser:
         "_failed",
         "_framer",
         "_lock",
-        "_max_depth",
         "_max_stream",
         "_out",
         "_stage",
@@ -53,7 +52,6 @@ class Parser:
         self._stage = Stage(config, self._assembler, self._out)
         self._framer = Framer(limits, keep_stray=True)
         self._array = ArrayBody(limits["max_event_bytes"])
-        self._max_depth = limits["max_json_depth"]
         self._max_stream = limits["max_stream_bytes"]
         self._total = 0  # bytes taken
         self._closed = False
@@ -260,7 +258,7 @@ class Parser:
     # The end of input
 
     def _end(self, how: InputEnd) -> None:
-        stage, ending = self._stage, Ending(self._stage, self._out, self._max_depth)
+        stage, ending = self._stage, Ending(self._stage, self._out)
         if self._array.is_one is None:
             self._take(self._array.held)  # too short to be anything else
         if self._array.is_one:

@@ -80,7 +80,7 @@ def close_call(choice: Choice, call: Call) -> None:
     """The wire closed that call by itself: what concerns it alone."""
     _settle(choice, call, ended=True)
     unwrap(choice, call)
-    owners = Counter([call.id for call in _live(choice)] if call.aliases else ())
+    owners = choice.owners(call) if call.aliases else {}
     call.verdict = _judge(choice, call, _identify(choice, call), owners, ended=True, cut=False, success=True)
     announce.show_final(choice, call)
 

@@ -61,7 +61,8 @@ def begin_call(
         shared.out.touch("id_taken")
     call = choice.create(custom=custom)
     call.item_id = item.told_id
-    call.id = call.last_id = address.call_id
+    choice.own(call, address.call_id)
+    call.last_id = address.call_id
     call.provider_executed = provider_executed
     if hidden:
         call.dropped = True
@@ -113,7 +114,8 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
         if call.item_id is None:
             call.item_id = item.told_id
         if call.id is None and address.call_id is not None:
-            call.id = call.last_id = address.call_id
+            choice.own(call, address.call_id)
+            call.last_id = address.call_id
             choice.shared.ids_seen.add(address.call_id)
         for identity in (address.item_id, address.call_id):
             if identity is None or identity in (item.item_id, call.item_id) or call.has_id(identity):
@@ -189,7 +191,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     text = call.text
     item.valued = True
     choice.shared.out.closed.add(call.part)
-    if bytes(text.data) == payload and not text.overflow:
+    if text.data == payload and not text.overflow:
         return
     if text.complete and not call.custom and not text.overflow:
         weaker = not is_whole(payload) or not payload.lstrip(b" \t\n\r").startswith(b"{")
@@ -215,9 +217,10 @@ def says(call: Call, arguments: str | None) -> bool:
 
 
 def _says_the_same(call: Call, payload: bytes) -> bool:
-    data = bytes(call.text.data)
-    if data == payload or call.custom or not call.text.complete or not is_whole(payload):
-        return data == payload
+    if call.text.data == payload:
+        return True
+    if call.custom or not call.text.complete or not is_whole(payload):
+        return False
     return call.canonical() == canonical(payload.decode())
 
 

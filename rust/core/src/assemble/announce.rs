@@ -70,9 +70,7 @@ pub fn reset(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
 
 /// The call never was.
 pub fn retract(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
-    if let Some(call) = choice.get_mut(slot) {
-        call.dropped = true;
-    }
+    choice.set_dropped(slot, true);
     choice.track(slot);
     choice.keep_account(slot);
     let index = choice.index;

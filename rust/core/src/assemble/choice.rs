@@ -2,10 +2,11 @@
 //!
 //! State and lookups, every one in one step. It knows no rule and no event.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::book::Book;
-use super::call::{Call, Id};
+use super::call::{Call, Id, Verdict};
+use super::item_parts::Spot;
 use super::objects::RawMembers;
 use super::roster::Roster;
 use super::shared::{Desk, Step};
@@ -107,6 +108,7 @@ blank!(
     Map<i64, usize>,
     Map<u32, usize>,
     Set<(Key, String, String)>,
+    Set<Spot>,
 );
 
 impl OpenCalls {
@@ -148,7 +150,15 @@ pub struct Choice {
     pub metadata: Rare<RawMembers>,
     /// What the wire itself opens and closes.
     pub book: Rare<Book>,
+    /// Parts of it of which something was taken that no event has shown.
+    partly: Rare<Set<Spot>>,
+    /// The calls that are there, by their first id; once that was asked.
+    owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
+    /// Those that changed since a whole message left them out; from the first message on.
+    pub changed: BTreeSet<usize>,
     pub message_seen: bool,
+    /// A call was told as final.
+    pub has_told: bool,
     /// Its parts and calls are.
     pub closed: bool,
     /// The first part of the step that it is in.
@@ -170,20 +180,21 @@ impl Choice {
             || !self.owing.is_empty()
             || self.unstarted.iter().any(waits)
             || self.textual.owes()
-            || (self.book.is_used() && self.is_partly_said())
+            || !self.partly.is_empty()
     }
 
-    /// Of a part that is open half a character waits for its other half, its beginning for what may repeat it, or all of it
-    /// for its end.
-    fn is_partly_said(&self) -> bool {
-        let opened = self.book.opened().into_iter();
-        let opened = opened.filter_map(|item| self.book.get(item));
-        let mut parts = opened.flat_map(|item| item.parts.iter());
-        parts.any(|one| {
-            let part = self.textual.parts.get(one.place);
-            let comes_whole = part.is_some_and(|part| part.open && part.kind == "redacted");
-            one.joiner.is_pending() || one.snapshot.is_some() || comes_whole
-        })
+    /// Keeps `partly` right after a part has changed: of one that is open, half a character may wait for its other half, its
+    /// beginning for what may repeat it, or all of it for its end.
+    pub fn weigh(&mut self, spot: Spot) {
+        let waits = self.one(spot).is_some_and(|(one, part)| {
+            let waits = one.joiner.is_pending() || one.snapshot.is_some();
+            part.open && (waits || part.kind == "redacted")
+        });
+        if waits {
+            self.partly.insert(spot);
+        } else if !self.partly.is_blank() {
+            self.partly.remove(&spot);
+        }
     }
 
     pub fn new(index: i32, textual: Textual) -> Choice {
@@ -204,7 +215,11 @@ impl Choice {
             finish: Rare::default(),
             metadata: Rare::default(),
             book: Rare::default(),
+            partly: Rare::default(),
+            owners: None,
+            changed: BTreeSet::new(),
             message_seen: false,
+            has_told: false,
             closed: false,
             step: 0,
         }
@@ -224,7 +239,7 @@ impl Choice {
         desk.count_call()?;
         let slot = self.calls.len();
         self.calls.reserve_exact(usize::from(slot == 0));
-        self.calls.push(Call::new(slot, desk.next_part(), custom));
+        self.calls.push(Call::new(slot, desk.next_part()?, custom));
         Ok(slot)
     }
 
@@ -253,6 +268,9 @@ impl Choice {
         let Some(call) = self.calls.get(slot) else {
             return;
         };
+        if self.message_seen {
+            self.changed.insert(slot);
+        }
         let json = call.text.is_unfinished() && call.merge.is_none() && !call.dropped;
         let text = call.custom && !call.dropped;
         for (open, present) in [(&mut self.open_json, json), (&mut self.open_text, text)] {
@@ -344,9 +362,76 @@ impl Choice {
             .contains(&(key.clone(), name.to_owned(), canonical))
     }
 
+    /// The call has that id for its first one.
+    pub fn set_id(&mut self, slot: usize, id: Id) {
+        let Some(call) = self.calls.get_mut(slot) else {
+            return;
+        };
+        if let Some(owners) = self.owners.as_mut().filter(|_| !call.dropped) {
+            owners.entry(id.clone()).or_default().insert(slot);
+        }
+        call.id = Some(id);
+    }
+
+    /// The call never was, or is there after all.
+    pub fn set_dropped(&mut self, slot: usize, dropped: bool) {
+        let Some(call) = self.calls.get_mut(slot) else {
+            return;
+        };
+        call.dropped = dropped;
+        if let (Some(owners), Some(id)) = (&mut self.owners, &call.id) {
+            let owned = owners.entry(id.clone()).or_default();
+            _ = if dropped {
+                owned.remove(&slot)
+            } else {
+                owned.insert(slot)
+            };
+        }
+    }
+
+    /// From here on it can be asked who has which id.
+    pub fn list_owners(&mut self) {
+        if self.owners.is_some() {
+            return;
+        }
+        let mut owners: HashMap<Id, BTreeSet<usize>> = HashMap::new();
+        for call in self.calls.iter().filter(|call| !call.dropped) {
+            if let Some(id) = &call.id {
+                owners.entry(id.clone()).or_default().insert(call.slot);
+            }
+        }
+        self.owners = Some(Box::new(owners));
+    }
+
+    /// The calls that are there with that first id, in order of creation, from one on.
+    pub fn owned(&self, id: &str, from: usize) -> impl Iterator<Item = usize> + '_ {
+        let owned = self.owners.as_ref().and_then(|owners| owners.get(id));
+        owned
+            .into_iter()
+            .flat_map(move |owned| owned.range(from..).copied())
+    }
+
+    /// Of the first so many calls those that changed since the last time, in order.
+    pub fn take_changed(&mut self, count: usize) -> Vec<usize> {
+        let later = self.changed.split_off(&count);
+        let taken = std::mem::replace(&mut self.changed, later);
+        taken.into_iter().collect()
+    }
+
+    /// What the call came to.
+    pub fn tell(&mut self, slot: usize, verdict: Verdict) {
+        if let Some(call) = self.calls.get_mut(slot) {
+            call.verdict = Some(Box::new(verdict));
+            self.has_told = true;
+        }
+    }
+
     /// AM10: the answer starts again.
     pub fn forget_calls(&mut self) {
         self.calls.clear();
+        self.has_told = false;
+        self.owners = None;
+        self.changed.clear();
         self.by_id.clear();
         self.by_index = ByIndex::default();
         self.latest = None;

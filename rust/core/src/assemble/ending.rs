@@ -55,7 +55,7 @@ enum Closing {
 impl Assembler {
     /// A call, or text of one, was taken that no event has shown yet.
     pub(crate) fn owes(&self) -> bool {
-        self.choices.iter().any(Choice::owes)
+        self.choices.owe()
     }
 
     /// The terminal marker, or the end of a whole body.
@@ -193,14 +193,14 @@ impl Assembler {
             shared: &mut self.shared,
             out,
         };
-        for choice in &mut self.choices {
+        for choice in self.choices.iter_mut() {
             let end = finish::end_of_calls(&choice.finish, closing != Closing::Cut);
             close_choice(&mut desk, choice, end, closing == Closing::Cut)?;
         }
         if let Some(usage) = &self.usage {
             usage.show(|event| out.emit(event));
         }
-        for choice in &mut self.choices {
+        for choice in self.choices.iter_mut() {
             let is_said = matches!(closing, Closing::Marked | Closing::Reasoned);
             if is_said || choice.finish.raw.is_some() {
                 conclude(out, choice)?;

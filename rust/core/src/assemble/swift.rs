@@ -78,8 +78,7 @@ impl Assembler {
         out: &'a mut Out<'o>,
         index: i32,
     ) -> Option<(&'a mut Choice, Desk<'a, 'o>)> {
-        let mut choices = self.choices.iter_mut();
-        let choice = choices.find(|choice| choice.index == index)?;
+        let choice = self.choices.turn_to(index)?;
         let idle = !self.over && choice.unstarted.is_empty();
         let desk = Desk {
             shared: &mut self.shared,

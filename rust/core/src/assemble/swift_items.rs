@@ -287,8 +287,7 @@ impl Assembler {
         parts: &mut [u32],
     ) -> usize {
         let (turn, over) = (&self.turn, self.over);
-        let mut choices = self.choices.iter_mut();
-        let choice = choices.find(|choice| choice.index == index);
+        let choice = self.choices.turn_to(index);
         let Some(choice) = choice.filter(|choice| choice.is_idle() && !over) else {
             return 0;
         };
@@ -327,8 +326,7 @@ impl Assembler {
         if trail.ways != self.turn.ways || self.over {
             return None;
         }
-        let mut choices = self.choices.iter_mut();
-        let choice = choices.find(|choice| choice.index == index)?;
+        let choice = self.choices.turn_to(index)?;
         let shared = &mut self.shared;
         choice.is_idle().then_some((choice, Desk { shared, out }))
     }
@@ -357,7 +355,7 @@ impl Assembler {
         address: &Address<'_>,
         find: impl Fn(&Choice, &Address<'_>) -> Option<Spot>,
     ) -> Option<View> {
-        let choice = self.choices.iter().find(|choice| choice.index == index)?;
+        let choice = self.choices.find(index)?;
         let shared = &mut self.shared;
         let spot = find(choice, &usable(&Desk { shared, out }, address))?;
         let (items, ids) = choice.book.sizes();

@@ -247,6 +247,14 @@ impl Hand {
         self.say(Code::REWRITTEN, why, block)
     }
 
+    /// Says that blocks do not pass because too much would wait, unless it is known why the stream is written anew.
+    pub(super) fn explain_held(&mut self, blocks: &[u8]) -> Step {
+        if mem::replace(&mut self.explained, true) {
+            return Ok(());
+        }
+        self.say(Code::REWRITTEN, "held_too_long", blocks)
+    }
+
     /// Says that the opening is put in, for that reason.
     pub(super) fn tell_opening(&mut self, why: &'static str, block: &[u8]) -> Step {
         self.say(Code::REWRITTEN, why, block)

@@ -124,6 +124,7 @@ def run(backend: str, stage: str, name: str, *, begun: bool, total: int) -> str:
 
 def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int]:
     """What was raised, and by how many bytes memory grew: Python's own for pure, the process for native."""
+    run(backend, stage, name, begun=begun, total=64 * KIB)  # a new process has not mapped all of its files yet
     gc.collect()
     if backend == "pure" or stage == "check":
         tracemalloc.start()

@@ -159,7 +159,7 @@ class StreamConverter:
         self._arguments = (target, config, options)
         # With `auto`, what was read until the dialect shows: it may be the target's. A block is read when it is whole,
         # so that the converter does not keep it, too; what it takes until then is capped.
-        self._kept: list[bytes] | None = [] if source == "auto" and target != "same" else None
+        self._kept: bytearray | None = bytearray() if source == "auto" and target != "same" else None
         self._unread: list[bytes] = []
         self._splitter = Splitter()
         self._room = limits.max_event_bytes
@@ -224,7 +224,7 @@ class StreamConverter:
         while unread:
             piece = unread.pop()
             if self._kept is not None:
-                self._kept.append(piece)
+                self._kept += piece
             made.append(self._or_repaired(partial(self._converter.feed, piece)))
         return b"".join(made)
 
@@ -237,7 +237,7 @@ class StreamConverter:
             if self._kept is None or self._converter.dialect != target:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = self._repairer.feed(b"".join(self._kept))
+            made = self._repairer.feed(bytes(self._kept))
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made

@@ -52,11 +52,13 @@ impl BehindError {
 
     /// Whether the block may go out, now that it is whole.
     pub(crate) fn passes(&mut self, block: &[u8]) -> bool {
-        let spoilt = std::mem::take(&mut self.spoilt);
+        if std::mem::take(&mut self.spoilt) {
+            return false;
+        }
         let mut look = Look {
             may: &self.may,
             success: &self.success,
-            fine: !spoilt,
+            fine: true,
         };
         if self.framer.feed(block, &mut look).is_err() {
             self.may = Vec::new();

@@ -248,6 +248,7 @@ pub trait Numbered {
 pub struct List<T: Numbered> {
     all: Vec<T>,
     /// Where each stands, once there are too many to look through.
+    #[allow(clippy::box_collection)] // so that a short list is no larger than it was
     places: Option<Box<HashMap<T::Number, usize>>>,
 }
 

@@ -235,7 +235,9 @@ impl Repairer {
             self.judge(read)?;
             self.begin_block(read);
         } else if self.hand.block.touched {
-            if !self.hand.rendering {
+            if self.hand.rendering {
+                self.flush(read)?; // its end may be that of the stream
+            } else {
                 self.render(read)?;
             }
             self.leave_out(read); // it cannot pass any more

@@ -153,6 +153,7 @@ pub struct Choice {
     /// Parts of it of which something was taken that no event has shown.
     partly: Rare<Set<Spot>>,
     /// The calls that are there, by their first id; once that was asked.
+    #[allow(clippy::box_collection)] // few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
     /// Those that changed since a whole message left them out; from the first message on.
     pub changed: BTreeSet<usize>,

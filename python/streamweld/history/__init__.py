@@ -11,12 +11,12 @@ and `dedupe_reasoning` takes out what a replayed stream said twice.
 """
 
 from streamweld._words import Source, Target
-from streamweld.history.checker import HistoryViolation, check
+from streamweld.history.check import HistoryViolation, check
+from streamweld.history.context import HistoryPolicy
 from streamweld.history.conversion import convert
 from streamweld.history.dedupe import dedupe_reasoning
 from streamweld.history.edits import Conversion, Edit, IdMap, Loss
 from streamweld.history.profiles import Profile
-from streamweld.history.work import HistoryPolicy
 
 __all__ = [
     "Conversion",

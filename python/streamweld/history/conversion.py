@@ -7,14 +7,14 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from streamweld.errors import HistoryError, UsageError
-from streamweld.history import plan, profiles
-from streamweld.history.detect import detect
+from streamweld.history import passes, profiles
+from streamweld.history.context import HistoryPolicy, Work
 from streamweld.history.edits import Conversion
 from streamweld.history.model import members_of
-from streamweld.history.readers import CONTAINERS, FAMILIES, read
+from streamweld.history.read import CONTAINERS, FAMILIES, read
+from streamweld.history.read.detect import detect
 from streamweld.history.resume import Seen, resumed
-from streamweld.history.work import HistoryPolicy, Work
-from streamweld.history.writers import SHAPES, write
+from streamweld.history.write import SHAPES, write
 from streamweld.response import Response
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def convert(
 
         def alone(some: Sequence[Any], first: int) -> Conversion:
             part = work.anew()
-            turns = plan.run(read(source_family, some, None, base, issuer, first), part)
+            turns = passes.run(read(source_family, some, None, base, issuer, first), part)
             written = write(family, turns, part)
             if part.policy.on_unfixable == "raise":
                 _refuse(turns, written, profile, part)
@@ -119,7 +119,7 @@ def convert(
             written = {name: again.payload[name] for name in names if name is not None and name in again.payload}
             payload = _payload(given, items, source_family, family, written)
             return Conversion(payload, again.edits, again.ids, again.losses, seen)
-    turns = plan.run(read(source_family, items, system, base, issuer), work)
+    turns = passes.run(read(source_family, items, system, base, issuer), work)
     written = write(family, turns, work)
     payload = _payload(given, items, source_family, family, written)
     if work.policy.on_unfixable == "raise" and not work.pending:
@@ -155,7 +155,7 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
         rule = ""
     else:
         return
-    from streamweld.history.checker import check
+    from streamweld.history.check import check
 
     found = check(payload, target=cast("Target", profile.target), gateway=profile)
     if not rule:  # what only its own dialect can say is handed back, but not what that does not have either; calls

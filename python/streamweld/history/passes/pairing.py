@@ -1,0 +1,254 @@
+"""Every call has one result, every result has its call, and they stand together: or an edit says what was done.
+
+It knows calls, results and the constraints `results` and `reasoning`; ids are only compared here, never made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from streamweld.history.model import (
+    Call,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    arguments_text,
+    changed,
+    result_text,
+    retold,
+    what_was,
+)
+from streamweld.history.open_calls import OpenCalls
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Work
+    from streamweld.history.model import Part
+
+__all__ = ["NO_RESULT", "run"]
+
+NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it was interrupted."
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A call, where it stands, and what answers it."""
+
+    turn: int
+    call: Call
+    result: Result | None = None
+    early: bool = False
+    spare: list[Result] = field(default_factory=list[Result])
+
+
+def run(turns: list[Turn], work: Work) -> list[Turn]:
+    """The turns with calls and results paired, as far as the target asks for it."""
+    facts = work.about("results")
+    if not facts or work.survey(turns).paired:
+        return turns
+    turns = _without_repeats(turns, work)
+    asked: dict[int, list[_Asked]] = {}
+    owner: dict[int, _Asked] = {}  # id() of a result -> its call
+    orphans: set[int] = set()
+    _match(turns, asked, owner, orphans)
+    out: list[Turn] = []
+    for n, turn in enumerate(turns):
+        if turn.role == "tool":
+            out += _of_tool_turn(turn, owner, orphans, work)
+        elif n in asked:
+            out += _of_calls(turn, turns[n + 1] if n + 1 < len(turns) else None, n, turns, asked[n], work)
+        else:
+            out.append(turn)
+    return out
+
+
+def _without_repeats(turns: list[Turn], work: Work) -> list[Turn]:
+    """A call said twice in one turn, with the same id, name and arguments, is one call."""
+    out: list[Turn] = []
+    for turn in turns:
+        calls = [part for part in turn.parts if isinstance(part, Call)] if turn.role == "assistant" else []
+        if len(calls) < 2 or len({call.call_id for call in calls}) == len(calls):
+            out.append(turn)
+            continue
+        seen: set[tuple[str, str, str]] = set()
+        kept: list[Part] = []
+        for part in turn.parts:
+            if isinstance(part, Call) and part.call_id:
+                key = (part.call_id, part.name, arguments_text(part))
+                if key in seen:
+                    work.edit("call_repeated", part.path, f"dropped a second {part.name!r} with the same id", part.raw)
+                    continue
+                seen.add(key)
+            kept.append(part)
+        out.append(retold(turn, kept) if len(kept) < len(turn.parts) else turn)
+    return out
+
+
+def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _Asked], orphans: set[int]) -> None:
+    waiting = OpenCalls[_Asked]()
+    last: dict[str, _Asked] = {}  # the call that an id's latest result went to
+    early: list[Result] = []
+    for n, turn in enumerate(turns):
+        for part in turn.parts:
+            if isinstance(part, Call) and turn.role == "assistant":
+                one = _Asked(n, part)
+                asked.setdefault(n, []).append(one)
+                waiting.add(n, part.call_id, part.name, one)
+            elif isinstance(part, Result):
+                found = waiting.take(part.call_id, part.name)
+                if found is not None:
+                    found.result = part
+                    owner[id(part)] = last[part.call_id] = found
+                elif part.call_id in last and part.call_id:
+                    last[part.call_id].spare.append(part)
+                    owner[id(part)] = last[part.call_id]
+                else:
+                    early.append(part)
+    for part in early:  # results that came before their call
+        found = waiting.take(part.call_id, part.name)
+        if found is not None:
+            found.result = part
+            found.early = True
+            owner[id(part)] = last[part.call_id] = found
+        elif part.call_id in last and part.call_id:
+            last[part.call_id].spare.append(part)
+            owner[id(part)] = last[part.call_id]
+        else:
+            orphans.add(id(part))
+
+
+def _chosen(one: _Asked, work: Work) -> Result | None:
+    """The result that holds, of several."""
+    if one.result is None or not one.spare:
+        return one.result
+    everything = [one.result, *one.spare]
+    chosen = everything[-1] if work.policy.duplicate_result == "last" else everything[0]
+    for result in everything:
+        if result is not chosen:
+            gone = what_was(result)
+            work.edit("result_repeated", result.path, f"dropped another result of call {result.call_id!r}", gone)
+    return chosen
+
+
+def _of_calls(turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: list[_Asked], work: Work) -> list[Turn]:
+    """The turn with calls, and the turn with their results behind it."""
+    facts = work.about("results")
+    adjacent = bool(facts.get("adjacent"))
+    behind = after.parts if after is not None and after.role == "tool" else ()
+    there = {id(part): at for at, part in enumerate(behind)}
+    unanswered = work.pending and not any(later.role in ("user", "assistant", "tool") for later in turns[n + 1 : n + 2])
+    placed: list[tuple[int, Result]] = []
+    dropped: set[int] = set()
+    for order, one in enumerate(asked):
+        result = _chosen(one, work)
+        if result is None:
+            if unanswered or not facts.get("required"):
+                continue
+            if work.policy.orphan_call == "drop":
+                dropped.add(id(one.call))
+                work.edit("call_unanswered", one.call.path, f"dropped the call of {one.call.name!r}", one.call.raw)
+                continue
+            work.edit("call_unanswered", one.call.path, f"gave the call of {one.call.name!r} a result that says so")
+            text = Text(text=NO_RESULT)
+            made = Result(
+                call_id=one.call.call_id, name=one.call.name, parts=(text,), is_error=True, path=one.call.path
+            )
+            placed.append((len(there) + order, made))
+            continue
+        if not adjacent and not one.early:
+            continue
+        at = there.get(id(result))
+        if at is None and one.result is not None and result is not one.result:
+            at = there.get(id(one.result))
+        if at is None:
+            work.edit("result_moved", result.path, f"moved the result of {one.call.name!r} behind its call")
+        placed.append((len(there) + order if at is None else at, _named(result, one.call, work)))
+    out = [turn]
+    if dropped:
+        kept = _without(turn, dropped, work)
+        out = [retold(turn, kept)] if kept else []
+    if not facts.get("same_order"):
+        placed.sort(key=lambda pair: pair[0])
+    elif [pair[0] for pair in placed] != sorted(pair[0] for pair in placed):
+        work.edit("result_order", placed[0][1].path, "put the results in the order of their calls")
+    results = [result for _, result in placed]
+    if results:
+        out.append(_as_it_was(after, results) if adjacent else Turn("tool", tuple(results)))
+    return out
+
+
+def _named(result: Result, call: Call, work: Work) -> Result:
+    """A result without an id is known by the name of its tool."""
+    if result.call_id or result.name == call.name:
+        return result
+    work.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")
+    return changed(result, name=call.name)
+
+
+def _as_it_was(after: Turn | None, results: list[Result]) -> Turn:
+    same = after is not None and len(after.parts) == len(results)
+    if after is not None and same and all(a is b for a, b in zip(after.parts, results, strict=True)):
+        return after
+    return Turn("tool", tuple(results), after.origin if after is not None and after.role == "tool" else None)
+
+
+def _without(turn: Turn, dropped: set[int], work: Work) -> list[Part]:
+    """The parts without those calls; reasoning that led to nothing else goes with its call."""
+    kept: list[Part] = [part for part in turn.parts if id(part) not in dropped]
+    if not any(isinstance(part, Call) for part in kept) and work.about("reasoning").get("accept") == "blocks":
+        for part in kept:
+            if isinstance(part, Reasoning):
+                gone = what_was(part)
+                work.edit("reasoning_of_dropped_call", part.path, "dropped the reasoning of a dropped call", gone)
+        kept = [part for part in kept if not isinstance(part, Reasoning)]
+    return kept
+
+
+def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], work: Work) -> list[Turn]:
+    """What is left of a turn of results: those without a call, and what is no result."""
+    facts = work.about("results")
+    adjacent = bool(facts.get("adjacent"))
+    out: list[Turn] = []
+    rest: list[Part] = []
+    for part in turn.parts:
+        if not isinstance(part, Result):
+            rest.append(part)
+        elif id(part) in orphans:
+            if not facts.get("matched"):
+                rest.append(part)
+                continue
+            if rest:
+                out.append(_same_or(turn, rest))
+                rest = []
+            out += _orphan(part, work)
+        elif not adjacent:
+            one = owner[id(part)]
+            if part is one.result and not one.early:
+                rest.append(one.spare[-1] if one.spare and work.policy.duplicate_result == "last" else part)
+    if rest:
+        out.append(_same_or(turn, rest))
+    return out
+
+
+def _same_or(turn: Turn, rest: list[Part]) -> Turn:
+    same = len(rest) == len(turn.parts) and all(a is b for a, b in zip(rest, turn.parts, strict=True))
+    return turn if same else retold(turn, rest)
+
+
+def _orphan(result: Result, work: Work) -> list[Turn]:
+    """A result without a call, by the policy."""
+    gone = what_was(result)
+    if work.policy.orphan_result == "drop":
+        work.edit("result_unasked", result.path, f"dropped the result of {result.call_id!r}", gone)
+        return []
+    if work.policy.orphan_result == "text":
+        work.edit("result_unasked", result.path, f"made the result of {result.call_id!r} a text of the user")
+        head = f"[Tool Result for {result.call_id}]: " if result.call_id else "[Tool Result]: "
+        text = Text(text=head + result_text(result), path=result.path)
+        media = tuple([part for part in result.parts if not isinstance(part, Text)])
+        return [Turn("user", (text, *media))]
+    name = result.name or (next(iter(work.tools)) if len(work.tools) == 1 else "unknown")
+    work.edit("result_unasked", result.path, f"put in the call of {name!r} that the result of {result.call_id!r} needs")
+    call = Call(call_id=result.call_id, name=name, arguments="{}", path=result.path)
+    return [Turn("assistant", (call,)), Turn("tool", (result if result.name else changed(result, name=name),))]

@@ -1,0 +1,150 @@
+"""Reads AI SDK ModelMessages. It knows no other dialect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.errors import HistoryError
+from streamweld.history.model import MISSING, Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.provider_metadata import custody
+from streamweld.history.read.common import (
+    around,
+    as_list,
+    as_mapping,
+    as_text,
+    as_word,
+    began,
+    file_of,
+    kind_of,
+    placed,
+)
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.read.common import Json
+
+__all__ = ["DIALECT", "read"]
+
+DIALECT: Final = "ai-sdk-model"
+_MESSAGE: Final = frozenset({"role", "content"})
+_TEXT: Final = frozenset({"type", "text"})
+_REASONING: Final = frozenset({"type", "text", "providerOptions"})
+_CALL: Final = frozenset({"type", "toolCallId", "toolName", "input", "args", "providerExecuted", "providerOptions"})
+_RESULT: Final = frozenset({"type", "toolCallId", "toolName", "output", "result", "isError"})
+_OUTPUT: Final = frozenset({"type", "value", "reason"})
+_MEDIA: Final = frozenset({"type", "image", "data", "mediaType", "mimeType", "filename"})
+
+
+def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
+    """The turn of one message.
+
+    Raises:
+        HistoryError: the message is no object, or has a role that the dialect does not have.
+    """
+    message = as_mapping(raw, path)
+    role = message.get("role")
+    if role not in ("system", "user", "assistant", "tool"):
+        raise HistoryError("unknown_role", pointer((*path, "role")))
+    origin = began(DIALECT, path, message, _MESSAGE)
+    content = message.get("content")
+    if isinstance(content, str):
+        return [Turn(role, (Text(*placed(origin, (*path, "content")), text=content),), origin)]
+    blocks = as_list(content, (*path, "content"))
+    places = [(*path, "content", n) for n in range(len(blocks))]
+    parts = [_part(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
+    return [Turn(role, tuple(parts), origin)]
+
+
+def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
+    kind = raw.get("type")
+    if kind == "text":
+        return Text(*placed(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+    if kind == "reasoning":
+        told = custody(raw.get("providerOptions"))
+        return Reasoning(
+            *placed(origin, path, raw, _REASONING),
+            segments=(as_text(raw.get("text"), path),),
+            kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
+            item_id=told.item_id,
+            signature=told.signature,
+            encrypted=told.encrypted,
+            issuer=told.issuer or issuer,
+        )
+    if kind == "tool-call":
+        told = custody(raw.get("providerOptions"))
+        value = raw.get("input", raw.get("args", MISSING))
+        place = placed(origin, path, raw, _CALL)
+        call_id, name, ran = (
+            as_text(raw.get("toolCallId"), path),
+            as_text(raw.get("toolName"), path),
+            bool(raw.get("providerExecuted")),
+        )
+        if ran:
+            return Opaque(*place, kind="tool-call", dialect=DIALECT)
+        if isinstance(value, str):  # input that could not be parsed stands there as its text
+            return Call(
+                *place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature
+            )
+        return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
+    if kind == "tool-result" and origin.raw.get("role") == "tool":
+        return _result(raw, origin, path)
+    if kind in ("image", "file"):
+        medium = _medium(raw, origin, path)
+        if medium is not None:
+            return medium
+    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+
+
+def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
+    media_type = as_word(raw.get("mediaType") or raw.get("mimeType"), path)
+    data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
+    if isinstance(data, dict):  # since AI SDK 7 it may say what it is
+        told = as_mapping(data, path)
+        data = told.get(told["type"]) if told.get("type") in ("url", "data") else None
+    if not isinstance(data, str):
+        return None
+    kind = "image" if raw.get("type") == "image" else kind_of(media_type)
+    place, name = placed(origin, path, raw, _MEDIA), as_word(raw.get("filename"), path)
+    if data.startswith(("data:", "http://", "https://")):
+        return file_of(place, data, media_type, kind=kind, filename=name)
+    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)
+
+
+def _result(raw: Json, origin: Origin, path: Path) -> Result:
+    place = placed(origin, path, raw, _RESULT)
+    call_id, name = as_text(raw.get("toolCallId"), path), as_text(raw.get("toolName"), path) or None
+    output = raw.get("output")
+    if not isinstance(output, dict):
+        value, failed = raw.get("result"), bool(raw.get("isError"))
+        return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
+    told = as_mapping(output, path)
+    place = around(place, ("output", told, _OUTPUT))
+    way, value = as_text(told.get("type"), path), told.get("value")
+    if way == "execution-denied":
+        text = as_text(told.get("reason"), path) or "Tool execution denied."
+        return Result(*place, call_id=call_id, name=name, parts=(Text(text=text),), is_error=True)
+    failed = way.startswith("error-")
+    if way in ("text", "error-text"):
+        return Result(*place, call_id=call_id, name=name, parts=(Text(text=as_text(value, path)),), is_error=failed)
+    if way == "content":
+        within = began(DIALECT, path, None, _MESSAGE)
+        inner = [_inner(as_mapping(piece, path), within, path) for piece in as_list(value, path)]
+        return Result(*place, call_id=call_id, name=name, parts=tuple(inner))
+    return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
+
+
+def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
+    kind = raw.get("type")
+    if kind == "text":
+        return Text(*placed(within, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+    if kind in ("media", "image-data", "file-data"):
+        media_type = as_word(raw.get("mediaType"), path)
+        data = as_text(raw.get("data"), path)
+        return Media(*placed(within, path, raw, _MEDIA), kind=kind_of(media_type), media_type=media_type, data=data)
+    if kind in ("image-url", "file-url"):
+        place = placed(within, path, raw, _MEDIA | {"url"})
+        return Media(*place, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url"), path))
+    medium = _medium(raw, within, path) if kind == "file" else None
+    if medium is not None:
+        return medium
+    return Opaque(*placed(within, path, raw), kind=str(kind), dialect=DIALECT)

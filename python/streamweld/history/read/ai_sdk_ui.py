@@ -1,0 +1,133 @@
+"""Reads AI SDK UIMessages. A step of the assistant is a turn, with the results of its tools as a second one.
+
+It knows no other dialect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.errors import HistoryError
+from streamweld.history.model import MISSING, Call, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.provider_metadata import custody
+from streamweld.history.read.common import around, as_list, as_mapping, as_text, as_word, began, file_of, placed
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.read.common import Json
+
+__all__ = ["DIALECT", "read"]
+
+DIALECT: Final = "ai-sdk-ui"
+_MESSAGE: Final = frozenset({"role", "parts"})
+_STEP: Final = frozenset({"type"})
+_TEXT: Final = frozenset({"type", "text", "state"})
+_REASONING: Final = frozenset({"type", "text", "state", "providerMetadata"})
+_FILE: Final = frozenset({"type", "url", "mediaType", "filename"})
+_TOOL: Final = frozenset(
+    {
+        *("type", "toolName", "toolCallId", "state", "input", "rawInput", "output", "errorText", "title"),
+        *("providerExecuted", "preliminary", "callProviderMetadata"),
+    }
+)
+_RESULT: Final[frozenset[str]] = frozenset()
+# For the screen, not for a model: convertToModelMessages sends none of them.
+_SHOWN_ONLY: Final = frozenset({"step-start", "source-url", "source-document"})
+
+
+def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
+    """The turns of one message: for the assistant one or two for each step.
+
+    Raises:
+        HistoryError: the message is no object, or has a role that the dialect does not have.
+    """
+    message = as_mapping(raw, path)
+    role = message.get("role")
+    if role not in ("system", "user", "assistant"):
+        raise HistoryError("unknown_role", pointer((*path, "role")))
+    origin = began(DIALECT, path, message, _MESSAGE)
+    raws = message.get("parts")
+    if raws is None:  # a UIMessage has its content nowhere else
+        raise HistoryError("unreadable", pointer((*path, "parts")))
+    raws = as_list(raws, (*path, "parts"))
+    steps: list[list[tuple[int, Json]]] = [[]]
+    for n, piece in enumerate(raws):
+        part = as_mapping(piece, (*path, "parts", n))
+        if part.get("type") == "step-start":
+            steps.append([])
+            origin.extra = around((origin, 0, path, None, origin.extra), (f"parts/{n}", part, _STEP))[4]
+        else:
+            steps[-1].append((n, part))
+    turns: list[Turn] = []
+    for step in steps:
+        if not step:
+            continue
+        said = [_part(part, origin, (*path, "parts", n), issuer) for n, part in step]
+        turns.append(Turn(role, tuple(said), origin))
+        results = [_result(part, origin, (*path, "parts", n)) for n, part in step]
+        answered = [result for result in results if result is not None]
+        if answered:
+            turns.append(Turn("tool", tuple(answered), origin))
+    return turns or [Turn(role, (), origin)]
+
+
+def _tool_name(raw: Json, path: Path) -> str | None:
+    kind = as_text(raw.get("type"), path)
+    if kind == "dynamic-tool":
+        return as_text(raw.get("toolName"), path)
+    return kind[5:] if kind.startswith("tool-") else None
+
+
+def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
+    kind = as_text(raw.get("type"), path)
+    if kind == "text":
+        return Text(*placed(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+    if kind == "reasoning":
+        told = custody(raw.get("providerMetadata"))
+        return Reasoning(
+            *placed(origin, path, raw, _REASONING),
+            segments=(as_text(raw.get("text"), path),),
+            kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
+            item_id=told.item_id,
+            signature=told.signature,
+            encrypted=told.encrypted,
+            issuer=told.issuer or issuer,
+        )
+    if kind == "file":
+        return file_of(
+            placed(origin, path, raw, _FILE),
+            as_text(raw.get("url"), path),
+            as_word(raw.get("mediaType"), path),
+            filename=as_word(raw.get("filename"), path),
+        )
+    name = _tool_name(raw, path)
+    if name is None or raw.get("providerExecuted"):
+        return Opaque(*placed(origin, path, raw), kind=kind, dialect=DIALECT)
+    told = custody(raw.get("callProviderMetadata"))
+    place = placed(origin, path, raw, _TOOL)
+    call_id = as_text(raw.get("toolCallId"), path)
+    value = raw.get("input", MISSING)
+    if value is None or value is MISSING:
+        value = raw.get("rawInput", MISSING)
+    if isinstance(value, str):
+        return Call(*place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature)
+    return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
+
+
+def _result(raw: Json, origin: Origin, path: Path) -> Result | None:
+    name, state = _tool_name(raw, path), raw.get("state")
+    if name is None or raw.get("providerExecuted"):
+        return None
+    call_id = as_text(raw.get("toolCallId"), path)
+    if state == "output-available" and not raw.get("preliminary"):
+        output = raw.get("output")
+        if isinstance(output, str):
+            return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(Text(text=output),))
+        return Result(*placed(origin, path, raw), call_id=call_id, name=name, value=output)
+    if state == "output-error":
+        text = Text(text=as_text(raw.get("errorText"), path))
+        return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
+    if state == "output-denied":
+        text = Text(text="Tool call execution denied.")
+        return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
+    return None

@@ -1,0 +1,151 @@
+"""Writes AI SDK UIMessages. A turn of the assistant is a message of its own, so that a later step changes no earlier
+message; a tool's result stands in the part of its call. It knows no other dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from streamweld.history.model import (
+    MISSING,
+    Call,
+    Media,
+    Reasoning,
+    Result,
+    Text,
+    arguments_object,
+    members_of,
+    result_text,
+)
+from streamweld.history.open_calls import OpenCalls
+from streamweld.history.provider_metadata import custody, metadata
+from streamweld.history.write.common import Pen
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Work
+    from streamweld.history.model import Origin, Part, Turn
+
+__all__ = ["write"]
+
+
+def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+    """The request members `{"messages": […]}`."""
+    pen = Pen(work, turns)
+    messages: list[Any] = []
+    for group in _groups(turns, pen):
+        parts = [part for turn in group for part in turn.parts]
+        whole = pen.whole(parts, group[0].origin)
+        messages.append(_message(group, parts, len(messages), pen) if whole is None else whole)
+    return {"messages": messages}
+
+
+def _groups(turns: list[Turn], pen: Pen) -> list[list[Turn]]:
+    """Turns of one message: an assistant's with its results, and the steps that were one message before."""
+    groups: list[list[Turn]] = []
+    for turn in turns:
+        last = groups[-1] if groups else None
+        if last is not None and last[0].role == "assistant":
+            shared = _origin(turn, pen)
+            if turn.role == "tool" or (
+                turn.role == "assistant" and shared is not None and shared is _origin(last[0], pen)
+            ):
+                last.append(turn)
+                continue
+        groups.append([turn])
+    return groups
+
+
+def _origin(turn: Turn, pen: Pen) -> Origin | None:
+    for part in turn.parts:
+        if pen.own(part):
+            return part.origin
+    return turn.origin if turn.origin is not None and turn.origin.dialect == pen.dialect else None
+
+
+def _message(group: list[Turn], parts: list[Part], number: int, pen: Pen) -> dict[str, Any]:
+    results = OpenCalls[Result]()
+    for n, turn in enumerate(group):
+        for part in turn.parts:
+            if isinstance(part, Result):
+                results.add(n, part.call_id, part.name or "", part)
+    written: list[Any] = []
+    steps = 0
+    for turn in group:
+        if turn.role == "assistant":
+            if steps:
+                written.append({"type": "step-start"})
+            steps += 1
+        for part in turn.parts:
+            if isinstance(part, Call):
+                written.append(_tool(part, results.take(part.call_id, part.name), pen))
+            elif isinstance(part, Reasoning) and not pen.own(part):
+                written += [_reasoning(part, text) for text in part.segments or ("",)]
+                pen.beyond(part)
+            elif not isinstance(part, Result):
+                written.append(_part(part, pen))
+    role = "assistant" if group[0].role == "tool" else group[0].role
+    head = {"id": f"msg_{number + 1}", "role": role, "parts": written}
+    if members := pen.members(group[0], parts):
+        head |= members
+    return head
+
+
+def _metadata(part: Reasoning | Call, member: str, encrypted: str | None, issuer: str | None) -> dict[str, Any]:
+    raw: Any = part.raw
+    if part.origin is not None and part.origin.dialect == "ai-sdk-ui" and isinstance(raw, Mapping):
+        told = cast("Mapping[str, Any]", raw).get(member)
+        was = custody(told)
+        if (was.item_id, was.signature, was.encrypted) == (part.item_id, part.signature, encrypted):
+            return {member: told} if told is not None else {}
+    made = metadata(issuer, part.item_id, part.signature, encrypted)
+    return {member: made} if made else {}
+
+
+def _reasoning(part: Reasoning, text: str) -> dict[str, Any]:
+    return {"type": "reasoning", "text": text, **_metadata(part, "providerMetadata", part.encrypted, part.issuer)}
+
+
+def _part(part: Part, pen: Pen) -> Any:
+    own = pen.block(part)
+    if own is not None:
+        return own
+    beyond = pen.beyond(part)
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text, **beyond}
+    if isinstance(part, Reasoning):
+        return _reasoning(part, part.text) | beyond
+    if isinstance(part, Media):
+        media_type = part.media_type or ("image/png" if part.kind == "image" else "application/octet-stream")
+        url = part.url or f"data:{media_type};base64,{part.data or ''}"
+        name = {"filename": part.filename} if part.filename else {}
+        return {"type": "file", "mediaType": media_type, "url": url, **name, **beyond}
+    return part.raw
+
+
+def _tool(call: Call, result: Result | None, pen: Pen) -> Any:
+    untouched = (result is not None and pen.block(result) is call.raw) or (result is None and call.raw is not None)
+    if untouched and pen.block(call) is not None:
+        return call.raw
+    beyond = pen.beyond(call)
+    value: Any = arguments_object(call)
+    value = call.arguments if value is None else value
+    raw: Any = call.raw if pen.own(call) else {}
+    dynamic = members_of(raw).get("type") == "dynamic-tool"
+    head: dict[str, Any] = {"type": "dynamic-tool", "toolName": call.name} if dynamic else {"type": f"tool-{call.name}"}
+    head |= {"toolCallId": call.call_id, "state": "input-available", "input": value}
+    if result is not None:
+        pen.beyond(result)
+        for part in result.parts:
+            pen.bare(part)
+            if not isinstance(part, Text):
+                pen.work.lose("media", part.path, "the output of a tool is a value, no content", part.raw)
+        if result.is_error:
+            head |= {"state": "output-error", "errorText": result_text(result)}
+        else:
+            head |= {"state": "output-available", "output": _output(result)}
+    issuer = "google" if call.signature else "openai" if call.item_id else None
+    return {**head, **_metadata(call, "callProviderMetadata", None, issuer), **beyond}
+
+
+def _output(result: Result) -> Any:
+    return result_text(result) if result.value is MISSING else result.value

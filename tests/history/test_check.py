@@ -155,7 +155,7 @@ def test_the_code_names_every_rule_and_no_other() -> None:
     code = "\n".join(path.read_text("utf-8") for path in package.glob("check/*.py"))
     named = set(re.findall(r'"([a-z]+(?:_[a-z]+)*)"', code))
     assert set(checks()) <= named
-    said = set(re.findall(r'\.say\(\s*"(\w+)"', code))
+    said = set(re.findall(r'\.add\(\s*"(\w+)"', code))
     assert said <= set(checks())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from streamweld.errors import UsageError
 from streamweld.history.edits import Edit, IdMap, Loss
-from streamweld.history.model import NOTHING, Inner, pointer
+from streamweld.history.model import EMPTY, Inner, pointer
 from streamweld.history.rules import edits as edit_rules
 from streamweld.history.survey import Survey
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from streamweld.history.model import Path, Turn
 
-__all__ = ["HistoryPolicy", "Work"]
+__all__ = ["Context", "HistoryPolicy"]
 
-_SAY_NOTHING: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobody misses them
-_WORDS = {
+_INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobody misses them
+_CHOICES = {
     "orphan_call": ("error_result", "drop"),
     "orphan_result": ("synthesise", "text", "drop"),
     "duplicate_result": ("first", "last"),
@@ -59,13 +59,13 @@ class HistoryPolicy:
     on_unfixable: Literal["raise", "keep"] = "raise"
 
     def __post_init__(self) -> None:
-        for name, words in _WORDS.items():
+        for name, words in _CHOICES.items():
             if getattr(self, name) not in words:
                 raise UsageError(f"{name}={getattr(self, name)!r}: it must be one of {', '.join(words)}")
 
 
 @dataclass(slots=True, eq=False)
-class Work:
+class Context:
     """One conversion under way.
 
     `pending`: the input was an answer, no request; its calls may stay unanswered.
@@ -73,7 +73,7 @@ class Work:
 
     target: str
     family: str
-    facts: Mapping[str, Any]
+    constraints: Mapping[str, Any]
     policy: HistoryPolicy
     provider: str | None = None
     model: str | None = None
@@ -84,10 +84,10 @@ class Work:
     ids: IdMap = field(default_factory=IdMap)
     _survey: Survey | None = field(default=None, init=False)
 
-    def anew(self) -> Work:
+    def fresh(self) -> Context:
         """The same target, facts and options with empty ledgers, for a part of the history."""
-        return Work(
-            self.target, self.family, self.facts, self.policy, self.provider, self.model, self.tools, self.pending
+        return Context(
+            self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools, self.pending
         )
 
     def survey(self, turns: list[Turn]) -> Survey:
@@ -107,18 +107,18 @@ class Work:
     def lose_members(self, members: Mapping[str, Any], path: Path, why: str) -> None:
         """Books members of a message or block that cannot be said, but for those that say nothing."""
         for name, value in members.items():
-            if value not in _SAY_NOTHING:
+            if value not in _INSIGNIFICANT:
                 steps = name.split("/") if isinstance(name, Inner) else (name,)
                 self.lose(steps[-1], (*path, *steps), why, value)
 
     def fact(self, name: str, member: str | None = None) -> Any:
         """A constraint of the target, or a member of it; None where there is none."""
-        found = self.facts.get(name)
+        found = self.constraints.get(name)
         if member is None or found is None:
             return found
         return found.get(member)
 
-    def about(self, name: str) -> Mapping[str, Any]:
+    def facts(self, name: str) -> Mapping[str, Any]:
         """A constraint of the target that has members; without any where there is none."""
-        found: Any = self.facts.get(name)
-        return NOTHING if found is None else found
+        found: Any = self.constraints.get(name)
+        return EMPTY if found is None else found

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import passes, profiles
-from streamweld.history.context import HistoryPolicy, Work
+from streamweld.history.context import Context, HistoryPolicy
 from streamweld.history.edits import Conversion
 from streamweld.history.model import members_of
 from streamweld.history.read import CONTAINERS, FAMILIES, read
 from streamweld.history.read.detect import detect
-from streamweld.history.resume import Seen, resumed
+from streamweld.history.resume import Snapshot, resume
 from streamweld.history.write import SHAPES, write
 from streamweld.response import Response
 
@@ -92,66 +92,66 @@ def convert(
         store = given["store"]
     profile = profiles.resolve(gateway, target).with_options(store=store)
     issuer = _issuer(provider, profile.constraints)
-    work = Work(
+    context = Context(
         target=target,
         family=family,
-        facts=_facts(family, profile.constraints),
+        constraints=_constraints(family, profile.constraints),
         policy=policy or _POLICY,
         provider=issuer,
         model=given.get("model") if given is not None else None,
         tools=tool_names(tools if tools is not None else (given or {}).get("tools")),
         pending=isinstance(messages, Response),
     )
-    seen = _seen(items, base, source_family, system, profile, work)
+    seen = _snapshot(items, base, source_family, system, profile, context)
     if previous is not None and seen is not None:
 
         def alone(some: Sequence[Any], first: int) -> Conversion:
-            part = work.anew()
+            part = context.fresh()
             turns = passes.run(read(source_family, some, None, base, issuer, first), part)
             written = write(family, turns, part)
             if part.policy.on_unfixable == "raise":
                 _refuse(turns, written, profile, part)
             return Conversion(written, tuple(part.edits), part.ids, tuple(part.losses))
 
-        again = resumed(previous, seen, alone)
+        again = resume(previous, seen, alone)
         if again is not None:
             names = (CONTAINERS[family].system, seen.member)
             written = {name: again.payload[name] for name in names if name is not None and name in again.payload}
             payload = _payload(given, items, source_family, family, written)
             return Conversion(payload, again.edits, again.ids, again.losses, seen)
-    turns = passes.run(read(source_family, items, system, base, issuer), work)
-    written = write(family, turns, work)
+    turns = passes.run(read(source_family, items, system, base, issuer), context)
+    written = write(family, turns, context)
     payload = _payload(given, items, source_family, family, written)
-    if work.policy.on_unfixable == "raise" and not work.pending:
-        _refuse(turns, payload, profile, work)
-    return Conversion(payload, tuple(work.edits), work.ids, tuple(work.losses), seen)
+    if context.policy.on_unfixable == "raise" and not context.pending:
+        _refuse(turns, payload, profile, context)
+    return Conversion(payload, tuple(context.edits), context.ids, tuple(context.losses), seen)
 
 
-def _seen(
-    items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, work: Work
-) -> Seen | None:
+def _snapshot(
+    items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, context: Context
+) -> Snapshot | None:
     """What a later call has to compare; None where a turn's form depends on how many there are, or on later ones."""
-    reasoning = work.about("reasoning")
+    reasoning = context.facts("reasoning")
     moves = reasoning.get("fill") is not None or reasoning.get("max_replayed") is not None
-    if isinstance(items, str | Response) or moves or work.family == "ai-sdk-ui":
+    if isinstance(items, str | Response) or moves or context.family == "ai-sdk-ui":
         return None
-    options = (source, work.target, profile, work.policy, work.provider, work.model, work.tools, system)
-    return Seen(options, tuple(items), base, CONTAINERS[work.family].messages)
+    options = (source, context.target, profile, context.policy, context.provider, context.model, context.tools, system)
+    return Snapshot(options, tuple(items), base, CONTAINERS[context.family].messages)
 
 
-def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, work: Work) -> None:
+def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, context: Context) -> None:
     """Raises for what no edit can mend: nothing is left to send, nobody asks, the wrong one speaks last, or what it is
     nobody knows."""
     lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # behind what stands outside
     said = turns[lead:]
-    last: Collection[str] | None = work.fact("last_role")
-    if len(said) < (work.fact("min_items") or 0):
+    last: Collection[str] | None = context.fact("last_role")
+    if len(said) < (context.fact("min_items") or 0):
         rule = "too_few"
-    elif work.fact("user_required") and not any(turn.role == "user" for turn in said):
+    elif context.fact("user_required") and not any(turn.role == "user" for turn in said):
         rule = "user_missing"
     elif last is not None and said and said[-1].role not in last:
         rule = "last_role"
-    elif work.survey(turns).opaque or (work.fact("tools_required") and _without_tools(payload)):
+    elif context.survey(turns).opaque or (context.fact("tools_required") and _without_tools(payload)):
         rule = ""
     else:
         return
@@ -205,7 +205,7 @@ def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
     return profiles.provider(word)
 
 
-def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
+def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
         told = facts.get(name)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-__all__ = ["Custody", "custody", "metadata"]
+__all__ = ["ProviderMetadata", "read_metadata", "write_metadata"]
 
 # The members of provider metadata that are custody, not mere options, by provider.
 _SIGNATURES: Final = ("signature", "thoughtSignature")
 
 
-class Custody(NamedTuple):
+class ProviderMetadata(NamedTuple):
     """Whose reasoning it is, and what proves it."""
 
     issuer: str | None
@@ -23,7 +23,7 @@ class Custody(NamedTuple):
     encrypted: str | None
 
 
-def custody(told: Any) -> Custody:
+def read_metadata(told: Any) -> ProviderMetadata:
     """`{"openai": {"itemId": …, "reasoningEncryptedContent": …}}`, `{"anthropic": {"signature": …}}` and the like.
 
     The first provider that says something counts; one that says nothing hides no other.
@@ -37,8 +37,8 @@ def custody(told: Any) -> Custody:
             signature = _word(said, "signature") or _word(said, "thoughtSignature")
             encrypted = _word(said, "reasoningEncryptedContent") or _word(said, "redactedData")
             if item_id or signature or encrypted:
-                return Custody(str(issuer), item_id, signature, encrypted)
-    return Custody(None, None, None, None)
+                return ProviderMetadata(str(issuer), item_id, signature, encrypted)
+    return ProviderMetadata(None, None, None, None)
 
 
 def _word(said: Mapping[str, Any], name: str) -> str | None:
@@ -46,7 +46,9 @@ def _word(said: Mapping[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def metadata(issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None) -> dict[str, Any]:
+def write_metadata(
+    issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None
+) -> dict[str, Any]:
     """The same, to be written. Empty where there is nothing to say."""
     said: dict[str, Any] = {}
     if item_id:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from streamweld.history.model import Path
 
-__all__ = ["Seen", "boundary", "resumed"]
+__all__ = ["Snapshot", "boundary", "resume"]
 
 # What a turn may take from those before it, or give to them: then no part of a history stands alone.
 _ENTANGLED: Final = frozenset(
@@ -34,7 +34,7 @@ _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Snapshot:
     """What a conversion was made of: the options, the messages, and where they stood."""
 
     options: tuple[Any, ...]
@@ -73,13 +73,15 @@ def boundary(items: Sequence[Any]) -> int | None:
     return None
 
 
-def resumed(previous: Conversion, now: Seen, convert: Callable[[Sequence[Any], int], Conversion]) -> Conversion | None:
+def resume(
+    previous: Conversion, now: Snapshot, convert: Callable[[Sequence[Any], int], Conversion]
+) -> Conversion | None:
     """The conversion of `now`, with the beginning that `previous` made; None where it cannot be told apart.
 
     `convert`: converts some messages alone, the first of which is that number of all.
     """
     seen = previous._seen  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    if not isinstance(seen, Seen) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):
+    if not isinstance(seen, Snapshot) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):
         return None
     cut = boundary(seen.items)
     if cut is None or 2 * cut < len(now.items) or len(now.items) < len(seen.items):

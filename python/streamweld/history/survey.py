@@ -143,7 +143,7 @@ class Survey:
         self.paired = paired and asked is None and len(ids) == len(calls) and "" not in ids
         self.bare, self.plain, self.trailing = bare, plain, trailing
 
-    def stands_for(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
+    def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
         """Another list of which all of this is as true, if these are its calls."""
         self.turns = turns
         if calls is not None:

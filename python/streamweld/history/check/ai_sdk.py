@@ -38,7 +38,7 @@ def _messages(items: Sequence[Any], base: Path, report: Report) -> list[tuple[Js
     for n, raw in enumerate(items):
         told = as_json(raw)
         if told is None or not isinstance(told.get("role"), str):
-            report.say("shape", (*base, n), "a message is an object with a role")
+            report.add("shape", (*base, n), "a message is an object with a role")
         else:
             found.append((told, (*base, n), str(told["role"])))
     return found
@@ -50,13 +50,13 @@ def read_ui(items: Sequence[Any], base: Path, payload: Json, report: Report) -> 
     for told, path, wire in _messages(items, base, report):
         parts = told.get("parts")
         if not is_list(parts):
-            report.say("shape", path, "a message has a list of parts")
+            report.add("shape", path, "a message has a list of parts")
             parts = ()
         blocks: list[Block] = []
         for n, raw in enumerate(cast("Sequence[Any]", parts)):
             piece = as_json(raw)
             if piece is None:
-                report.say("shape", (*path, "parts", n), "a part is an object")
+                report.add("shape", (*path, "parts", n), "a part is an object")
             else:
                 blocks += _ui_part(piece, (*path, "parts", n), report)
         messages.append(Message(wire, wire, path, told, blocks))
@@ -67,7 +67,7 @@ def _ui_part(raw: Json, path: Path, report: Report) -> list[Block]:
     kind = str(raw.get("type"))
     if kind in ("text", "reasoning"):
         if not isinstance(raw.get("text"), str):
-            report.say("shape", path, "a part of text has a text")
+            report.add("shape", path, "a part of text has a text")
         return [Block(cast("Kind", kind), path, raw, kind, str(raw.get("text") or ""))]
     if kind == "file":
         return [Block(_media(raw.get("mediaType")), path, raw, kind)]
@@ -78,7 +78,7 @@ def _ui_part(raw: Json, path: Path, report: Report) -> list[Block]:
         call_id, state = _name(raw.get("toolCallId")), raw.get("state")
         call = Block("call", path, raw, kind, id=call_id, name=_name(name), settled=state in _SETTLED)
         if state not in (*_ANSWERED, *_SETTLED, "input-available"):
-            report.say("shape", path, f"a tool part has a state, not {state!r}")
+            report.add("shape", path, f"a tool part has a state, not {state!r}")
         if state in _ANSWERED and not raw.get("preliminary"):
             return [call, Block("result", path, raw, kind, id=call_id)]
         return [call]
@@ -97,11 +97,11 @@ def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) 
         content = told.get("content")
         blocks, plain = blocks_of(content, (*path, "content"), report, part)
         if wire == "system" and not plain:
-            report.say("shape", path, "a system message is a text")
+            report.add("shape", path, "a system message is a text")
         if wire == "tool" and plain:
-            report.say("shape", path, "a tool message is a list of results")
+            report.add("shape", path, "a tool message is a list of results")
         if content is None:
-            report.say("shape", path, "a message has a content")
+            report.add("shape", path, "a message has a content")
         if wire != "tool":  # beside its call stands what the provider ran itself
             for block in blocks:
                 block.kind = "other" if block.kind == "result" else block.kind
@@ -113,7 +113,7 @@ def _model_part(raw: Json, path: Path, report: Report) -> Block:
     kind = str(raw.get("type"))
     if kind in ("text", "reasoning"):
         if not isinstance(raw.get("text"), str):
-            report.say("shape", path, "a part of text has a text")
+            report.add("shape", path, "a part of text has a text")
         return Block(cast("Kind", kind), path, raw, kind, str(raw.get("text") or ""))
     if kind == "image":
         return Block("image", path, raw, kind)
@@ -127,7 +127,7 @@ def _model_part(raw: Json, path: Path, report: Report) -> Block:
         if kind == "tool-result":
             output = as_json(raw.get("output"))
             if output is None or not isinstance(output.get("type"), str):
-                report.say("shape", path, "a tool result has an output with a type")
+                report.add("shape", path, "a tool result has an output with a type")
         return block
     known = kind in ("tool-approval-request", "tool-approval-response", *_SHOWN_ONLY)
     return Block("other" if known else "unknown", path, raw, kind)

@@ -41,7 +41,7 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     for n, raw in enumerate(items):
         told = as_json(raw)
         if told is None or not isinstance(told.get("role"), str):
-            report.say("shape", (*base, n), "a message is an object with a role")
+            report.add("shape", (*base, n), "a message is an object with a role")
             continue
         path, wire = (*base, n), str(told["role"])
 
@@ -91,4 +91,4 @@ def _server_pairs(messages: list[Message], report: Report) -> None:
             elif block.kind == "other" and block.type.endswith("_tool_result"):
                 call_id = str(block.json.get("tool_use_id"))
                 if call_id not in asked:
-                    report.say("server_result_unmatched", block.path, call_id, "server_pairs")
+                    report.add("server_result_unmatched", block.path, call_id, "server_pairs")

@@ -35,7 +35,7 @@ def check_content(view: View, report: Report) -> None:
         for block in message.of("result"):
             _result(block, report)
         if report.fact("content_or_calls") and message.of("call") and not _silent(message):
-            report.say("content_and_calls", message.path, "", "content_or_calls")
+            report.add("content_and_calls", message.path, "", "content_or_calls")
     _trailing(view, report)
 
 
@@ -50,7 +50,7 @@ def _kinds(message: Message, report: Report) -> None:
     blocks += [("tool", inner) for result in message.of("result") for inner in result.inner]
     own = role == "assistant" and message.item == "message" and not message.plain
     if own and report.fact("assistant_content") == "string":
-        report.say("assistant_not_string", (*message.path, "content"), "", "assistant_content")
+        report.add("assistant_not_string", (*message.path, "content"), "", "assistant_content")
     for role, block in blocks:
         allowed = content.get(role)
         if (
@@ -58,12 +58,12 @@ def _kinds(message: Message, report: Report) -> None:
             or (allowed is not None and block.kind not in _NO_CONTENT and block.kind not in allowed)
             or (block.kind == "file" and block.type not in (report.fact("file_types") or (block.type,)))
         ):
-            report.say("content_kind", block.path, f"{block.type or block.kind} of {role}", "content")
+            report.add("content_kind", block.path, f"{block.type or block.kind} of {role}", "content")
         elif block.kind == "text" and block.type and types:
             wanted = types.get("user" if role == "tool" else role)
             also = report.facts("text_types_also").get(role, ())
             if wanted is not None and block.type != wanted and block.type not in also:
-                report.say("text_type", block.path, block.type, "text_types")
+                report.add("text_type", block.path, block.type, "text_types")
 
 
 def _members(message: Message, report: Report) -> None:
@@ -71,7 +71,7 @@ def _members(message: Message, report: Report) -> None:
     strip = report.facts("strip_fields")
     for name in strip.get(message.item, ()):
         if message.raw.get(name) is not None:
-            report.say("replayed_member", (*message.path, name), name, "strip_fields")
+            report.add("replayed_member", (*message.path, name), name, "strip_fields")
     known = report.facts("members")
     _beyond(message.raw, message.path, known.get(message.role), report)
     for block in message.blocks:
@@ -83,7 +83,7 @@ def _members(message: Message, report: Report) -> None:
                 _beyond(text.json, text.path, known.get("text"), report)
         for name in strip.get("text", ()) if block.kind == "text" else ():
             if block.json.get(name) is not None:
-                report.say("replayed_member", (*block.path, name), name, "strip_fields")
+                report.add("replayed_member", (*block.path, name), name, "strip_fields")
 
 
 def _beyond(raw: Json, path: Path, known: Sequence[str] | None, report: Report) -> None:
@@ -91,21 +91,21 @@ def _beyond(raw: Json, path: Path, known: Sequence[str] | None, report: Report) 
         return
     for name in raw:
         if name not in known:
-            report.say("member_unknown", (*path, name), "", "members")
+            report.add("member_unknown", (*path, name), "", "members")
 
 
 def _emptiness(message: Message, report: Report) -> None:
     if message.role in ("tool", "other"):
         return
     if report.fact("empty_message") and _says_nothing(message, report):
-        report.say("message_empty", message.path, message.wire, "empty_message")
+        report.add("message_empty", message.path, message.wire, "empty_message")
         return
     beside = report.fact("blank_beside_reasoning") and message.of("reasoning")
     for block in message.of("text"):
         if block.text == "" and report.fact("empty_text"):
-            report.say("text_empty", block.path, "", "empty_text")
+            report.add("text_empty", block.path, "", "empty_text")
         elif block.text and not block.text.strip() and report.fact("blank_text") and not beside:
-            report.say("text_blank", block.path, "", "blank_text")
+            report.add("text_blank", block.path, "", "blank_text")
 
 
 def _says_nothing(message: Message, report: Report) -> bool:
@@ -119,25 +119,25 @@ def _trailing(view: View, report: Report) -> None:
     if report.fact("trailing_space") and view.messages and view.messages[-1].role == "assistant":
         blocks = view.messages[-1].blocks
         if blocks and blocks[-1].kind == "text" and blocks[-1].text.strip() and blocks[-1].text[-1].isspace():
-            report.say("trailing_space", blocks[-1].path, "", "trailing_space")
+            report.add("trailing_space", blocks[-1].path, "", "trailing_space")
 
 
 def _documents(message: Message, report: Report) -> None:
     documents = message.of("file")
     if documents and report.fact("document_needs_text") and not message.of("text"):
-        report.say("document_alone", documents[0].path, "", "document_needs_text")
+        report.add("document_alone", documents[0].path, "", "document_needs_text")
     facts = report.facts("document_name")
     if facts:
         inner = [block for result in message.of("result") for block in result.inner if block.kind == "file"]
         for block in [*documents, *inner]:
             if not conforms(block.name or "", {**facts, "min": 1}):
-                report.say("document_name", block.path, block.name or "", "document_name")
+                report.add("document_name", block.path, block.name or "", "document_name")
 
 
 def _arguments(block: Block, report: Report) -> None:
     """Where the target wants an object: one that is text must hold one."""
     if report.fact("free_form_tools") is False and block.type in ("custom", "custom_tool_call"):
-        report.say("call_free_form", block.path, block.name or "", "free_form_tools")
+        report.add("call_free_form", block.path, block.name or "", "free_form_tools")
     if report.fact("arguments") != "object" or block.type in ("custom", "custom_tool_call"):
         return
     value: Any = block.arguments
@@ -147,14 +147,14 @@ def _arguments(block: Block, report: Report) -> None:
         except JsonFault:
             value = None
     if as_json(value) is None:
-        report.say("arguments_not_object", block.path, block.id or block.name or "", "arguments")
+        report.add("arguments_not_object", block.path, block.id or block.name or "", "arguments")
 
 
 def _result(block: Block, report: Report) -> None:
     if report.fact("result_value") == "object" and as_json(block.arguments) is None:
-        report.say("result_not_object", block.path, block.name or "", "result_value")
+        report.add("result_not_object", block.path, block.name or "", "result_value")
     facts = report.facts("result_empty")
     if facts:
         content: Any = block.json.get("content")
         if not content and (is_list(content) or facts.get("only") != "list"):
-            report.say("result_empty", block.path, block.id or "", "result_empty")
+            report.add("result_empty", block.path, block.id or "", "result_empty")

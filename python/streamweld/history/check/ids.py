@@ -32,7 +32,7 @@ def check_ids(view: View, report: Report) -> None:
                 _call_id(block, facts, report)
                 if facts.get("unique") and block.id is not None:
                     if block.id in asked:
-                        report.say("call_id_repeated", block.path, block.id, "tool_id")
+                        report.add("call_id_repeated", block.path, block.id, "tool_id")
                     asked.add(block.id)
                 _name(block, report)
     called = {block.id for message in view.messages for block in message.of("call")}
@@ -47,13 +47,13 @@ def _call_id(block: Block, facts: Mapping[str, Any], report: Report) -> None:
     call_id = block.id
     if call_id is None:
         if not facts.get("optional") and facts.get("min"):
-            report.say("call_id_invalid", block.path, "there is none", "tool_id")
+            report.add("call_id_invalid", block.path, "there is none", "tool_id")
         return
     if any(mark in call_id for mark in facts.get("carriers", ())):
         return
     fault = _fault(call_id, facts)
     if fault is not None:
-        report.say("call_id_long" if fault == "long" else "call_id_invalid", block.path, call_id, "tool_id")
+        report.add("call_id_long" if fault == "long" else "call_id_invalid", block.path, call_id, "tool_id")
 
 
 def conforms(word: str, facts: Mapping[str, Any]) -> bool:
@@ -78,7 +78,7 @@ def _fault(word: str, facts: Mapping[str, Any]) -> str | None:
 def _name(block: Block, report: Report) -> None:
     facts = report.facts("tool_name")
     if facts and (fault := _fault(block.name or "", facts)) is not None:
-        report.say(
+        report.add(
             "tool_name_long" if fault == "long" else "tool_name_invalid", block.path, block.name or "", "tool_name"
         )
 
@@ -95,13 +95,13 @@ def _item_ids(messages: list[Message], report: Report) -> None:
         path = (*message.path, "id")
         word = item_id if isinstance(item_id, str) else ""
         if facts.get("send") is False:
-            report.say("item_id_sent", path, word, "item_id")
+            report.add("item_id_sent", path, word, "item_id")
             continue
         if _fault(word, {**facts, "min": 1}) is not None:
-            report.say("item_id_invalid", path, word, "item_id")
+            report.add("item_id_invalid", path, word, "item_id")
         prefix = facts.get("prefixes", {}).get(message.item)
         if prefix is not None and not word.startswith(prefix):
-            report.say("item_id_prefix", path, word, "item_id")
+            report.add("item_id_prefix", path, word, "item_id")
         if facts.get("unique") and word in seen:
-            report.say("item_id_repeated", path, word, "item_id")
+            report.add("item_id_repeated", path, word, "item_id")
         seen.add(word)

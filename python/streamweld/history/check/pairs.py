@@ -35,7 +35,7 @@ def check_pairs(view: View, report: Report, tools: Any) -> None:
     refused = _refused(calls, results, report)
     _references(view, report)
     if report.fact("tools_required") and tools is not None and not tools and (calls or results):
-        report.say("tools_missing", (calls or results)[0].path, "", "tools_required")
+        report.add("tools_missing", (calls or results)[0].path, "", "tools_required")
     _call_places(view, report)
     if not refused:
         _pair(view, report)
@@ -53,7 +53,7 @@ def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -
         if report.fact(constraint) is False:
             refused = True
             for block in blocks:
-                report.say(rule, block.path, block.id or "", constraint)
+                report.add(rule, block.path, block.id or "", constraint)
     return refused
 
 
@@ -62,7 +62,7 @@ def _references(view: View, report: Report) -> None:
         for message in view.messages:
             for block in message.of("reference"):
                 if (block.id or "").startswith("fc_"):
-                    report.say("call_by_reference", block.path, block.id or "", "call_reference")
+                    report.add("call_by_reference", block.path, block.id or "", "call_reference")
 
 
 def _call_places(view: View, report: Report) -> None:
@@ -76,15 +76,15 @@ def _call_places(view: View, report: Report) -> None:
         if report.fact("call_order") == "last":
             for block in blocks[calls[0] :]:
                 if block.kind not in ("call", "other"):
-                    report.say("call_not_last", block.path, block.type, "call_order")
+                    report.add("call_not_last", block.path, block.type, "call_order")
                     break
         if after and (n == 0 or view.turns[n - 1][0].role not in after):
             before = view.turns[n - 1][0].role if n else "nothing"
-            report.say("call_place", blocks[calls[0]].path, f"after {before}", "calls_after")
+            report.add("call_place", blocks[calls[0]].path, f"after {before}", "calls_after")
         if together:
             for block in blocks[calls[0] : calls[-1]]:
                 if block.kind != "call":
-                    report.say("calls_apart", block.path, block.type, "calls_together")
+                    report.add("calls_apart", block.path, block.type, "calls_together")
 
 
 class _Pairing:
@@ -131,15 +131,15 @@ class _Pairing:
         late = self.earlier(call_id)
         if late is not None:
             late.answered = True
-            self.report.say("result_not_adjacent", result.path, call_id, "results")
+            self.report.add("result_not_adjacent", result.path, call_id, "results")
         elif call_id in self.known:
             if self.facts.get("single"):
-                self.report.say("result_repeated", result.path, call_id, "results")
+                self.report.add("result_repeated", result.path, call_id, "results")
         elif self.coming.get(call_id):
             self.early[id(self.coming[call_id].popleft())] = 1
-            self.report.say("result_before_call", result.path, call_id, "results")
+            self.report.add("result_before_call", result.path, call_id, "results")
         elif self.facts.get("matched") and not self.chained:
-            self.report.say("result_unmatched", result.path, call_id, "results")
+            self.report.add("result_unmatched", result.path, call_id, "results")
 
 
 def _pair(view: View, report: Report) -> None:
@@ -162,7 +162,7 @@ def _pair(view: View, report: Report) -> None:
     if pairing.facts.get("required"):
         for call in pairing.asked:
             if not call.answered:
-                report.say("call_unanswered", call.block.path, call.block.id or call.block.name or "", "results")
+                report.add("call_unanswered", call.block.path, call.block.id or call.block.name or "", "results")
 
 
 def _answer(pairing: _Pairing, here: list[_Asked], results: list[Block], report: Report) -> None:
@@ -194,7 +194,7 @@ def _answer(pairing: _Pairing, here: list[_Asked], results: list[Block], report:
         call.answered = True
         if place < last and not disordered and pairing.facts.get("same_order"):
             disordered = True
-            report.say("results_out_of_order", result.path, result.name or result.id or "", "results")
+            report.add("results_out_of_order", result.path, result.name or result.id or "", "results")
         last = max(last, place)
 
 
@@ -222,10 +222,10 @@ def _result_places(message: Message, report: Report) -> None:
         return
     others = [block for block in message.blocks if block.kind != "result"]
     if facts.get("alone"):
-        report.say("result_not_alone", others[0].path, others[0].type, "results")
+        report.add("result_not_alone", others[0].path, others[0].type, "results")
         return
     if facts.get("first") and message.blocks.index(results[-1]) > message.blocks.index(others[0]):
-        report.say("result_not_first", results[-1].path, results[-1].id or "", "results")
+        report.add("result_not_first", results[-1].path, results[-1].id or "", "results")
     for block in others:
         if block.kind in (facts.get("beside_not") or ()):
-            report.say("result_beside", block.path, block.type, "results")
+            report.add("result_beside", block.path, block.type, "results")

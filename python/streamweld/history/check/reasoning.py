@@ -22,7 +22,7 @@ def check_reasoning(view: View, report: Report) -> None:
     if accept is False:
         for message in view.messages:
             for block in message.of("reasoning"):
-                report.say("reasoning_refused", block.path, block.type, "reasoning")
+                report.add("reasoning_refused", block.path, block.type, "reasoning")
         return
     for message in view.messages:
         for block in message.of("reasoning"):
@@ -39,9 +39,9 @@ def check_reasoning(view: View, report: Report) -> None:
 
 def _place(message: Message, block: Block, facts: Mapping[str, Any], report: Report) -> None:
     if message.role not in (facts.get("roles") or ("assistant",)):
-        report.say("reasoning_role", block.path, message.wire, "reasoning")
+        report.add("reasoning_role", block.path, message.wire, "reasoning")
     elif facts.get("signed") == "required" and block.signature is None:
-        report.say("reasoning_unsigned", block.path, block.type, "reasoning")
+        report.add("reasoning_unsigned", block.path, block.type, "reasoning")
 
 
 def _items(view: View, facts: Mapping[str, Any], report: Report) -> None:
@@ -52,17 +52,17 @@ def _items(view: View, facts: Mapping[str, Any], report: Report) -> None:
         replayed += 1
         block = message.blocks[0]
         if facts.get("max_replayed") is not None and replayed > facts["max_replayed"]:
-            report.say("reasoning_too_many", message.path, str(replayed), "reasoning")
+            report.add("reasoning_too_many", message.path, str(replayed), "reasoning")
         if facts.get("needs_encrypted") and block.encrypted is None:
-            report.say("reasoning_not_encrypted", message.path, "", "reasoning")
+            report.add("reasoning_not_encrypted", message.path, "", "reasoning")
         if facts.get("item_ids") is False and block.item_id and report.facts("item_id").get("send") is not False:
-            report.say("reasoning_id_sent", (*message.path, "id"), block.item_id, "reasoning")
+            report.add("reasoning_id_sent", (*message.path, "id"), block.item_id, "reasoning")
         if facts.get("needs_id") and block.encrypted is not None and not block.item_id:
-            report.say("reasoning_id_missing", message.path, "", "reasoning")
+            report.add("reasoning_id_missing", message.path, "", "reasoning")
         if facts.get("summary_only") and message.raw.get("content") is not None:
-            report.say("reasoning_content", (*message.path, "content"), "", "reasoning")
+            report.add("reasoning_content", (*message.path, "content"), "", "reasoning")
         if facts.get("group") and not _followed(view.messages, n):
-            report.say("reasoning_alone", message.path, block.item_id or "", "reasoning")
+            report.add("reasoning_alone", message.path, block.item_id or "", "reasoning")
 
 
 def _followed(messages: list[Message], at: int) -> bool:
@@ -77,11 +77,11 @@ def _fields(view: View, facts: Mapping[str, Any], report: Report) -> None:
         for block in message.of("reasoning"):
             said = True
             if block.type in _FIELDS and block.type != field:
-                report.say("reasoning_field", block.path, block.type, "reasoning")
+                report.add("reasoning_field", block.path, block.type, "reasoning")
     if said and "fill" in facts:
         for message in view.messages:
             if message.role == "assistant" and message.of("call") and not isinstance(message.raw.get(field), str):
-                report.say("reasoning_missing", message.path, str(field), "reasoning")
+                report.add("reasoning_missing", message.path, str(field), "reasoning")
 
 
 def _enabled(view: View, report: Report) -> None:
@@ -92,7 +92,7 @@ def _enabled(view: View, report: Report) -> None:
         return
     asking = [message for message in view.messages if message.role == "assistant" and message.of("call")]
     if asking and asking[-1].blocks[0].kind != "reasoning":
-        report.say("reasoning_dropped", asking[-1].path, "", "reasoning")
+        report.add("reasoning_dropped", asking[-1].path, "", "reasoning")
 
 
 def _signatures(view: View, report: Report) -> None:
@@ -104,4 +104,4 @@ def _signatures(view: View, report: Report) -> None:
     for message in view.messages[began:]:
         calls = message.of("call")
         if calls and calls[0].signature is None:
-            report.say("signature_missing", calls[0].path, calls[0].name or "", "reasoning")
+            report.add("signature_missing", calls[0].path, calls[0].name or "", "reasoning")

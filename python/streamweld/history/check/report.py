@@ -64,7 +64,7 @@ class Report:
         """The members of a constraint that is a mapping; none where it does not hold."""
         return cast("Mapping[str, Any]", self.profile.constraints.get(constraint) or {})
 
-    def say(self, rule: str, path: Path, detail: str = "", constraint: str | None = None) -> None:
+    def add(self, rule: str, path: Path, detail: str = "", constraint: str | None = None) -> None:
         """Writes down a violation. `constraint`: whose source is cited before the rule's own."""
         known = checks()[rule]
         source = self.profile.sources.get(constraint, known.source) if constraint else known.source

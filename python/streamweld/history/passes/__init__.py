@@ -27,12 +27,12 @@ from streamweld.history.passes import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Turn
 
 __all__ = ["ORDER", "run"]
 
-ORDER: Final[tuple[Callable[[list[Turn], Work], list[Turn]], ...]] = (
+ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
     system.run,
     server_tools.run,
     arguments.run,
@@ -50,8 +50,8 @@ ORDER: Final[tuple[Callable[[list[Turn], Work], list[Turn]], ...]] = (
 )
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns as the target takes them."""
     for one in ORDER:
-        turns = one(turns, work)
+        turns = one(turns, context)
     return turns

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Result, arguments_object, arguments_text, changed, retold, what_was
+from streamweld.history.model import Call, Result, arguments_object, arguments_text, changed, removed_value, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
 __all__ = ["run"]
@@ -18,12 +18,12 @@ __all__ = ["run"]
 _FORMS: Final = {True: "text", False: "an object"}
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns with arguments that are objects, by the policy `truncated_arguments`."""
-    objects, free = work.fact("arguments") == "object", bool(work.fact("free_form_tools"))
-    text_of = work.fact("text_input_of") or ()
-    turns = _spelled(turns, work)
-    if (not objects and free) or _is_sound(work.survey(turns).calls, objects, free):
+    objects, free = context.fact("arguments") == "object", bool(context.fact("free_form_tools"))
+    text_of = context.fact("text_input_of") or ()
+    turns = _spelled(turns, context)
+    if (not objects and free) or _is_sound(context.survey(turns).calls, objects, free):
         return turns
     out: list[Turn] = []
     gone: dict[str, int] = {}  # ids of dropped calls whose result is still to come
@@ -33,15 +33,15 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         for part in turn.parts:
             if isinstance(part, Result) and gone.get(part.call_id):
                 gone[part.call_id] -= 1
-                removed = what_was(part)
-                work.edit("arguments_broken", part.path, "dropped the result of a dropped call", removed)
+                removed = removed_value(part)
+                context.edit("arguments_broken", part.path, "dropped the result of a dropped call", removed)
                 touched = True
                 continue
             if isinstance(part, Call) and part.custom and not free:
-                if part.origin is not None and part.origin.dialect == work.family:
-                    work.edit("call_free_form", part.path, f"made the text for {part.name!r} an argument")
+                if part.origin is not None and part.origin.dialect == context.family:
+                    context.edit("call_free_form", part.path, f"made the text for {part.name!r} an argument")
                 else:
-                    work.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
+                    context.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
                 part = changed(part, custom=False)
                 touched = True
             own = part.origin is not None and part.origin.dialect in text_of
@@ -50,47 +50,47 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                 continue
             if arguments_object(part) is not None:
                 if part.arguments is not None and not part.arguments.strip():
-                    if part.origin is not None and part.origin.dialect == work.family:
-                        work.edit("arguments_empty", part.path, f"empty arguments of {part.name!r} -> {{}}")
+                    if part.origin is not None and part.origin.dialect == context.family:
+                        context.edit("arguments_empty", part.path, f"empty arguments of {part.name!r} -> {{}}")
                     part = changed(part, arguments=None, input={})  # no text stands for no arguments
                     touched = True
                 parts.append(part)
                 continue
             touched = True
             said: Any = part.arguments if part.arguments is not None else part.input
-            if work.policy.truncated_arguments == "drop":
+            if context.policy.truncated_arguments == "drop":
                 gone[part.call_id] = gone.get(part.call_id, 0) + 1
-                work.edit("arguments_broken", part.path, f"dropped the call of {part.name!r}", part.raw)
-            elif work.policy.truncated_arguments == "empty":
-                work.edit("arguments_broken", part.path, f"emptied the arguments of {part.name!r}", said)
+                context.edit("arguments_broken", part.path, f"dropped the call of {part.name!r}", part.raw)
+            elif context.policy.truncated_arguments == "empty":
+                context.edit("arguments_broken", part.path, f"emptied the arguments of {part.name!r}", said)
                 parts.append(changed(part, arguments=None, input={}))
             else:
-                work.edit("arguments_broken", part.path, f"wrapped the arguments of {part.name!r}")
+                context.edit("arguments_broken", part.path, f"wrapped the arguments of {part.name!r}")
                 parts.append(changed(part, arguments=None, input={"_raw": said}))
         if parts or not touched:
-            out.append(retold(turn, parts) if touched else turn)
+            out.append(with_parts(turn, parts) if touched else turn)
     return out
 
 
-def _spelled(turns: list[Turn], work: Work) -> list[Turn]:
+def _spelled(turns: list[Turn], context: Context) -> list[Turn]:
     """Calls of the target's own dialect with their arguments as it has them: a text, or an object and never null."""
-    text = bool(work.fact("arguments_text"))
-    if not any(_is_misspelled(call, text, work) for call in work.survey(turns).calls):
+    text = bool(context.fact("arguments_text"))
+    if not any(_is_misspelled(call, text, context) for call in context.survey(turns).calls):
         return turns
     out: list[Turn] = []
     for turn in turns:
         parts: list[Part] = []
         for part in turn.parts:
-            if isinstance(part, Call) and _is_misspelled(part, text, work):
-                work.edit("arguments_form", part.path, f"wrote the arguments of {part.name!r} as {_FORMS[text]}")
+            if isinstance(part, Call) and _is_misspelled(part, text, context):
+                context.edit("arguments_form", part.path, f"wrote the arguments of {part.name!r} as {_FORMS[text]}")
                 part = changed(part, arguments=arguments_text(part)) if text else changed(part, input={})
             parts.append(part)
-        out.append(retold(turn, parts))
+        out.append(with_parts(turn, parts))
     return out
 
 
-def _is_misspelled(call: Call, text: bool, work: Work) -> bool:
-    if call.custom or call.raw is None or call.origin is None or call.origin.dialect != work.family:
+def _is_misspelled(call: Call, text: bool, context: Context) -> bool:
+    if call.custom or call.raw is None or call.origin is None or call.origin.dialect != context.family:
         return False
     return call.arguments is None if text else call.input is None
 

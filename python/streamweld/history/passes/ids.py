@@ -8,27 +8,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld.history.ids import IdForm, Minter, form_of
-from streamweld.history.model import Call, Result, arguments_text, changed, retold
+from streamweld.history.model import Call, Result, arguments_text, changed, with_parts
 from streamweld.history.open_calls import OpenCalls
 
 if TYPE_CHECKING:
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
 __all__ = ["run"]
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns with ids that the target takes. The first call of an id keeps it, if it can be kept."""
-    fact = work.fact("tool_id")
+    fact = context.fact("tool_id")
     if fact is None:
         return turns
     form = IdForm() if fact.get("keep") else form_of(fact)  # what is kept as it is, there must at least be
-    found = work.survey(turns)
+    found = context.survey(turns)
     if found.paired:
         given = [call.call_id for call in found.calls]
         if form.fit(given):
-            work.ids.keep(given)
+            context.ids.keep(given)
             return turns
     unique = None if fact.get("keep") else fact.get("unique")
     minter = Minter(form, frozenset([call.call_id for call in found.calls if form.fits(call.call_id)]))
@@ -62,9 +62,9 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                         new = first[part.call_id] = minter.first(part.call_id)
                 open_calls.add(n, part.call_id, part.name, new)
                 latest[part.call_id] = new
-                work.ids.add(part.call_id, new)
+                context.ids.add(part.call_id, new)
                 if new != part.call_id:
-                    work.edit("tool_id", part.path, f"call id {part.call_id!r} -> {new!r}")
+                    context.edit("tool_id", part.path, f"call id {part.call_id!r} -> {new!r}")
             elif isinstance(part, Result):
                 new = open_calls.take(part.call_id, part.name)
                 if new is None:
@@ -74,5 +74,5 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
             if new is not None and isinstance(part, Call | Result) and new != part.call_id:
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, call_id=new)
-        out.append(turn if parts is None else retold(turn, parts))
+        out.append(turn if parts is None else with_parts(turn, parts))
     return out

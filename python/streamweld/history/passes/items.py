@@ -11,12 +11,12 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from streamweld.history.ids import form_of
-from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, changed, members_of, retold
+from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, changed, members_of, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
 __all__ = ["run"]
@@ -24,20 +24,20 @@ __all__ = ["run"]
 _P = TypeVar("_P", bound="Part")
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns without the members that the target refuses."""
     names = ("item_id", "strip_fields", "members", "text_types", "assistant_content")
-    if not any(work.fact(name) for name in names):
+    if not any(context.fact(name) for name in names):
         return turns
-    found = work.survey(turns)
-    if work.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
+    found = context.survey(turns)
+    if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
         return turns  # nobody's members but the model's own
-    cleaner = _Cleaner(work)
+    cleaner = _Cleaner(context)
     out: list[Turn] = []
     for turn in turns:
         parts = [cleaner.part(part, turn) for part in turn.parts]
         same = all(map(is_, parts, turn.parts))
-        out.append(turn if same else retold(turn, parts))
+        out.append(turn if same else with_parts(turn, parts))
     return out
 
 
@@ -46,14 +46,14 @@ def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
 
 
 class _Cleaner:
-    def __init__(self, work: Work) -> None:
-        self.work = work
-        self.item_id: Mapping[str, Any] = work.about("item_id")
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.item_id: Mapping[str, Any] = context.facts("item_id")
         self.form = form_of(self.item_id)
-        self.strip: Mapping[str, Any] = work.about("strip_fields")
-        self.members: Mapping[str, Any] = work.about("members")
-        self.text_types: Mapping[str, str] = work.about("text_types")
-        self.strings = work.fact("assistant_content") == "string"
+        self.strip: Mapping[str, Any] = context.facts("strip_fields")
+        self.members: Mapping[str, Any] = context.facts("members")
+        self.text_types: Mapping[str, str] = context.facts("text_types")
+        self.strings = context.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> who has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> what it became
 
@@ -63,7 +63,7 @@ class _Cleaner:
             # A free-form call is an item of its own kind, with ids of their own form.
             formed = "custom_tool_call" if isinstance(part, Call) and part.custom else kind
             if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
-                self.work.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
+                self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
                 part = changed(part, item_id=None)
             part = self._stripped(part, kind)
             if isinstance(part, Result) and self.members:
@@ -72,11 +72,11 @@ class _Cleaner:
             origin = part.origin
             # A message may hold nothing but calls, or be a result: what is refused of it goes with them.
             whole = isinstance(part, Call) or (isinstance(part, Result) and bool(self.members))
-            if whole and origin is not None and origin.dialect == self.work.family:
+            if whole and origin is not None and origin.dialect == self.context.family:
                 return self._message(part, origin, turn)
             return part
         origin = part.origin
-        if origin is None or origin.dialect != self.work.family:
+        if origin is None or origin.dialect != self.context.family:
             return part
         if isinstance(part, Opaque) and part.raw is origin.raw:
             return self._opaque(part)
@@ -91,7 +91,7 @@ class _Cleaner:
             return part
         if isinstance(item_id, str) and not self._refused(item_id, part.kind, part.origin):
             return part
-        self.work.edit("item_id_dropped", part.path, f"dropped the item id {item_id!r}", item_id)
+        self.context.edit("item_id_dropped", part.path, f"dropped the item id {item_id!r}", item_id)
         return changed(part, raw={name: value for name, value in raw.items() if name != "id"})
 
     def _refused(self, item_id: str, kind: str, owner: Origin | None) -> bool:
@@ -108,7 +108,7 @@ class _Cleaner:
         return False
 
     def _reasoning_ids(self) -> bool:
-        return bool(self.work.about("reasoning").get("item_ids"))
+        return bool(self.context.facts("reasoning").get("item_ids"))
 
     def _message(self, part: _P, origin: Origin, turn: Turn) -> _P:
         """A part whose message has members that are refused belongs to one without them."""
@@ -120,13 +120,13 @@ class _Cleaner:
                 refused.add("id")
             if refused:
                 gone = {name: origin.extra[name] for name in sorted(refused) if name in origin.extra}
-                self.work.edit("member_refused", origin.path, f"left out {', '.join(sorted(refused))}", gone or None)
+                self.context.edit("member_refused", origin.path, f"left out {', '.join(sorted(refused))}", gone or None)
             self.origins[id(origin)] = origin.without(frozenset(refused)) if refused else origin
         bare = self.origins[id(origin)]
         return part if bare is origin else changed(part, origin=bare)
 
     def _stripped(self, part: _P, kind: str) -> _P:
-        if part.origin is None or part.origin.dialect != self.work.family:
+        if part.origin is None or part.origin.dialect != self.context.family:
             return part
         refused = [name for name in self.strip.get(kind, ()) if name in part.extra]
         refused += sorted(self._unknown(part.raw, part.extra, "call" if kind == "function_call" else kind))
@@ -139,7 +139,7 @@ class _Cleaner:
             return part
         worth = {name: part.extra.get(name, beneath.get(name)) for name in refused}
         worth = {name: value for name, value in worth.items() if value not in (None, [], "completed")}
-        self.work.edit("member_refused", part.path, f"left out {', '.join(refused)}", worth or None)
+        self.context.edit("member_refused", part.path, f"left out {', '.join(refused)}", worth or None)
         return changed(part, extra={name: value for name, value in part.extra.items() if name not in refused})
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
@@ -157,7 +157,7 @@ class _Cleaner:
         if self.strings and turn.role == "assistant":
             content = members_of(part.origin.raw if part.origin is not None else None).get("content", "")
             if not isinstance(content, str) and not part.touched:
-                self.work.edit("assistant_string", part.path, "made the content of the message a string")
+                self.context.edit("assistant_string", part.path, "made the content of the message a string")
                 return changed(part)
             return part
         wanted = self.text_types.get("system" if turn.role == "developer" else turn.role)
@@ -165,6 +165,6 @@ class _Cleaner:
             return part
         told = cast("Mapping[str, Any]", raw).get("type")
         if told != wanted and not part.touched:
-            self.work.edit("text_type", part.path, f"type of the text {told} -> {wanted}")
+            self.context.edit("text_type", part.path, f"type of the text {told} -> {wanted}")
             return changed(part)
         return part

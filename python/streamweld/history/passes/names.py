@@ -6,21 +6,21 @@ import re
 from typing import TYPE_CHECKING
 
 from streamweld.history.ids import IdForm, form_of
-from streamweld.history.model import Call, Result, changed, retold
+from streamweld.history.model import Call, Result, changed, with_parts
 
 if TYPE_CHECKING:
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
 __all__ = ["run"]
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns with names that the target takes: what is missing is taken from the result, or from the only tool."""
-    fact = work.fact("tool_name")
+    fact = context.fact("tool_name")
     form = form_of(fact) if fact is not None else IdForm()
     start = re.compile(f"[{fact['start']}]") if fact is not None and "start" in fact else None
-    found = work.survey(turns)
+    found = context.survey(turns)
     names = {call.name for call in found.calls} | {result.name for result in found.results if result.name is not None}
     if all(_is_good(name, form, start) for name in names):
         return turns
@@ -42,15 +42,15 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                     continue
                 new = told.get(part.call_id, "") if part.call_id else ""
                 if not new.strip():
-                    new = next(iter(work.tools)) if len(work.tools) == 1 else "unknown"
-                work.edit("name_empty", part.path, f"called a call without a name {new!r}")
+                    new = next(iter(context.tools)) if len(context.tools) == 1 else "unknown"
+                context.edit("name_empty", part.path, f"called a call without a name {new!r}")
             fitting = _fitting(new, form, start, renamed)
             if fitting != new and isinstance(part, Call):
-                work.edit("name_form", part.path, f"tool name {new!r} -> {fitting!r}")
+                context.edit("name_form", part.path, f"tool name {new!r} -> {fitting!r}")
             if fitting != name:
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, name=fitting)
-        out.append(turn if parts is None else retold(turn, parts))
+        out.append(turn if parts is None else with_parts(turn, parts))
     return out
 
 

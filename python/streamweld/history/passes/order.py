@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld.history.model import Call, Opaque, Text, Turn, retold
+from streamweld.history.model import Call, Opaque, Text, Turn, with_parts
 
 if TYPE_CHECKING:
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part
 
 __all__ = ["run"]
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns with calls at the end, or apart, where the target wants that."""
-    last, apart = work.fact("call_order") == "last", bool(work.fact("content_or_calls"))
-    together = bool(work.fact("calls_together"))
-    found = work.survey(turns)
+    last, apart = context.fact("call_order") == "last", bool(context.fact("content_or_calls"))
+    together = bool(context.fact("calls_together"))
+    found = context.survey(turns)
     if not found.calls or not (apart or ((last or together) and not found.trailing)):
         return turns
     out: list[Turn] = []
@@ -34,18 +34,18 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         late = [part for part in turn.parts[at:end] if not isinstance(part, stays)]
         if (last or together) and late:
             for part in late:
-                work.edit("call_order", part.path, "moved in front of the calls")
+                context.edit("call_order", part.path, "moved in front of the calls")
             rest = [part for part in turn.parts[at:end] if isinstance(part, stays)]
-            turn = retold(turn, (*turn.parts[:at], *late, *rest, *turn.parts[end:]))
+            turn = with_parts(turn, (*turn.parts[:at], *late, *rest, *turn.parts[end:]))
         if apart and any(isinstance(part, Text) and part.text for part in turn.parts):
-            out += _apart(turn, work)
+            out += _apart(turn, context)
             continue
         out.append(turn)
     return out
 
 
-def _apart(turn: Turn, work: Work) -> list[Turn]:
+def _apart(turn: Turn, context: Context) -> list[Turn]:
     calls: list[Part] = [part for part in turn.parts if isinstance(part, Call)]
     rest: list[Part] = [part for part in turn.parts if not isinstance(part, Call)]
-    work.edit("content_or_calls", turn.path, "put the calls into a message of their own")
-    return [retold(turn, rest), Turn("assistant", tuple(calls), turn.origin)]
+    context.edit("content_or_calls", turn.path, "put the calls into a message of their own")
+    return [with_parts(turn, rest), Turn("assistant", tuple(calls), turn.origin)]

@@ -16,14 +16,14 @@ from streamweld.history.model import (
     Turn,
     arguments_text,
     changed,
+    removed_value,
     result_text,
-    retold,
-    what_was,
+    with_parts,
 )
 from streamweld.history.open_calls import OpenCalls
 
 if TYPE_CHECKING:
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part
 
 __all__ = ["NO_RESULT", "run"]
@@ -42,12 +42,12 @@ class _Asked:
     spare: list[Result] = field(default_factory=list[Result])
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns with calls and results paired, as far as the target asks for it."""
-    facts = work.about("results")
-    if not facts or work.survey(turns).paired:
+    facts = context.facts("results")
+    if not facts or context.survey(turns).paired:
         return turns
-    turns = _without_repeats(turns, work)
+    turns = _without_repeats(turns, context)
     asked: dict[int, list[_Asked]] = {}
     owner: dict[int, _Asked] = {}  # id() of a result -> its call
     orphans: set[int] = set()
@@ -55,15 +55,15 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
     out: list[Turn] = []
     for n, turn in enumerate(turns):
         if turn.role == "tool":
-            out += _of_tool_turn(turn, owner, orphans, work)
+            out += _of_tool_turn(turn, owner, orphans, context)
         elif n in asked:
-            out += _of_calls(turn, turns[n + 1] if n + 1 < len(turns) else None, n, turns, asked[n], work)
+            out += _of_calls(turn, turns[n + 1] if n + 1 < len(turns) else None, n, turns, asked[n], context)
         else:
             out.append(turn)
     return out
 
 
-def _without_repeats(turns: list[Turn], work: Work) -> list[Turn]:
+def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
     """A call said twice in one turn, with the same id, name and arguments, is one call."""
     out: list[Turn] = []
     for turn in turns:
@@ -77,11 +77,13 @@ def _without_repeats(turns: list[Turn], work: Work) -> list[Turn]:
             if isinstance(part, Call) and part.call_id:
                 key = (part.call_id, part.name, arguments_text(part))
                 if key in seen:
-                    work.edit("call_repeated", part.path, f"dropped a second {part.name!r} with the same id", part.raw)
+                    context.edit(
+                        "call_repeated", part.path, f"dropped a second {part.name!r} with the same id", part.raw
+                    )
                     continue
                 seen.add(key)
             kept.append(part)
-        out.append(retold(turn, kept) if len(kept) < len(turn.parts) else turn)
+        out.append(with_parts(turn, kept) if len(kept) < len(turn.parts) else turn)
     return out
 
 
@@ -118,38 +120,42 @@ def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _
             orphans.add(id(part))
 
 
-def _chosen(one: _Asked, work: Work) -> Result | None:
+def _chosen(one: _Asked, context: Context) -> Result | None:
     """The result that holds, of several."""
     if one.result is None or not one.spare:
         return one.result
     everything = [one.result, *one.spare]
-    chosen = everything[-1] if work.policy.duplicate_result == "last" else everything[0]
+    chosen = everything[-1] if context.policy.duplicate_result == "last" else everything[0]
     for result in everything:
         if result is not chosen:
-            gone = what_was(result)
-            work.edit("result_repeated", result.path, f"dropped another result of call {result.call_id!r}", gone)
+            gone = removed_value(result)
+            context.edit("result_repeated", result.path, f"dropped another result of call {result.call_id!r}", gone)
     return chosen
 
 
-def _of_calls(turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: list[_Asked], work: Work) -> list[Turn]:
+def _of_calls(
+    turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: list[_Asked], context: Context
+) -> list[Turn]:
     """The turn with calls, and the turn with their results behind it."""
-    facts = work.about("results")
+    facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     behind = after.parts if after is not None and after.role == "tool" else ()
     there = {id(part): at for at, part in enumerate(behind)}
-    unanswered = work.pending and not any(later.role in ("user", "assistant", "tool") for later in turns[n + 1 : n + 2])
+    unanswered = context.pending and not any(
+        later.role in ("user", "assistant", "tool") for later in turns[n + 1 : n + 2]
+    )
     placed: list[tuple[int, Result]] = []
     dropped: set[int] = set()
     for order, one in enumerate(asked):
-        result = _chosen(one, work)
+        result = _chosen(one, context)
         if result is None:
             if unanswered or not facts.get("required"):
                 continue
-            if work.policy.orphan_call == "drop":
+            if context.policy.orphan_call == "drop":
                 dropped.add(id(one.call))
-                work.edit("call_unanswered", one.call.path, f"dropped the call of {one.call.name!r}", one.call.raw)
+                context.edit("call_unanswered", one.call.path, f"dropped the call of {one.call.name!r}", one.call.raw)
                 continue
-            work.edit("call_unanswered", one.call.path, f"gave the call of {one.call.name!r} a result that says so")
+            context.edit("call_unanswered", one.call.path, f"gave the call of {one.call.name!r} a result that says so")
             text = Text(text=NO_RESULT)
             made = Result(
                 call_id=one.call.call_id, name=one.call.name, parts=(text,), is_error=True, path=one.call.path
@@ -162,27 +168,27 @@ def _of_calls(turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: 
         if at is None and one.result is not None and result is not one.result:
             at = there.get(id(one.result))
         if at is None:
-            work.edit("result_moved", result.path, f"moved the result of {one.call.name!r} behind its call")
-        placed.append((len(there) + order if at is None else at, _named(result, one.call, work)))
+            context.edit("result_moved", result.path, f"moved the result of {one.call.name!r} behind its call")
+        placed.append((len(there) + order if at is None else at, _named(result, one.call, context)))
     out = [turn]
     if dropped:
-        kept = _without(turn, dropped, work)
-        out = [retold(turn, kept)] if kept else []
+        kept = _without(turn, dropped, context)
+        out = [with_parts(turn, kept)] if kept else []
     if not facts.get("same_order"):
         placed.sort(key=lambda pair: pair[0])
     elif [pair[0] for pair in placed] != sorted(pair[0] for pair in placed):
-        work.edit("result_order", placed[0][1].path, "put the results in the order of their calls")
+        context.edit("result_order", placed[0][1].path, "put the results in the order of their calls")
     results = [result for _, result in placed]
     if results:
         out.append(_as_it_was(after, results) if adjacent else Turn("tool", tuple(results)))
     return out
 
 
-def _named(result: Result, call: Call, work: Work) -> Result:
+def _named(result: Result, call: Call, context: Context) -> Result:
     """A result without an id is known by the name of its tool."""
     if result.call_id or result.name == call.name:
         return result
-    work.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")
+    context.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")
     return changed(result, name=call.name)
 
 
@@ -193,21 +199,21 @@ def _as_it_was(after: Turn | None, results: list[Result]) -> Turn:
     return Turn("tool", tuple(results), after.origin if after is not None and after.role == "tool" else None)
 
 
-def _without(turn: Turn, dropped: set[int], work: Work) -> list[Part]:
+def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
     """The parts without those calls; reasoning that led to nothing else goes with its call."""
     kept: list[Part] = [part for part in turn.parts if id(part) not in dropped]
-    if not any(isinstance(part, Call) for part in kept) and work.about("reasoning").get("accept") == "blocks":
+    if not any(isinstance(part, Call) for part in kept) and context.facts("reasoning").get("accept") == "blocks":
         for part in kept:
             if isinstance(part, Reasoning):
-                gone = what_was(part)
-                work.edit("reasoning_of_dropped_call", part.path, "dropped the reasoning of a dropped call", gone)
+                gone = removed_value(part)
+                context.edit("reasoning_of_dropped_call", part.path, "dropped the reasoning of a dropped call", gone)
         kept = [part for part in kept if not isinstance(part, Reasoning)]
     return kept
 
 
-def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], work: Work) -> list[Turn]:
+def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], context: Context) -> list[Turn]:
     """What is left of a turn of results: those without a call, and what is no result."""
-    facts = work.about("results")
+    facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     out: list[Turn] = []
     rest: list[Part] = []
@@ -221,11 +227,11 @@ def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], work:
             if rest:
                 out.append(_same_or(turn, rest))
                 rest = []
-            out += _orphan(part, work)
+            out += _orphan(part, context)
         elif not adjacent:
             one = owner[id(part)]
             if part is one.result and not one.early:
-                rest.append(one.spare[-1] if one.spare and work.policy.duplicate_result == "last" else part)
+                rest.append(one.spare[-1] if one.spare and context.policy.duplicate_result == "last" else part)
     if rest:
         out.append(_same_or(turn, rest))
     return out
@@ -233,22 +239,24 @@ def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], work:
 
 def _same_or(turn: Turn, rest: list[Part]) -> Turn:
     same = len(rest) == len(turn.parts) and all(a is b for a, b in zip(rest, turn.parts, strict=True))
-    return turn if same else retold(turn, rest)
+    return turn if same else with_parts(turn, rest)
 
 
-def _orphan(result: Result, work: Work) -> list[Turn]:
+def _orphan(result: Result, context: Context) -> list[Turn]:
     """A result without a call, by the policy."""
-    gone = what_was(result)
-    if work.policy.orphan_result == "drop":
-        work.edit("result_unasked", result.path, f"dropped the result of {result.call_id!r}", gone)
+    gone = removed_value(result)
+    if context.policy.orphan_result == "drop":
+        context.edit("result_unasked", result.path, f"dropped the result of {result.call_id!r}", gone)
         return []
-    if work.policy.orphan_result == "text":
-        work.edit("result_unasked", result.path, f"made the result of {result.call_id!r} a text of the user")
+    if context.policy.orphan_result == "text":
+        context.edit("result_unasked", result.path, f"made the result of {result.call_id!r} a text of the user")
         head = f"[Tool Result for {result.call_id}]: " if result.call_id else "[Tool Result]: "
         text = Text(text=head + result_text(result), path=result.path)
         media = tuple([part for part in result.parts if not isinstance(part, Text)])
         return [Turn("user", (text, *media))]
-    name = result.name or (next(iter(work.tools)) if len(work.tools) == 1 else "unknown")
-    work.edit("result_unasked", result.path, f"put in the call of {name!r} that the result of {result.call_id!r} needs")
+    name = result.name or (next(iter(context.tools)) if len(context.tools) == 1 else "unknown")
+    context.edit(
+        "result_unasked", result.path, f"put in the call of {name!r} that the result of {result.call_id!r} needs"
+    )
     call = Call(call_id=result.call_id, name=name, arguments="{}", path=result.path)
     return [Turn("assistant", (call,)), Turn("tool", (result if result.name else changed(result, name=name),))]

@@ -1,4 +1,4 @@
-"""Custody of reasoning: who made it, and who can read its signature or cipher, decides what of it goes on.
+"""ProviderMetadata of reasoning: who made it, and who can read its signature or cipher, decides what of it goes on.
 
 It knows reasoning, the calls beside it, and the constraint `reasoning`; no provider by name.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.ids import form_of
-from streamweld.history.model import Call, Reasoning, Text, changed, members_of, retold, what_was
+from streamweld.history.model import Call, Reasoning, Text, changed, members_of, removed_value, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Origin, Part, Turn
 
 __all__ = ["run"]
@@ -21,12 +21,12 @@ __all__ = ["run"]
 _ID: Final = frozenset({"id"})
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns with the reasoning that the target may have, under the policy `reasoning`."""
-    fact: Mapping[str, Any] | None = work.fact("reasoning")
-    if (fact is None and work.policy.reasoning != "drop") or not work.survey(turns).reasoned:
+    fact: Mapping[str, Any] | None = context.fact("reasoning")
+    if (fact is None and context.policy.reasoning != "drop") or not context.survey(turns).reasoned:
         return turns
-    keeper = _Keeper(work, fact or {})
+    keeper = _Keeper(context, fact or {})
     out: list[Turn] = []
     for turn in turns:
         if turn.role != "assistant" or not any(isinstance(part, Reasoning) for part in turn.parts):
@@ -36,19 +36,19 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         if told.parts or told is turn:
             out.append(told)
     fill = (fact or {}).get("fill")
-    return out if fill is None else _filled(out, fill, work)
+    return out if fill is None else _filled(out, fill, context)
 
 
-def _filled(turns: list[Turn], fill: str, work: Work) -> list[Turn]:
+def _filled(turns: list[Turn], fill: str, context: Context) -> list[Turn]:
     """The member for reasoning on every turn with calls, once any turn has it."""
-    if not work.survey(turns).reasoned:
+    if not context.survey(turns).reasoned:
         return turns
     out: list[Turn] = []
     for turn in turns:
         kinds = {type(part) for part in turn.parts}
         if turn.role == "assistant" and Call in kinds and Reasoning not in kinds:
-            work.edit("reasoning_fill", turn.path, "put in the member for reasoning, without any")
-            turn = retold(turn, (Reasoning(segments=(fill,), path=turn.path), *turn.parts))
+            context.edit("reasoning_fill", turn.path, "put in the member for reasoning, without any")
+            turn = with_parts(turn, (Reasoning(segments=(fill,), path=turn.path), *turn.parts))
         out.append(turn)
     return out
 
@@ -56,11 +56,11 @@ def _filled(turns: list[Turn], fill: str, work: Work) -> list[Turn]:
 class _Keeper:
     """Decides part by part; a part that goes takes the server's ids of what followed from it along."""
 
-    def __init__(self, work: Work, fact: Mapping[str, Any]) -> None:
-        self.work = work
+    def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:
+        self.context = context
         self.fact = fact
         self.accept = fact.get("accept", "parts")
-        self.item_form = form_of(work.about("item_id"))
+        self.item_form = form_of(context.facts("item_id"))
 
     def turn(self, turn: Turn) -> Turn:
         parts: list[Part] = []
@@ -70,13 +70,13 @@ class _Keeper:
         for part in turn.parts:
             if not isinstance(part, Reasoning):
                 if broken and isinstance(part, Call) and part.item_id and self.fact.get("group"):
-                    self.work.edit(
+                    self.context.edit(
                         "item_id_dropped", part.path, "dropped the item id of a call whose reasoning is gone"
                     )
                     part = changed(part, item_id=None)
                     altered = True
                 elif broken and self.fact.get("group") and part.origin is not None and self._names(part.origin):
-                    self.work.edit(
+                    self.context.edit(
                         "item_id_dropped", part.path, "dropped the item id of a message whose reasoning is gone"
                     )
                     part = changed(part, origin=part.origin.without(_ID))
@@ -93,14 +93,14 @@ class _Keeper:
             else:
                 broken = False
                 parts.append(kept)
-        return retold(turn, parts) if altered else turn
+        return with_parts(turn, parts) if altered else turn
 
     def _names(self, origin: Origin) -> bool:
         """Whether the message has an item id, which is the target's: the ids of other dialects are none."""
-        return origin.dialect == self.work.family and bool(origin.extra.get("id"))
+        return origin.dialect == self.context.family and bool(origin.extra.get("id"))
 
     def _kept(self, part: Reasoning, asks: bool) -> Part | None:
-        mode = self.work.policy.reasoning
+        mode = self.context.policy.reasoning
         if mode == "drop":
             return self._lost(part, "the policy says so")
         if not self.accept:
@@ -133,29 +133,29 @@ class _Keeper:
             if way == "drop" or (not part_.text and self.accept != "parts"):
                 return self._gone(part_, "it is not signed")
         if part_.item_id and self.accept == "items" and self.fact.get("item_ids") is False:
-            self.work.edit("reasoning_item_id", part.path, f"left out the item id {part_.item_id!r}")
+            self.context.edit("reasoning_item_id", part.path, f"left out the item id {part_.item_id!r}")
             part_ = changed(part_, item_id=None)
         return part_
 
     def _with_a_sound_id(self, part: Reasoning) -> Reasoning:
         """The part without an item id that the target refuses: it then proves nothing."""
-        rule: Mapping[str, Any] = self.work.about("item_id")
+        rule: Mapping[str, Any] = self.context.facts("item_id")
         if self.accept != "items" or not part.item_id or not rule or rule.get("send") is False:
             return part
         prefix: str = members_of(rule.get("prefixes")).get("reasoning", "")
         if part.item_id.startswith(prefix) and self.item_form.fits(part.item_id):
             return part
-        self.work.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
+        self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
         return changed(part, item_id=None)
 
     def _renamed(self, part: Reasoning) -> Reasoning:
         """Reasoning of the target's own dialect that stands in another member there."""
-        if part.origin is None or part.origin.dialect != self.work.family or part.touched:
+        if part.origin is None or part.origin.dialect != self.context.family or part.touched:
             return part
         wanted = None if self.accept == "chunks" else self.fact.get("field", "reasoning_content")
         if wanted == (None if part.raw is not None else part.path[-1]):
             return part
-        self.work.edit("reasoning_field", part.path, f"put reasoning into {wanted or 'the content'}")
+        self.context.edit("reasoning_field", part.path, f"put reasoning into {wanted or 'the content'}")
         return changed(part)
 
     def _in_custody(self, part: Reasoning) -> Reasoning | None:
@@ -164,20 +164,20 @@ class _Keeper:
         proof = bool(part.signature or part.encrypted or (part.item_id and self.accept == "items"))
         if not proof or not issuers:
             return part
-        if part.assumed and part.origin is not None and part.origin.dialect == self.work.family:
+        if part.assumed and part.origin is not None and part.origin.dialect == self.context.family:
             return part
         foreign = part.issuer not in issuers if part.issuer is not None else not self.fact.get("unknown_issuer")
         other = (
             bool(self.fact.get("same_model"))
             and part.model is not None
-            and self.work.model is not None
-            and part.model != self.work.model
+            and self.context.model is not None
+            and part.model != self.context.model
         )
         if not foreign and not other:
             return part
         gone = {"signature": part.signature, "encrypted": part.encrypted, "item_id": part.item_id}
         said = f"made by {part.issuer or 'nobody known'}" if foreign else f"made by the model {part.model}"
-        self.work.edit(
+        self.context.edit(
             "reasoning_custody",
             part.path,
             f"took signature, cipher and item id off reasoning that was {said}",
@@ -186,17 +186,17 @@ class _Keeper:
         return changed(part, signature=None, encrypted=None, item_id=None)
 
     def _gone(self, part: Reasoning, why: str) -> Text | None:
-        if self.work.policy.reasoning == "text" and part.text:
+        if self.context.policy.reasoning == "text" and part.text:
             return self._as_text(part, "reasoning_as_text")
         return self._lost(part, why)
 
     def _as_text(self, part: Reasoning, rule: str) -> Text | None:
         if not part.text.strip():
             return self._lost(part, "it has no text")
-        self.work.edit(rule, part.path, "made reasoning a text of the assistant")
+        self.context.edit(rule, part.path, "made reasoning a text of the assistant")
         return Text(text=part.text, path=part.path, touched=True)
 
     def _lost(self, part: Reasoning, why: str) -> Text | None:
-        removed = what_was(part)
-        self.work.edit("reasoning_dropped", part.path, f"dropped reasoning: {why}", removed)
+        removed = removed_value(part)
+        self.context.edit("reasoning_dropped", part.path, f"dropped reasoning: {why}", removed)
         return None

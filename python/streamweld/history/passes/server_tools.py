@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld.history.model import Opaque, members_of, retold
+from streamweld.history.model import Opaque, members_of, with_parts
 
 if TYPE_CHECKING:
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Turn
 
 __all__ = ["run"]
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns without results of server tools whose call is not there."""
-    if not work.about("results").get("matched") or not work.survey(turns).opaque:
+    if not context.facts("results").get("matched") or not context.survey(turns).opaque:
         return turns
     seen: set[str] = set()
     out: list[Turn] = []
@@ -30,9 +30,9 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
                 seen.add(raw["id"])
             elif part.kind.endswith("_tool_result") and str(raw.get("tool_use_id")) not in seen:
                 gone.add(id(part))
-                work.edit("server_result_unasked", part.path, f"dropped a {part.kind} without its call", part.raw)
+                context.edit("server_result_unasked", part.path, f"dropped a {part.kind} without its call", part.raw)
         if not gone:
             out.append(turn)
         elif len(gone) < len(turn.parts):
-            out.append(retold(turn, [part for part in turn.parts if id(part) not in gone]))
+            out.append(with_parts(turn, [part for part in turn.parts if id(part) not in gone]))
     return out

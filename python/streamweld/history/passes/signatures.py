@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld.history.model import Call, changed, retold
+from streamweld.history.model import Call, changed, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
 __all__ = ["run"]
 
 
-def run(turns: list[Turn], work: Work) -> list[Turn]:
+def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns with a signature on the first call of each step.
 
     Every step gets one, not those of the current turn alone: else a later turn would change what was sent before.
     """
-    dummy = work.about("reasoning").get("dummy_signature")
+    dummy = context.facts("reasoning").get("dummy_signature")
     if dummy is None:
         return turns
-    found = work.survey(turns)
+    found = context.survey(turns)
     if not found.calls:
         return turns
     out: list[Turn] = []
@@ -36,10 +36,10 @@ def run(turns: list[Turn], work: Work) -> list[Turn]:
         if call is None or call.signature or call.extra.get("thoughtSignature"):
             out.append(turn)
             continue
-        work.edit("signature_dummy", call.path, f"put the agreed dummy signature on the call of {call.name!r}")
+        context.edit("signature_dummy", call.path, f"put the agreed dummy signature on the call of {call.name!r}")
         signed = new[id(call)] = changed(call, signature=dummy)
-        out.append(retold(turn, (*turn.parts[:at], signed, *turn.parts[at + 1 :])))
-    found.stands_for(out, [new.get(id(call), call) for call in found.calls])
+        out.append(with_parts(turn, (*turn.parts[:at], signed, *turn.parts[at + 1 :])))
+    found.adopt(out, [new.get(id(call), call) for call in found.calls])
     return out
 
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
 from streamweld.history.model import MISSING, Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
-from streamweld.history.provider_metadata import custody
+from streamweld.history.provider_metadata import read_metadata
 from streamweld.history.read.common import (
-    around,
     as_list,
     as_mapping,
+    as_optional_text,
     as_text,
-    as_word,
-    began,
-    file_of,
-    kind_of,
-    placed,
+    locate,
+    media_from_url,
+    media_kind,
+    new_origin,
+    with_inner_members,
 )
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     role = message.get("role")
     if role not in ("system", "user", "assistant", "tool"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
-    origin = began(DIALECT, path, message, _MESSAGE)
+    origin = new_origin(DIALECT, path, message, _MESSAGE)
     content = message.get("content")
     if isinstance(content, str):
-        return [Turn(role, (Text(*placed(origin, (*path, "content")), text=content),), origin)]
+        return [Turn(role, (Text(*locate(origin, (*path, "content")), text=content),), origin)]
     blocks = as_list(content, (*path, "content"))
     places = [(*path, "content", n) for n in range(len(blocks))]
     parts = [_part(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
@@ -58,11 +58,11 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = raw.get("type")
     if kind == "text":
-        return Text(*placed(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+        return Text(*locate(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
     if kind == "reasoning":
-        told = custody(raw.get("providerOptions"))
+        told = read_metadata(raw.get("providerOptions"))
         return Reasoning(
-            *placed(origin, path, raw, _REASONING),
+            *locate(origin, path, raw, _REASONING),
             segments=(as_text(raw.get("text"), path),),
             kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
             item_id=told.item_id,
@@ -71,9 +71,9 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             issuer=told.issuer or issuer,
         )
     if kind == "tool-call":
-        told = custody(raw.get("providerOptions"))
+        told = read_metadata(raw.get("providerOptions"))
         value = raw.get("input", raw.get("args", MISSING))
-        place = placed(origin, path, raw, _CALL)
+        place = locate(origin, path, raw, _CALL)
         call_id, name, ran = (
             as_text(raw.get("toolCallId"), path),
             as_text(raw.get("toolName"), path),
@@ -92,33 +92,33 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         medium = _medium(raw, origin, path)
         if medium is not None:
             return medium
-    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+    return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)
 
 
 def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
-    media_type = as_word(raw.get("mediaType") or raw.get("mimeType"), path)
+    media_type = as_optional_text(raw.get("mediaType") or raw.get("mimeType"), path)
     data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
     if isinstance(data, dict):  # since AI SDK 7 it may say what it is
         told = as_mapping(data, path)
         data = told.get(told["type"]) if told.get("type") in ("url", "data") else None
     if not isinstance(data, str):
         return None
-    kind = "image" if raw.get("type") == "image" else kind_of(media_type)
-    place, name = placed(origin, path, raw, _MEDIA), as_word(raw.get("filename"), path)
+    kind = "image" if raw.get("type") == "image" else media_kind(media_type)
+    place, name = locate(origin, path, raw, _MEDIA), as_optional_text(raw.get("filename"), path)
     if data.startswith(("data:", "http://", "https://")):
-        return file_of(place, data, media_type, kind=kind, filename=name)
+        return media_from_url(place, data, media_type, kind=kind, filename=name)
     return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)
 
 
 def _result(raw: Json, origin: Origin, path: Path) -> Result:
-    place = placed(origin, path, raw, _RESULT)
+    place = locate(origin, path, raw, _RESULT)
     call_id, name = as_text(raw.get("toolCallId"), path), as_text(raw.get("toolName"), path) or None
     output = raw.get("output")
     if not isinstance(output, dict):
         value, failed = raw.get("result"), bool(raw.get("isError"))
         return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
     told = as_mapping(output, path)
-    place = around(place, ("output", told, _OUTPUT))
+    place = with_inner_members(place, ("output", told, _OUTPUT))
     way, value = as_text(told.get("type"), path), told.get("value")
     if way == "execution-denied":
         text = as_text(told.get("reason"), path) or "Tool execution denied."
@@ -127,7 +127,7 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result:
     if way in ("text", "error-text"):
         return Result(*place, call_id=call_id, name=name, parts=(Text(text=as_text(value, path)),), is_error=failed)
     if way == "content":
-        within = began(DIALECT, path, None, _MESSAGE)
+        within = new_origin(DIALECT, path, None, _MESSAGE)
         inner = [_inner(as_mapping(piece, path), within, path) for piece in as_list(value, path)]
         return Result(*place, call_id=call_id, name=name, parts=tuple(inner))
     return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
@@ -136,15 +136,15 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result:
 def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
     kind = raw.get("type")
     if kind == "text":
-        return Text(*placed(within, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+        return Text(*locate(within, path, raw, _TEXT), text=as_text(raw.get("text"), path))
     if kind in ("media", "image-data", "file-data"):
-        media_type = as_word(raw.get("mediaType"), path)
+        media_type = as_optional_text(raw.get("mediaType"), path)
         data = as_text(raw.get("data"), path)
-        return Media(*placed(within, path, raw, _MEDIA), kind=kind_of(media_type), media_type=media_type, data=data)
+        return Media(*locate(within, path, raw, _MEDIA), kind=media_kind(media_type), media_type=media_type, data=data)
     if kind in ("image-url", "file-url"):
-        place = placed(within, path, raw, _MEDIA | {"url"})
+        place = locate(within, path, raw, _MEDIA | {"url"})
         return Media(*place, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url"), path))
     medium = _medium(raw, within, path) if kind == "file" else None
     if medium is not None:
         return medium
-    return Opaque(*placed(within, path, raw), kind=str(kind), dialect=DIALECT)
+    return Opaque(*locate(within, path, raw), kind=str(kind), dialect=DIALECT)

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
 from streamweld.history.model import MISSING, Call, Opaque, Reasoning, Result, Text, Turn, pointer
-from streamweld.history.provider_metadata import custody
-from streamweld.history.read.common import around, as_list, as_mapping, as_text, as_word, began, file_of, placed
+from streamweld.history.provider_metadata import read_metadata
+from streamweld.history.read.common import (
+    as_list,
+    as_mapping,
+    as_optional_text,
+    as_text,
+    locate,
+    media_from_url,
+    new_origin,
+    with_inner_members,
+)
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Part, Path
@@ -45,7 +54,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     role = message.get("role")
     if role not in ("system", "user", "assistant"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
-    origin = began(DIALECT, path, message, _MESSAGE)
+    origin = new_origin(DIALECT, path, message, _MESSAGE)
     raws = message.get("parts")
     if raws is None:  # a UIMessage has its content nowhere else
         raise HistoryError("unreadable", pointer((*path, "parts")))
@@ -55,7 +64,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         part = as_mapping(piece, (*path, "parts", n))
         if part.get("type") == "step-start":
             steps.append([])
-            origin.extra = around((origin, 0, path, None, origin.extra), (f"parts/{n}", part, _STEP))[4]
+            origin.extra = with_inner_members((origin, 0, path, None, origin.extra), (f"parts/{n}", part, _STEP))[4]
         else:
             steps[-1].append((n, part))
     turns: list[Turn] = []
@@ -81,11 +90,11 @@ def _tool_name(raw: Json, path: Path) -> str | None:
 def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = as_text(raw.get("type"), path)
     if kind == "text":
-        return Text(*placed(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+        return Text(*locate(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
     if kind == "reasoning":
-        told = custody(raw.get("providerMetadata"))
+        told = read_metadata(raw.get("providerMetadata"))
         return Reasoning(
-            *placed(origin, path, raw, _REASONING),
+            *locate(origin, path, raw, _REASONING),
             segments=(as_text(raw.get("text"), path),),
             kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
             item_id=told.item_id,
@@ -94,17 +103,17 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             issuer=told.issuer or issuer,
         )
     if kind == "file":
-        return file_of(
-            placed(origin, path, raw, _FILE),
+        return media_from_url(
+            locate(origin, path, raw, _FILE),
             as_text(raw.get("url"), path),
-            as_word(raw.get("mediaType"), path),
-            filename=as_word(raw.get("filename"), path),
+            as_optional_text(raw.get("mediaType"), path),
+            filename=as_optional_text(raw.get("filename"), path),
         )
     name = _tool_name(raw, path)
     if name is None or raw.get("providerExecuted"):
-        return Opaque(*placed(origin, path, raw), kind=kind, dialect=DIALECT)
-    told = custody(raw.get("callProviderMetadata"))
-    place = placed(origin, path, raw, _TOOL)
+        return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
+    told = read_metadata(raw.get("callProviderMetadata"))
+    place = locate(origin, path, raw, _TOOL)
     call_id = as_text(raw.get("toolCallId"), path)
     value = raw.get("input", MISSING)
     if value is None or value is MISSING:
@@ -122,12 +131,12 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result | None:
     if state == "output-available" and not raw.get("preliminary"):
         output = raw.get("output")
         if isinstance(output, str):
-            return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(Text(text=output),))
-        return Result(*placed(origin, path, raw), call_id=call_id, name=name, value=output)
+            return Result(*locate(origin, path, raw), call_id=call_id, name=name, parts=(Text(text=output),))
+        return Result(*locate(origin, path, raw), call_id=call_id, name=name, value=output)
     if state == "output-error":
         text = Text(text=as_text(raw.get("errorText"), path))
-        return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
+        return Result(*locate(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
     if state == "output-denied":
         text = Text(text="Tool call execution denied.")
-        return Result(*placed(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
+        return Result(*locate(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
     return None

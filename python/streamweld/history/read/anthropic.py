@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld.errors import HistoryError
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
 from streamweld.history.read.common import (
-    around,
     as_list,
     as_mapping,
+    as_optional_text,
     as_text,
-    as_word,
-    began,
-    kind_of,
-    placed,
+    locate,
+    media_kind,
+    new_origin,
     split_results,
-    text_of,
+    text_part,
+    with_inner_members,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _SOURCES: Final = {"base64": ("data", "data"), "url": ("url", "url"), "file": ("
 
 def read_system(raw: Any) -> list[Turn]:
     """The turn that the member `system` is."""
-    origin = began(DIALECT, ("system",), raw, _MESSAGE)
+    origin = new_origin(DIALECT, ("system",), raw, _MESSAGE)
     return [Turn("system", tuple(_content(raw, origin, ("system",), None)), origin, top=True)]
 
 
@@ -56,7 +56,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     role = message.get("role")
     if role not in ("user", "assistant", "system"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
-    origin = began(DIALECT, path, message, _MESSAGE)
+    origin = new_origin(DIALECT, path, message, _MESSAGE)
     parts = _content(message.get("content"), origin, (*path, "content"), issuer)
     if role != "user":
         return [Turn(role, tuple(parts), origin)]
@@ -65,7 +65,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 
 def _content(content: Any, origin: Origin, path: Path, issuer: str | None) -> list[Part]:
     if isinstance(content, str):
-        return [text_of(origin, path, content)]
+        return [text_part(origin, path, content)]
     blocks = as_list(content, path)
     return [_block(as_mapping(raw, (*path, n)), origin, (*path, n), issuer) for n, raw in enumerate(blocks)]
 
@@ -73,21 +73,21 @@ def _content(content: Any, origin: Origin, path: Path, issuer: str | None) -> li
 def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = raw.get("type")
     if kind == "text":
-        return Text(*placed(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+        return Text(*locate(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
     if kind == "tool_use":
-        place = placed(origin, path, raw, _CALL)
+        place = locate(origin, path, raw, _CALL)
         value = raw.get("input")
         return Call(*place, call_id=as_text(raw.get("id"), path), name=as_text(raw.get("name"), path), input=value)
     if kind == "tool_result":
-        place = placed(origin, path, raw, _RESULT)
-        within = began(DIALECT, path, None, _MESSAGE)
+        place = locate(origin, path, raw, _RESULT)
+        within = new_origin(DIALECT, path, None, _MESSAGE)
         inner = _content(raw.get("content"), within, (*path, "content"), None)
         parts = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
         return Result(
             *place, call_id=as_text(raw.get("tool_use_id"), path), parts=parts, is_error=bool(raw.get("is_error"))
         )
     if kind == "thinking":
-        place = placed(origin, path, raw, _THINKING)
+        place = locate(origin, path, raw, _THINKING)
         signature = as_text(raw.get("signature"), path) or None
         return Reasoning(
             *place,
@@ -97,7 +97,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             assumed=not issuer,
         )
     if kind == "redacted_thinking":
-        place = placed(origin, path, raw, _THINKING)
+        place = locate(origin, path, raw, _THINKING)
         return Reasoning(
             *place,
             segments=(),
@@ -110,14 +110,14 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         medium = _medium(raw, as_mapping(raw["source"], path), origin, path)
         if medium is not None:
             return medium
-    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+    return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)
 
 
 def _medium(raw: Json, source: Json, origin: Origin, path: Path) -> Media | None:
-    way, media_type = source.get("type"), as_word(source.get("media_type"), path)
+    way, media_type = source.get("type"), as_optional_text(source.get("media_type"), path)
     if not isinstance(way, str) or way not in _SOURCES:
         return None
-    kind = "image" if raw.get("type") == "image" else kind_of(media_type)
-    place = around(placed(origin, path, raw, _MEDIA), ("source", source, _SOURCE))
+    kind = "image" if raw.get("type") == "image" else media_kind(media_type)
+    place = with_inner_members(locate(origin, path, raw, _MEDIA), ("source", source, _SOURCE))
     where: Any = {field: as_text(source.get(member), path) for member, field in (_SOURCES[way],)}
-    return Media(*place, kind=kind, media_type=media_type, filename=as_word(raw.get("title"), path), **where)
+    return Media(*place, kind=kind, media_type=media_type, filename=as_optional_text(raw.get("title"), path), **where)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld.errors import HistoryError
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
 from streamweld.history.read.common import (
-    around,
     as_data,
     as_list,
     as_mapping,
+    as_optional_text,
     as_text,
-    as_word,
-    began,
-    placed,
+    locate,
+    new_origin,
     split_results,
+    with_inner_members,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _KINDS: Final = (("image", "image"), ("document", "file"), ("video", "video"))
 def read_system(raw: Any) -> list[Turn]:
     """The turn that the member `system` is."""
     path: Path = ("system",)
-    origin = began(DIALECT, path, raw, _MESSAGE)
+    origin = new_origin(DIALECT, path, raw, _MESSAGE)
     blocks = as_list(raw, path)
     parts = [_block(as_mapping(b, (*path, n)), origin, (*path, n), None) for n, b in enumerate(blocks)]
     return [Turn("system", tuple(parts), origin, top=True)]
@@ -54,7 +54,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     role = message.get("role")
     if role not in ("user", "assistant"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
-    origin = began(DIALECT, path, message, _MESSAGE)
+    origin = new_origin(DIALECT, path, message, _MESSAGE)
     blocks = as_list(message.get("content"), (*path, "content"))
     places = [(*path, "content", n) for n in range(len(blocks))]
     parts = [_block(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
@@ -66,10 +66,10 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = next(iter(raw), "empty")
     if isinstance(raw.get("text"), str):
-        return Text(*placed(origin, path, raw, frozenset({"text"})), text=raw["text"])
+        return Text(*locate(origin, path, raw, frozenset({"text"})), text=raw["text"])
     if "toolUse" in raw:
         use = as_mapping(raw["toolUse"], path)
-        place = around(placed(origin, path, raw, frozenset({"toolUse"})), ("toolUse", use, _USE))
+        place = with_inner_members(locate(origin, path, raw, frozenset({"toolUse"})), ("toolUse", use, _USE))
         return Call(
             *place,
             call_id=as_text(use.get("toolUseId"), path),
@@ -78,12 +78,14 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         )
     if "toolResult" in raw:
         answer = as_mapping(raw["toolResult"], path)
-        place = around(placed(origin, path, raw, frozenset({"toolResult"})), ("toolResult", answer, _RESULT))
+        place = with_inner_members(
+            locate(origin, path, raw, frozenset({"toolResult"})), ("toolResult", answer, _RESULT)
+        )
         call_id, failed = as_text(answer.get("toolUseId"), path), answer.get("status") == "error"
         pieces = as_list(answer.get("content"), path)
         if len(pieces) == 1 and "json" in as_mapping(pieces[0], path):
             return Result(*place, call_id=call_id, value=pieces[0]["json"], is_error=failed)
-        within = began(DIALECT, path, None, _MESSAGE)
+        within = new_origin(DIALECT, path, None, _MESSAGE)
         inner = [
             _block(as_mapping(piece, path), within, (*path, "toolResult", "content", n), None)
             for n, piece in enumerate(pieces)
@@ -93,8 +95,8 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if "reasoningContent" in raw:
         thought = as_mapping(raw["reasoningContent"], path)
         said = thought.get("reasoningText")
-        place = around(
-            placed(origin, path, raw, frozenset({"reasoningContent"})),
+        place = with_inner_members(
+            locate(origin, path, raw, frozenset({"reasoningContent"})),
             ("reasoningContent", thought, _THOUGHT),
             ("reasoningContent/reasoningText", said, _TEXT),
         )
@@ -117,7 +119,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             medium = _medium(as_mapping(raw[member], path), raw, origin, path, media)
             if medium is not None:
                 return medium
-    return Opaque(*placed(origin, path, raw), kind=kind, dialect=DIALECT)
+    return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
 
 
 def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Media | None:
@@ -127,10 +129,10 @@ def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Med
     source = as_mapping(held, path)
     member = next(name for name, media in _KINDS if media == kind)
     media_type = f"{'application' if kind == 'file' else kind}/{told.get('format')}"
-    place = around(
-        placed(origin, path, raw, frozenset({member})),
+    place = with_inner_members(
+        locate(origin, path, raw, frozenset({member})),
         (member, told, _MEDIUM),
         (f"{member}/source", source, _SOURCE),
     )
-    data, name = as_data(source["bytes"], path), as_word(told.get("name"), path)
+    data, name = as_data(source["bytes"], path), as_optional_text(told.get("name"), path)
     return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
 from streamweld.history.model import (
+    EMPTY,
     MISSING,
-    NOTHING,
     Call,
     Media,
     Opaque,
@@ -22,18 +22,18 @@ from streamweld.history.model import (
     pointer,
 )
 from streamweld.history.read.common import (
-    around,
     as_list,
     as_mapping,
+    as_optional_text,
     as_text,
-    as_word,
-    began,
-    beside,
-    file_of,
-    free_text,
-    placed,
-    split_data,
-    text_of,
+    extra_members,
+    free_form_input,
+    locate,
+    media_from_url,
+    new_origin,
+    split_data_url,
+    text_part,
+    with_inner_members,
 )
 
 if TYPE_CHECKING:
@@ -80,29 +80,29 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     content = message.get("content")
     if type(content) is str and len(message) == 2:  # a role and a text, as most messages are
         origin = Origin(DIALECT, path, message, 1)
-        return [Turn(role, (Text(origin, 0, path + _CONTENT, None, NOTHING, False, content),), origin)]
+        return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
     bare = _BARE.issuperset(message)
-    origin = Origin(DIALECT, path, message, 0, NOTHING if bare else beside(message, _MESSAGE))
+    origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
     if not bare:
         for name in ("reasoning_content", "reasoning"):
-            if (thought := as_word(message.get(name), (*path, name))) is not None:
-                parts.append(Reasoning(*placed(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
+            if (thought := as_optional_text(message.get(name), (*path, name))) is not None:
+                parts.append(Reasoning(*locate(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
                 break
     calls = message.get("tool_calls")
     if content is not None and not (content == "" and calls):
         parts += _content(content, origin, path + _CONTENT)
     if not bare and (refusal := as_text(message.get("refusal"), path)):
-        parts.append(Text(*placed(origin, (*path, "refusal")), text=refusal, refusal=True))
+        parts.append(Text(*locate(origin, (*path, "refusal")), text=refusal, refusal=True))
     if calls is not None:
         beneath = path + _CALLS
         entries = as_list(calls, beneath)
-        origin.bared = not entries  # an empty list is refused
+        origin.stale = not entries  # an empty list is refused
         for n, entry in enumerate(entries):
             parts.append(_call(entry, origin, (*beneath, n)))
     if not bare and isinstance(legacy := message.get("function_call"), dict):
         function = as_mapping(legacy, path)
-        place = around(placed(origin, (*path, "function_call")), ("function_call", function, _FUNCTION))
+        place = with_inner_members(locate(origin, (*path, "function_call")), ("function_call", function, _FUNCTION))
         arguments = _arguments(function.get("arguments"))
         parts.append(Call(*place, call_id="", name=as_text(function.get("name"), path), **arguments))
     return [Turn(role, tuple(parts), origin)]
@@ -120,8 +120,8 @@ def _call(raw: Any, origin: Origin, path: Path) -> Call:
         call_id = as_text(call_id, path)
     if entry.get("type") == "custom" or entry.get("custom") is not None:
         custom = as_mapping(entry.get("custom"), (*path, "custom"))
-        place = around(placed(origin, path, entry, _CALL), ("custom", custom, _CUSTOM))
-        value = {"input": free_text(custom, (*path, "custom"))}
+        place = with_inner_members(locate(origin, path, entry, _CALL), ("custom", custom, _CUSTOM))
+        value = {"input": free_form_input(custom, (*path, "custom"))}
         return Call(*place, call_id=call_id, name=as_text(custom.get("name"), path), input=value, custom=True)
     function: Any = entry.get("function")
     if function.__class__ is not dict:
@@ -130,11 +130,11 @@ def _call(raw: Any, origin: Origin, path: Path) -> Call:
     if not isinstance(name, str):
         name = as_text(name, path)
     if not isinstance(arguments, str) or len(function) > 2:
-        place = around(placed(origin, path, entry, _CALL), ("function", function, _FUNCTION))
+        place = with_inner_members(locate(origin, path, entry, _CALL), ("function", function, _FUNCTION))
         return Call(*place, call_id=call_id, name=name, **_arguments(arguments))
     at = origin.count
     origin.count = at + 1
-    extra = NOTHING if _CALL.issuperset(entry) else beside(entry, _CALL)
+    extra = EMPTY if _CALL.issuperset(entry) else extra_members(entry, _CALL)
     return Call(origin, at, path, entry, extra, False, call_id, name, arguments)
 
 
@@ -142,71 +142,73 @@ def _result(message: Json, path: Path) -> Turn:
     inner: tuple[Text | Media | Opaque, ...] = ()
     content = message.get("content")
     if isinstance(content, str):
-        inner = (Text(None, 0, path + _CONTENT, None, NOTHING, False, content),)
+        inner = (Text(None, 0, path + _CONTENT, None, EMPTY, False, content),)
     elif content is not None:
-        told = _content(content, began(DIALECT, path, None, _MESSAGE), (*path, "content"))
+        told = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
         inner = tuple([part for part in told if isinstance(part, Text | Media | Opaque)])
-    call_id, name, extra = message.get("tool_call_id"), None, NOTHING
+    call_id, name, extra = message.get("tool_call_id"), None, EMPTY
     if len(message) > 3 or call_id is None or content is None:  # more than a role, an id and a content
         name = as_text(message.get("name"), path) or None
-        extra = beside(message, _RESULT)
+        extra = extra_members(message, _RESULT)
     if not isinstance(call_id, str):
         call_id = as_text(call_id, path)
     origin = Origin(DIALECT, path, message, 1, extra)
-    return Turn("tool", (Result(origin, 0, path, message, NOTHING, False, call_id, inner, MISSING, name),))
+    return Turn("tool", (Result(origin, 0, path, message, EMPTY, False, call_id, inner, MISSING, name),))
 
 
 def _content(content: Any, origin: Origin, path: Path) -> list[Part]:
     if isinstance(content, str):
-        return [text_of(origin, path, content)]
+        return [text_part(origin, path, content)]
     return [_block(as_mapping(raw, (*path, n)), origin, (*path, n)) for n, raw in enumerate(as_list(content, path))]
 
 
 def _block(raw: Json, origin: Origin, path: Path) -> Part:
     kind = raw.get("type")
     if kind == "text" and isinstance(raw.get("text"), str):
-        return Text(*placed(origin, path, raw, _TEXT), text=raw["text"])
+        return Text(*locate(origin, path, raw, _TEXT), text=raw["text"])
     if kind == "refusal":
-        return Text(*placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal"), path), refusal=True)
+        return Text(*locate(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal"), path), refusal=True)
     if kind == "image_url":
         image = raw.get("image_url")
         if isinstance(image, str):
-            return file_of(placed(origin, path, raw, _MEDIA), image, None, kind="image")
+            return media_from_url(locate(origin, path, raw, _MEDIA), image, None, kind="image")
         image = as_mapping(image, path)
-        place = around(placed(origin, path, raw, _MEDIA), ("image_url", image, _IMAGE))
-        url, detail = as_text(image.get("url"), path), as_word(image.get("detail"), path)
-        return file_of(place, url, None, kind="image", detail=detail)
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("image_url", image, _IMAGE))
+        url, detail = as_text(image.get("url"), path), as_optional_text(image.get("detail"), path)
+        return media_from_url(place, url, None, kind="image", detail=detail)
     if kind == "video_url":
         video = raw.get("video_url")
         url = video if isinstance(video, str) else as_text(as_mapping(video, path).get("url"), path)
-        return file_of(placed(origin, path, raw, _MEDIA), url, None, kind="video")
+        return media_from_url(locate(origin, path, raw, _MEDIA), url, None, kind="video")
     if kind == "input_audio":
         audio = as_mapping(raw.get("input_audio"), path)
-        place = around(placed(origin, path, raw, _MEDIA), ("input_audio", audio, _AUDIO))
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("input_audio", audio, _AUDIO))
         return Media(
             *place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
         )
     if kind == "document_url" or (kind == "file" and "file" not in raw):  # Mistral's: DocumentURLChunk, FileChunk
-        place, address = placed(origin, path, raw, _DOCUMENT), raw.get("document_url")
+        place, address = locate(origin, path, raw, _DOCUMENT), raw.get("document_url")
         if isinstance(address, str):
-            return file_of(place, address, None, kind="file", filename=as_word(raw.get("document_name"), path))
-        return Media(*place, kind="file", file_id=as_word(raw.get("file_id"), path))
+            return media_from_url(
+                place, address, None, kind="file", filename=as_optional_text(raw.get("document_name"), path)
+            )
+        return Media(*place, kind="file", file_id=as_optional_text(raw.get("file_id"), path))
     if kind == "file":
         file = as_mapping(raw.get("file"), path)
-        media_type, data, rest = split_data(as_text(file.get("file_data"), path))
-        place = around(placed(origin, path, raw, _MEDIA), ("file", file, _FILE))
+        media_type, data, rest = split_data_url(as_text(file.get("file_data"), path))
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("file", file, _FILE))
         return Media(
             *place,
             kind="file",
             media_type=media_type,
             data=data or rest or None,
-            file_id=as_word(file.get("file_id"), path),
-            filename=as_word(file.get("filename"), path),
+            file_id=as_optional_text(file.get("file_id"), path),
+            filename=as_optional_text(file.get("filename"), path),
         )
     if kind == "thinking":
         thought = raw.get("thinking")
         if isinstance(thought, list):
             pieces = [as_text(as_mapping(piece, path).get("text"), path) for piece in as_list(thought, path)]
             thought = "".join(pieces)
-        return Reasoning(*placed(origin, path, raw, _THINKING), segments=(as_text(thought, path),), kind="thinking")
-    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+        return Reasoning(*locate(origin, path, raw, _THINKING), segments=(as_text(thought, path),), kind="thinking")
+    return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)

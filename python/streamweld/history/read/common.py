@@ -10,28 +10,28 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from streamweld.errors import HistoryError
-from streamweld.history.model import NOTHING, Call, Inner, Media, Origin, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.model import EMPTY, Call, Inner, Media, Origin, Reasoning, Result, Text, Turn, pointer
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Path, Role
 
 __all__ = [
     "Json",
-    "around",
     "as_data",
     "as_list",
     "as_mapping",
+    "as_optional_text",
     "as_text",
-    "as_word",
-    "began",
-    "beside",
-    "file_of",
-    "free_text",
-    "kind_of",
-    "placed",
-    "split_data",
+    "extra_members",
+    "free_form_input",
+    "locate",
+    "media_from_url",
+    "media_kind",
+    "new_origin",
+    "split_data_url",
     "split_results",
-    "text_of",
+    "text_part",
+    "with_inner_members",
 ]
 
 Json: TypeAlias = Mapping[str, Any]
@@ -42,43 +42,43 @@ _MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 Place: TypeAlias = tuple["Origin", int, "Path", Any, Json]
 
 
-def beside(raw: Any, known: frozenset[str]) -> Json:
+def extra_members(raw: Any, known: frozenset[str]) -> Json:
     """The members of a message or block beyond the known ones; null says nothing."""
     if type(raw) is not dict and not isinstance(raw, Mapping):
-        return NOTHING
+        return EMPTY
     told = cast("Json", raw)
     if known.issuperset(told):
-        return NOTHING
+        return EMPTY
     return {key: value for key, value in told.items() if key not in known and value is not None}
 
 
-def began(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Origin:
+def new_origin(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Origin:
     """The message that the next parts are read from."""
-    return Origin(dialect, path, raw, 0, beside(raw, known))
+    return Origin(dialect, path, raw, 0, extra_members(raw, known))
 
 
-def placed(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | None = None) -> Place:
+def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | None = None) -> Place:
     """The common fields of the next part of a message."""
     at = origin.count
     origin.count = at + 1
-    extra = NOTHING if known is None else beside(raw, known)
+    extra = EMPTY if known is None else extra_members(raw, known)
     return origin, at, path, raw, extra
 
 
-def text_of(origin: Origin, path: Path, text: str) -> Text:
+def text_part(origin: Origin, path: Path, text: str) -> Text:
     """A text that is the whole content of its message, or a member of it."""
     at = origin.count
     origin.count = at + 1
-    return Text(origin, at, path, None, NOTHING, False, text)
+    return Text(origin, at, path, None, EMPTY, False, text)
 
 
-def around(place: Place, *inner: tuple[str, Any, frozenset[str]]) -> Place:
+def with_inner_members(place: Place, *inner: tuple[str, Any, frozenset[str]]) -> Place:
     """The same place, with what objects inside of the block have beyond the known members: `(way there, object,
     known)`."""
     origin, at, path, raw, extra = place
     found: dict[str, Any] = {}
     for way, told, known in inner:
-        for name, value in beside(told, known).items():
+        for name, value in extra_members(told, known).items():
             found[Inner(f"{way}/{name}")] = value
     return (origin, at, path, raw, {**extra, **found}) if found else place
 
@@ -115,10 +115,10 @@ def as_text(value: Any, path: Path) -> str:
     Raises:
         HistoryError: it is something else.
     """
-    return as_word(value, path) or ""
+    return as_optional_text(value, path) or ""
 
 
-def as_word(value: Any, path: Path) -> str | None:
+def as_optional_text(value: Any, path: Path) -> str | None:
     """A member that is text, if it is there.
 
     Raises:
@@ -129,7 +129,7 @@ def as_word(value: Any, path: Path) -> str | None:
     raise HistoryError("unreadable", pointer(path))
 
 
-def free_text(call: Json, path: Path) -> str:
+def free_form_input(call: Json, path: Path) -> str:
     """The input of a free-form call, which is a text.
 
     Raises:
@@ -149,10 +149,10 @@ def as_data(value: Any, path: Path) -> str | None:
     """
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
-    return as_word(value, path)
+    return as_optional_text(value, path)
 
 
-def split_data(url: str) -> tuple[str | None, str | None, str | None]:
+def split_data_url(url: str) -> tuple[str | None, str | None, str | None]:
     """`data:image/png;base64,AAAA` -> media type, data, None; an address -> None, None, address."""
     head, comma, data = url.partition(";base64,")
     if comma and head.startswith("data:"):
@@ -160,17 +160,19 @@ def split_data(url: str) -> tuple[str | None, str | None, str | None]:
     return None, None, url
 
 
-def kind_of(media_type: str | None, default: _MediaKind = "file") -> _MediaKind:
+def media_kind(media_type: str | None, default: _MediaKind = "file") -> _MediaKind:
     """`image/png` -> `image`."""
     head = (media_type or "").partition("/")[0]
     return head if head in ("image", "audio", "video") else default  # type: ignore[return-value]
 
 
-def file_of(place: Place, url: str, media_type: str | None, *, kind: _MediaKind | None = None, **fields: Any) -> Media:
+def media_from_url(
+    place: Place, url: str, media_type: str | None, *, kind: _MediaKind | None = None, **fields: Any
+) -> Media:
     """A medium that is given by a data URL or an address."""
-    told, data, address = split_data(url)
+    told, data, address = split_data_url(url)
     told = media_type or told
-    return Media(*place, kind=kind or kind_of(told), media_type=told, data=data, url=address, **fields)
+    return Media(*place, kind=kind or media_kind(told), media_type=told, data=data, url=address, **fields)
 
 
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld.errors import HistoryError
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
 from streamweld.history.read.common import (
-    around,
     as_data,
     as_list,
     as_mapping,
+    as_optional_text,
     as_text,
-    as_word,
-    began,
-    kind_of,
-    placed,
+    locate,
+    media_kind,
+    new_origin,
     split_results,
+    with_inner_members,
 )
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def _either(raw: Json, camel: str, snake: str) -> Any:
 def read_system(raw: Any) -> list[Turn]:
     """The turn that `systemInstruction` is: a content, its parts, or a text."""
     path: Path = ("systemInstruction",)
-    origin = began(DIALECT, path, raw, _CONTENT)
+    origin = new_origin(DIALECT, path, raw, _CONTENT)
     if isinstance(raw, str):
-        return [Turn("system", (Text(*placed(origin, path), text=raw),), origin, top=True)]
+        return [Turn("system", (Text(*locate(origin, path), text=raw),), origin, top=True)]
     content: Json = {"parts": raw} if isinstance(raw, list) else as_mapping(raw, path)
     parts = as_list(content.get("parts"), path)
     read_parts = [_part(as_mapping(p, path), origin, (*path, "parts", n), None) for n, p in enumerate(parts)]
@@ -67,7 +67,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     role = content.get("role") or "user"
     if role not in ("user", "model", "function"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
-    origin = began(DIALECT, path, content, _CONTENT)
+    origin = new_origin(DIALECT, path, content, _CONTENT)
     raws = as_list(content.get("parts"), (*path, "parts"))
     places = [(*path, "parts", n) for n in range(len(raws))]
     parts = [_part(as_mapping(p, at), origin, at, issuer) for at, p in zip(places, raws, strict=True)]
@@ -81,7 +81,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     text = raw.get("text")
     if isinstance(text, str):
         if raw.get("thought"):
-            place = placed(origin, path, raw, _THOUGHT)
+            place = locate(origin, path, raw, _THOUGHT)
             return Reasoning(
                 *place,
                 segments=(text,),
@@ -90,11 +90,11 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
                 issuer=issuer or "google",
                 assumed=not issuer,
             )
-        return Text(*placed(origin, path, raw, _TEXT), text=text)
+        return Text(*locate(origin, path, raw, _TEXT), text=text)
     call = _either(raw, "functionCall", "function_call")
     if isinstance(call, dict):
         function = as_mapping(call, path)
-        place = around(placed(origin, path, raw, _CALL), ("functionCall", function, _FUNCTION))
+        place = with_inner_members(locate(origin, path, raw, _CALL), ("functionCall", function, _FUNCTION))
         name, call_id = as_text(function.get("name"), path), as_text(function.get("id"), path)
         return Call(*place, call_id=call_id, name=name, input=function.get("args"), signature=signature)
     answer = _either(raw, "functionResponse", "function_response")
@@ -103,23 +103,23 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     inline, file = _either(raw, "inlineData", "inline_data"), _either(raw, "fileData", "file_data")
     if isinstance(inline, dict):
         blob = as_mapping(inline, path)
-        media_type = as_word(_either(blob, "mimeType", "mime_type"), path)
-        place = around(placed(origin, path, raw, _MEDIA), ("inlineData", blob, _BLOB))
+        media_type = as_optional_text(_either(blob, "mimeType", "mime_type"), path)
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("inlineData", blob, _BLOB))
         return Media(
-            *place, kind=kind_of(media_type), media_type=media_type, data=as_data(blob.get("data"), path) or ""
+            *place, kind=media_kind(media_type), media_type=media_type, data=as_data(blob.get("data"), path) or ""
         )
     if isinstance(file, dict):
         where = as_mapping(file, path)
-        media_type = as_word(_either(where, "mimeType", "mime_type"), path)
-        place = around(placed(origin, path, raw, _MEDIA), ("fileData", where, _BLOB))
+        media_type = as_optional_text(_either(where, "mimeType", "mime_type"), path)
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("fileData", where, _BLOB))
         url = as_text(_either(where, "fileUri", "file_uri"), path)
-        return Media(*place, kind=kind_of(media_type), media_type=media_type, url=url)
+        return Media(*place, kind=media_kind(media_type), media_type=media_type, url=url)
     kind = next((key for key in raw if not key.startswith("thought")), "part")
-    return Opaque(*placed(origin, path, raw), kind=kind, dialect=DIALECT)
+    return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
 
 
 def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
-    place = around(placed(origin, path, raw, _RESULT), ("functionResponse", answer, _ANSWER))
+    place = with_inner_members(locate(origin, path, raw, _RESULT), ("functionResponse", answer, _ANSWER))
     call_id, name = as_text(answer.get("id"), path), as_text(answer.get("name"), path) or None
     value = answer.get("response")
     # "Use "output" key to specify function output and "error" key to specify error details" (FunctionResponse)

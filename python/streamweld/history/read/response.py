@@ -23,7 +23,7 @@ from streamweld.history.model import (
     copied,
     members_of,
 )
-from streamweld.history.read.common import file_of, placed
+from streamweld.history.read.common import locate, media_from_url
 from streamweld.history.replay import replay
 from streamweld.history.replay.common import arguments_of, written
 
@@ -100,7 +100,7 @@ def _is_broken(item: ToolCall, call: Call) -> bool:
 def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
     """What no message of the dialect has a place for. Of a text, that is what it cites."""
     if isinstance(item, TextDone):
-        return Opaque(*placed(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
+        return Opaque(*locate(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
     return _part(item, origin, path, issuer, model)
 
 
@@ -124,12 +124,12 @@ def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn
 def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
     match item:
         case TextDone():
-            return Text(*placed(origin, path, item), text=item.text)
+            return Text(*locate(origin, path, item), text=item.text)
         case RefusalDone():
-            return Text(*placed(origin, path, item), text=item.text, refusal=True)
+            return Text(*locate(origin, path, item), text=item.text, refusal=True)
         case ReasoningDone():
             return Reasoning(
-                *placed(origin, path, item),
+                *locate(origin, path, item),
                 segments=(item.text,) if item.text else (),
                 kind=item.kind if item.kind in ("summary", "raw", "redacted") else "thinking",
                 item_id=item.item_id,
@@ -139,14 +139,14 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
                 model=model,
             )
         case ToolCall() if item.provider_executed:
-            return Opaque(*placed(origin, path, item), kind="server_tool_call", dialect=DIALECT)
+            return Opaque(*locate(origin, path, item), kind="server_tool_call", dialect=DIALECT)
         case ToolCall() if item.custom:
-            place = placed(origin, path, item)
+            place = locate(origin, path, item)
             given = {"input": item.arguments}
             return Call(*place, call_id=item.call_id, name=item.name, input=given, item_id=item.item_id, custom=True)
         case ToolCall():
             signature = _google_signature(item.provider_metadata)
-            place = placed(origin, path, item)
+            place = locate(origin, path, item)
             return Call(
                 *place,
                 call_id=item.call_id,
@@ -158,17 +158,17 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
         case ToolResult():
             if isinstance(item.output, str):
                 told = Text(text=item.output)
-                return Result(*placed(origin, path, item), call_id=item.call_id, parts=(told,), is_error=item.is_error)
-            return Result(*placed(origin, path, item), call_id=item.call_id, value=item.output, is_error=item.is_error)
+                return Result(*locate(origin, path, item), call_id=item.call_id, parts=(told,), is_error=item.is_error)
+            return Result(*locate(origin, path, item), call_id=item.call_id, value=item.output, is_error=item.is_error)
         case File():
-            place = placed(origin, path, item)
+            place = locate(origin, path, item)
             if item.data:
-                return file_of(place, f"data:{item.media_type or ''};base64,{item.data}", item.media_type)
-            return file_of(place, item.url or "", item.media_type)
+                return media_from_url(place, f"data:{item.media_type or ''};base64,{item.data}", item.media_type)
+            return media_from_url(place, item.url or "", item.media_type)
         case Unknown():
             return _unknown(item, origin, path)
         case Source():
-            return Opaque(*placed(origin, path, item), kind="source", dialect=DIALECT)
+            return Opaque(*locate(origin, path, item), kind="source", dialect=DIALECT)
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
@@ -178,7 +178,7 @@ def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
     except (JsonFault, ValueError):
         raw = None
     kind = members_of(raw).get("type")
-    return Opaque(*placed(origin, path, raw), kind=str(kind or "unknown"), dialect="responses")
+    return Opaque(*locate(origin, path, raw), kind=str(kind or "unknown"), dialect="responses")
 
 
 def _google_signature(metadata: dict[str, Any] | None) -> str | None:

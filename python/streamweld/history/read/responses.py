@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld.errors import HistoryError
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
 from streamweld.history.read.common import (
-    around,
     as_list,
     as_mapping,
+    as_optional_text,
     as_text,
-    as_word,
-    began,
-    file_of,
-    free_text,
-    placed,
-    split_data,
-    text_of,
+    free_form_input,
+    locate,
+    media_from_url,
+    new_origin,
+    split_data_url,
+    text_part,
+    with_inner_members,
 )
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ _REASONING: Final = frozenset({"type", "id", "summary", "content", "encrypted_co
 
 def read_instructions(raw: Any) -> list[Turn]:
     """The turn that `instructions` is."""
-    origin = began(DIALECT, ("instructions",), raw, _MESSAGE)
+    origin = new_origin(DIALECT, ("instructions",), raw, _MESSAGE)
     return [
         Turn(
             "system",
-            (Text(*placed(origin, ("instructions",)), text=as_text(raw, ("instructions",))),),
+            (Text(*locate(origin, ("instructions",)), text=as_text(raw, ("instructions",))),),
             origin,
             top=True,
         )
@@ -62,8 +62,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         HistoryError: the item is no object, or a message with a role that the dialect does not have.
     """
     if isinstance(raw, str) and not (path and isinstance(path[-1], int)):  # `input` itself
-        origin = began(DIALECT, path, raw, _MESSAGE)
-        return [Turn("user", (Text(*placed(origin, path), text=raw),), origin)]
+        origin = new_origin(DIALECT, path, raw, _MESSAGE)
+        return [Turn("user", (Text(*locate(origin, path), text=raw),), origin)]
     item = as_mapping(raw, path)
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
@@ -74,19 +74,19 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         return [Turn("tool", (_output(item, path),))]
     if kind == "reasoning":
         return [Turn("assistant", (_reasoning(item, path, issuer),))]
-    origin = began(DIALECT, path, item, frozenset(item))
-    return [Turn("assistant", (Opaque(*placed(origin, path, item), kind=str(kind), dialect=DIALECT),))]
+    origin = new_origin(DIALECT, path, item, frozenset(item))
+    return [Turn("assistant", (Opaque(*locate(origin, path, item), kind=str(kind), dialect=DIALECT),))]
 
 
 def _message(item: Json, path: Path) -> Turn:
     role = item.get("role")
     if role not in ("system", "developer", "user", "assistant"):
         raise HistoryError("unknown_role", pointer((*path, "role")))
-    origin = began(DIALECT, path, item, _MESSAGE)
+    origin = new_origin(DIALECT, path, item, _MESSAGE)
     content = item.get("content")
     parts: list[Part]
     if isinstance(content, str):
-        parts = [text_of(origin, (*path, "content"), content)]
+        parts = [text_part(origin, (*path, "content"), content)]
     else:
         blocks = as_list(content, (*path, "content"))
         parts = [
@@ -99,54 +99,54 @@ def _message(item: Json, path: Path) -> Turn:
 def _block(raw: Json, origin: Origin, path: Path) -> Text | Media | Opaque:
     kind = raw.get("type")
     if kind in ("input_text", "output_text", "text") and isinstance(raw.get("text"), str):
-        return Text(*placed(origin, path, raw, _TEXT), text=raw["text"])
+        return Text(*locate(origin, path, raw, _TEXT), text=raw["text"])
     if kind == "refusal":
-        return Text(*placed(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal"), path), refusal=True)
+        return Text(*locate(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal"), path), refusal=True)
     if kind == "input_image":
-        place = placed(origin, path, raw, _IMAGE)
-        detail = as_word(raw.get("detail"), path)
-        if file_id := as_word(raw.get("file_id"), path):
+        place = locate(origin, path, raw, _IMAGE)
+        detail = as_optional_text(raw.get("detail"), path)
+        if file_id := as_optional_text(raw.get("file_id"), path):
             return Media(*place, kind="image", file_id=file_id, detail=detail)
-        return file_of(place, as_text(raw.get("image_url"), path), None, kind="image", detail=detail)
+        return media_from_url(place, as_text(raw.get("image_url"), path), None, kind="image", detail=detail)
     if kind == "input_file":
-        media_type, data, rest = split_data(as_text(raw.get("file_data"), path))
+        media_type, data, rest = split_data_url(as_text(raw.get("file_data"), path))
         return Media(
-            *placed(origin, path, raw, _FILE),
+            *locate(origin, path, raw, _FILE),
             kind="file",
             media_type=media_type,
             data=data or rest or None,
-            url=as_word(raw.get("file_url"), path),
-            file_id=as_word(raw.get("file_id"), path),
-            filename=as_word(raw.get("filename"), path),
+            url=as_optional_text(raw.get("file_url"), path),
+            file_id=as_optional_text(raw.get("file_id"), path),
+            filename=as_optional_text(raw.get("filename"), path),
         )
     if kind == "input_video":
-        return file_of(
-            placed(origin, path, raw, frozenset({"type", "video_url"})),
+        return media_from_url(
+            locate(origin, path, raw, frozenset({"type", "video_url"})),
             as_text(raw.get("video_url"), path),
             None,
             kind="video",
         )
     if kind == "input_audio" and isinstance(raw.get("input_audio"), dict):
         audio = as_mapping(raw["input_audio"], path)
-        place = placed(origin, path, raw, frozenset({"type", "input_audio"}))
-        place = around(place, ("input_audio", audio, _AUDIO))
+        place = locate(origin, path, raw, frozenset({"type", "input_audio"}))
+        place = with_inner_members(place, ("input_audio", audio, _AUDIO))
         return Media(
             *place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
         )
-    return Opaque(*placed(origin, path, raw), kind=str(kind), dialect=DIALECT)
+    return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)
 
 
 def _call(item: Json, path: Path, *, custom: bool) -> Call:
-    origin = began(DIALECT, path, item, frozenset(item))
-    place = placed(origin, path, item, _CUSTOM if custom else _CALL)
+    origin = new_origin(DIALECT, path, item, frozenset(item))
+    place = locate(origin, path, item, _CUSTOM if custom else _CALL)
     call_id, name, item_id = (
         as_text(item.get("call_id"), path),
         as_text(item.get("name"), path),
-        as_word(item.get("id"), path),
+        as_optional_text(item.get("id"), path),
     )
     value: Any
     if custom:
-        value = {"input": free_text(item, path)}
+        value = {"input": free_form_input(item, path)}
         return Call(*place, call_id=call_id, name=name, input=value, item_id=item_id, custom=True)
     arguments = item.get("arguments")
     if isinstance(arguments, str):
@@ -156,15 +156,15 @@ def _call(item: Json, path: Path, *, custom: bool) -> Call:
 
 
 def _output(item: Json, path: Path) -> Result:
-    origin = began(DIALECT, path, item, frozenset(item))
-    place = placed(origin, path, item, _OUTPUT)
+    origin = new_origin(DIALECT, path, item, frozenset(item))
+    place = locate(origin, path, item, _OUTPUT)
     output = item.get("output")
     inner: tuple[Text | Media | Opaque, ...] = ()
-    call_id, item_id = as_text(item.get("call_id"), path), as_word(item.get("id"), path)
+    call_id, item_id = as_text(item.get("call_id"), path), as_optional_text(item.get("id"), path)
     if isinstance(output, str):
         inner = (Text(text=output, path=(*path, "output")),)
     elif isinstance(output, list):
-        within = began(DIALECT, path, None, frozenset())
+        within = new_origin(DIALECT, path, None, frozenset())
         blocks = as_list(output, path)
         inner = tuple([_block(as_mapping(raw, path), within, (*path, "output", n)) for n, raw in enumerate(blocks)])
     elif output is not None:
@@ -175,17 +175,17 @@ def _output(item: Json, path: Path) -> Result:
 def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
     if item.get("summary") is None:
         raise HistoryError("unreadable", pointer((*path, "summary")))
-    origin = began(DIALECT, path, item, frozenset(item))
+    origin = new_origin(DIALECT, path, item, frozenset(item))
     summary = [as_mapping(piece, path) for piece in as_list(item.get("summary"), path)]
     content = [as_mapping(piece, path) for piece in as_list(item.get("content"), path)]
     pieces = [(f"summary/{n}", piece, _TEXT) for n, piece in enumerate(summary)]
     pieces += [(f"content/{n}", piece, _TEXT) for n, piece in enumerate(content)]
     return Reasoning(
-        *around(placed(origin, path, item, _REASONING), *pieces),
+        *with_inner_members(locate(origin, path, item, _REASONING), *pieces),
         segments=tuple([as_text(piece.get("text"), path) for piece in summary or content]),
         kind="summary" if summary or not content else "raw",
-        item_id=as_word(item.get("id"), path),
-        encrypted=as_word(item.get("encrypted_content"), path),
+        item_id=as_optional_text(item.get("id"), path),
+        encrypted=as_optional_text(item.get("encrypted_content"), path),
         issuer=issuer or "openai",
         assumed=not issuer,
     )

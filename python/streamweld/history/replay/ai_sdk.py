@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.events import File, ReasoningDone, RefusalDone, Source, TextDone, ToolCall, ToolResult, Unknown
-from streamweld.history.provider_metadata import custody
+from streamweld.history.provider_metadata import read_metadata
 from streamweld.history.replay.common import Message, Replay, arguments_of, parsed, written
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _told(member: str, *metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 def _custody(member: str, item: ReasoningDone) -> dict[str, Any]:
     """What providers said of a thought, with the proof that the stream told at its beginning only."""
     told = _of_providers(item.provider_metadata)
-    known = custody(told)
+    known = read_metadata(told)
     issuer = known.issuer or next(iter(told), None)
     if issuer is not None:
         own = dict(told[issuer])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.events import ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult, Unknown
-from streamweld.history.replay.common import Message, Replay, arguments_of, parsed, said_beyond
+from streamweld.history.replay.common import Message, Replay, arguments_of, extra_metadata, parsed
 
 if TYPE_CHECKING:
     from streamweld.response import Item, Response
@@ -37,16 +37,16 @@ def _block(item: Item) -> dict[str, Any] | None:
     match item:
         case TextDone():
             cited = {"citations": list(item.annotations)} if item.annotations else {}
-            return {"type": "text", "text": item.text, **cited, **said_beyond(item.provider_metadata)}
+            return {"type": "text", "text": item.text, **cited, **extra_metadata(item.provider_metadata)}
         case RefusalDone():
             return {"type": "text", "text": item.text}
         case ReasoningDone() if item.kind == "redacted":
             return {"type": "redacted_thinking", "data": item.encrypted_content or ""}
         case ReasoningDone():
-            beyond = said_beyond(item.provider_metadata)
+            beyond = extra_metadata(item.provider_metadata)
             return {"type": "thinking", "thinking": item.text, "signature": item.signature or "", **beyond}
         case ToolCall():
-            beyond = said_beyond(item.provider_metadata, "type")
+            beyond = extra_metadata(item.provider_metadata, "type")
             kind = (item.provider_metadata or {}).get("type", "tool_use")
             given = arguments_of(item)
             return {
@@ -58,7 +58,7 @@ def _block(item: Item) -> dict[str, Any] | None:
         case ToolResult():
             kind = (item.provider_metadata or {}).get("type", "tool_result")
             failed = {"is_error": item.is_error} if kind in _TELL_ERRORS else {}
-            beyond = said_beyond(item.provider_metadata, "type")
+            beyond = extra_metadata(item.provider_metadata, "type")
             return {"type": kind, "tool_use_id": item.call_id, "content": item.output} | failed | beyond
         case Unknown():
             return parsed(item)

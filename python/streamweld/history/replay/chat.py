@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.events import ReasoningDone, RefusalDone, TextDone, ToolCall
-from streamweld.history.replay.common import Message, Replay, said_beyond, written
+from streamweld.history.replay.common import Message, Replay, extra_metadata, written
 
 if TYPE_CHECKING:
     from streamweld.response import Response
@@ -58,7 +58,7 @@ def replay(response: Response) -> Replay:
 
 
 def _call(item: ToolCall) -> dict[str, Any]:
-    beyond = said_beyond(item.provider_metadata, "type")
+    beyond = extra_metadata(item.provider_metadata, "type")
     if item.custom:
         return {"id": item.call_id, "type": "custom", "custom": {"name": item.name, "input": item.arguments}, **beyond}
     function = {"name": item.name, "arguments": written(item)}

@@ -14,7 +14,7 @@ from streamweld._json import JsonFault, loads_arguments, loads_raw
 if TYPE_CHECKING:
     from streamweld.events import ToolCall, Unknown
 
-__all__ = ["Message", "Replay", "Where", "arguments_of", "parsed", "said_beyond", "written"]
+__all__ = ["Message", "Replay", "Where", "arguments_of", "extra_metadata", "parsed", "written"]
 
 Where: TypeAlias = dict[tuple[str | int, ...], int]
 
@@ -52,7 +52,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def said_beyond(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, Any]:
+def extra_metadata(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, Any]:
     """The members that the wire had beyond the event's own fields."""
     return {name: value for name, value in (metadata or {}).items() if name not in but}
 

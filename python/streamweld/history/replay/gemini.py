@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.events import File, ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult, Unknown
-from streamweld.history.replay.common import Message, Replay, arguments_of, parsed, said_beyond
+from streamweld.history.replay.common import Message, Replay, arguments_of, extra_metadata, parsed
 
 if TYPE_CHECKING:
     from streamweld.response import Item, Response
@@ -38,15 +38,15 @@ def replay(response: Response) -> Replay:
 def _part(item: Item, calls: dict[str, ToolCall]) -> dict[str, Any] | None:
     match item:
         case TextDone():
-            return {"text": item.text, **said_beyond(item.provider_metadata)}
+            return {"text": item.text, **extra_metadata(item.provider_metadata)}
         case RefusalDone():
             return {"text": item.text}
         case ReasoningDone():
             signed = {"thoughtSignature": item.signature} if item.signature else {}
-            return {"text": item.text, "thought": True, **signed, **said_beyond(item.provider_metadata)}
+            return {"text": item.text, "thought": True, **signed, **extra_metadata(item.provider_metadata)}
         case File():
             media_type = {"mimeType": item.media_type} if item.media_type else {}
-            beyond = said_beyond(item.provider_metadata)
+            beyond = extra_metadata(item.provider_metadata)
             if item.data:
                 return {"inlineData": {**media_type, "data": item.data}, **beyond}
             return {"fileData": {**media_type, "fileUri": item.url or ""}, **beyond}
@@ -61,7 +61,7 @@ def _part(item: Item, calls: dict[str, ToolCall]) -> dict[str, Any] | None:
 
 
 def _call(item: ToolCall) -> dict[str, Any]:
-    beyond = said_beyond(item.provider_metadata, *_INNER)
+    beyond = extra_metadata(item.provider_metadata, *_INNER)
     given = arguments_of(item) or {}
     if not item.provider_executed:
         return {"functionCall": {"id": item.call_id, "name": item.name, "args": given}, **beyond}
@@ -71,7 +71,7 @@ def _call(item: ToolCall) -> dict[str, Any]:
 
 
 def _result(item: ToolResult, call: ToolCall | None) -> dict[str, Any]:
-    beyond = said_beyond(item.provider_metadata, *_INNER)
+    beyond = extra_metadata(item.provider_metadata, *_INNER)
     metadata = item.provider_metadata or {}
     if call is not None and call.provider_executed and call.name == _CODE:
         return {"codeExecutionResult": item.output, **beyond}

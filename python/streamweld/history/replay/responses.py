@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._spec import DIALECTS
 from streamweld.events import File, ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult, Unknown
-from streamweld.history.replay.common import Message, Replay, arguments_of, parsed, said_beyond, written
+from streamweld.history.replay.common import Message, Replay, arguments_of, extra_metadata, parsed, written
 
 if TYPE_CHECKING:
     from streamweld.response import Response
@@ -82,14 +82,14 @@ def _message(item_id: str | None, item: TextDone | RefusalDone) -> Message:
     head: dict[str, Any] = {"type": "message", **_named(item_id), "role": "assistant"}
     if item_id:
         head["status"] = "completed"
-    beyond = {name: value for name, value in said_beyond(item.provider_metadata).items() if name not in _OF_TEXT}
+    beyond = {name: value for name, value in extra_metadata(item.provider_metadata).items() if name not in _OF_TEXT}
     return Message({**head, **beyond, "content": []})
 
 
 def _text(item: TextDone | RefusalDone) -> dict[str, Any]:
     if isinstance(item, RefusalDone):
         return {"type": "refusal", "refusal": item.text}
-    beyond = {name: value for name, value in said_beyond(item.provider_metadata).items() if name in _OF_TEXT}
+    beyond = {name: value for name, value in extra_metadata(item.provider_metadata).items() if name in _OF_TEXT}
     return {"type": "output_text", "text": item.text, "annotations": list(item.annotations), **beyond}
 
 
@@ -102,13 +102,13 @@ def _think(raw: dict[str, Any], item: ReasoningDone) -> None:
         raw["summary"].append({"type": "summary_text", "text": item.text})
     if item.encrypted_content:
         raw["encrypted_content"] = item.encrypted_content
-    raw.update(said_beyond(item.provider_metadata))
+    raw.update(extra_metadata(item.provider_metadata))
 
 
 def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
     metadata = item.provider_metadata or {}
     kind: str = metadata.get("type", "custom_tool_call" if item.custom else "function_call")
-    beyond = said_beyond(metadata, "type")
+    beyond = extra_metadata(metadata, "type")
     head = {"type": kind, **_named(item.item_id)}
     if kind in _CLIENTS:
         member = "input" if kind == "custom_tool_call" else "arguments"
@@ -149,4 +149,9 @@ def _output(item: ToolResult) -> dict[str, Any] | None:
     kind = (item.provider_metadata or {}).get("type")
     if kind is None:
         return None
-    return {"type": kind, "call_id": item.call_id, "output": item.output, **said_beyond(item.provider_metadata, "type")}
+    return {
+        "type": kind,
+        "call_id": item.call_id,
+        "output": item.output,
+        **extra_metadata(item.provider_metadata, "type"),
+    }

@@ -9,12 +9,12 @@ from streamweld.history.write import ai_sdk_model, ai_sdk_ui, anthropic, bedrock
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Turn
 
 __all__ = ["SHAPES", "write"]
 
-_WRITERS: Final[Mapping[str, Callable[[list[Turn], Work], dict[str, Any]]]] = {
+_WRITERS: Final[Mapping[str, Callable[[list[Turn], Context], dict[str, Any]]]] = {
     "openai-chat": chat.write,
     "responses": responses.write,
     "anthropic": anthropic.write,
@@ -44,6 +44,6 @@ SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-def write(family: str, turns: list[Turn], work: Work) -> dict[str, Any]:
+def write(family: str, turns: list[Turn], context: Context) -> dict[str, Any]:
     """The request members of the target that hold the history."""
-    return _WRITERS[family](turns, work)
+    return _WRITERS[family](turns, context)

@@ -7,70 +7,70 @@ from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.history.model import MISSING, Call, Media, Opaque, Reasoning, Result, Text, arguments_object
 from streamweld.history.open_calls import OpenCalls
-from streamweld.history.provider_metadata import custody, metadata
-from streamweld.history.write.common import Pen, said
+from streamweld.history.provider_metadata import read_metadata, write_metadata
+from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
 __all__ = ["write"]
 
 
-def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     """The request members `{"messages": […]}`."""
-    pen = Pen(work, turns)
+    writer = Writer(context, turns)
     names = OpenCalls[str]()
     messages: list[Any] = []
     for n, turn in enumerate(turns):
         for part in turn.parts:
             if isinstance(part, Call):
                 names.add(n, part.call_id, part.name, part.name)
-        whole = pen.whole(turn.parts, turn.origin)
+        whole = writer.reusable_message(turn.parts, turn.origin)
         if whole is not None:
             for part in turn.parts:
                 if isinstance(part, Result):
                     names.take(part.call_id, part.name)
             messages.append(whole)
             continue
-        message = {"role": turn.role, "content": _content(turn, pen, names)}
-        if members := pen.members(turn, turn.parts):
+        message = {"role": turn.role, "content": _content(turn, writer, names)}
+        if members := writer.message_members(turn, turn.parts):
             message |= members
         messages.append(message)
     return {"messages": messages}
 
 
-def _content(turn: Turn, pen: Pen, names: OpenCalls[str]) -> Any:
+def _content(turn: Turn, writer: Writer, names: OpenCalls[str]) -> Any:
     if turn.role == "system":
         for part in turn.parts:
-            pen.beyond(part)
+            writer.extra_members(part)
         return "\n\n".join([part.text for part in turn.parts if isinstance(part, Text)])
     only = turn.parts[0] if len(turn.parts) == 1 else None
-    if isinstance(only, Text) and not pen.beyond(only) and (only.raw is None or not pen.own(only)):
+    if isinstance(only, Text) and not writer.extra_members(only) and (only.raw is None or not writer.own(only)):
         return only.text
     out: list[Any] = []
     for part in turn.parts:
         named = names.take(part.call_id, part.name) if isinstance(part, Result) else None
-        own = pen.block(part)
+        own = writer.reusable_block(part)
         if own is not None:
             out.append(own)
-        elif isinstance(part, Reasoning) and not pen.own(part):
+        elif isinstance(part, Reasoning) and not writer.own(part):
             out += [_reasoning(part, text) for text in part.segments or ("",)]
-            pen.beyond(part)
+            writer.extra_members(part)
         else:
-            out.append(_block(part, named, pen))
+            out.append(_block(part, named, writer))
     return out
 
 
 def _options(part: Reasoning | Call, encrypted: str | None, issuer: str | None) -> dict[str, Any]:
-    """Custody as provider options: those that were read, if they still say it."""
+    """ProviderMetadata as provider options: those that were read, if they still say it."""
     raw: Any = part.raw
     if part.origin is not None and part.origin.dialect == "ai-sdk-model" and isinstance(raw, Mapping):
         told = cast("Mapping[str, Any]", raw).get("providerOptions")
-        was = custody(told)
+        was = read_metadata(told)
         if (was.item_id, was.signature, was.encrypted) == (part.item_id, part.signature, encrypted):
             return {"providerOptions": told} if told is not None else {}
-    made = metadata(issuer, part.item_id, part.signature, encrypted)
+    made = write_metadata(issuer, part.item_id, part.signature, encrypted)
     return {"providerOptions": made} if made else {}
 
 
@@ -78,8 +78,8 @@ def _reasoning(part: Reasoning, text: str) -> dict[str, Any]:
     return {"type": "reasoning", "text": text, **_options(part, part.encrypted, part.issuer)}
 
 
-def _block(part: Part, named: str | None, pen: Pen) -> Any:
-    beyond = pen.beyond(part)
+def _block(part: Part, named: str | None, writer: Writer) -> Any:
+    beyond = writer.extra_members(part)
     if isinstance(part, Text):
         return {"type": "text", "text": part.text, **beyond}
     if isinstance(part, Reasoning):
@@ -92,31 +92,31 @@ def _block(part: Part, named: str | None, pen: Pen) -> Any:
         return {**head, **_options(part, None, issuer), **beyond}
     if isinstance(part, Result):
         head = {"type": "tool-result", "toolCallId": part.call_id, "toolName": named or part.name or "unknown"}
-        return {**head, "output": _output(part, pen), **beyond}
+        return {**head, "output": _output(part, writer), **beyond}
     if isinstance(part, Media):
         return _file(part) | beyond
     return part.raw
 
 
-def _output(part: Result, pen: Pen) -> dict[str, Any]:
+def _output(part: Result, writer: Writer) -> dict[str, Any]:
     failed = "error-" if part.is_error else ""
     if part.value is not MISSING and not isinstance(part.value, str):
         return {"type": failed + "json", "value": part.value}
-    told = said(part)
+    told = result_content(part)
     if isinstance(told, str):
         return {"type": failed + "text", "value": told}
     if part.is_error:
-        pen.failed(part)
-    return {"type": "content", "value": [_inner(inner, pen) for inner in told]}
+        writer.lose_error_flag(part)
+    return {"type": "content", "value": [_inner(inner, writer) for inner in told]}
 
 
-def _inner(part: Text | Media | Opaque, pen: Pen) -> Any:
-    own = pen.block(part)
+def _inner(part: Text | Media | Opaque, writer: Writer) -> Any:
+    own = writer.reusable_block(part)
     if own is not None or isinstance(part, Opaque):
         return part.raw
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **pen.beyond(part)}
-    pen.beyond(part)
+        return {"type": "text", "text": part.text, **writer.extra_members(part)}
+    writer.extra_members(part)
     if part.url:
         return {"type": "image-url" if part.kind == "image" else "file-url", "url": part.url}
     return {

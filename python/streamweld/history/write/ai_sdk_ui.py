@@ -18,36 +18,36 @@ from streamweld.history.model import (
     result_text,
 )
 from streamweld.history.open_calls import OpenCalls
-from streamweld.history.provider_metadata import custody, metadata
-from streamweld.history.write.common import Pen
+from streamweld.history.provider_metadata import read_metadata, write_metadata
+from streamweld.history.write.common import Writer
 
 if TYPE_CHECKING:
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Origin, Part, Turn
 
 __all__ = ["write"]
 
 
-def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     """The request members `{"messages": […]}`."""
-    pen = Pen(work, turns)
+    writer = Writer(context, turns)
     messages: list[Any] = []
-    for group in _groups(turns, pen):
+    for group in _groups(turns, writer):
         parts = [part for turn in group for part in turn.parts]
-        whole = pen.whole(parts, group[0].origin)
-        messages.append(_message(group, parts, len(messages), pen) if whole is None else whole)
+        whole = writer.reusable_message(parts, group[0].origin)
+        messages.append(_message(group, parts, len(messages), writer) if whole is None else whole)
     return {"messages": messages}
 
 
-def _groups(turns: list[Turn], pen: Pen) -> list[list[Turn]]:
+def _groups(turns: list[Turn], writer: Writer) -> list[list[Turn]]:
     """Turns of one message: an assistant's with its results, and the steps that were one message before."""
     groups: list[list[Turn]] = []
     for turn in turns:
         last = groups[-1] if groups else None
         if last is not None and last[0].role == "assistant":
-            shared = _origin(turn, pen)
+            shared = _origin(turn, writer)
             if turn.role == "tool" or (
-                turn.role == "assistant" and shared is not None and shared is _origin(last[0], pen)
+                turn.role == "assistant" and shared is not None and shared is _origin(last[0], writer)
             ):
                 last.append(turn)
                 continue
@@ -55,14 +55,14 @@ def _groups(turns: list[Turn], pen: Pen) -> list[list[Turn]]:
     return groups
 
 
-def _origin(turn: Turn, pen: Pen) -> Origin | None:
+def _origin(turn: Turn, writer: Writer) -> Origin | None:
     for part in turn.parts:
-        if pen.own(part):
+        if writer.own(part):
             return part.origin
-    return turn.origin if turn.origin is not None and turn.origin.dialect == pen.dialect else None
+    return turn.origin if turn.origin is not None and turn.origin.dialect == writer.dialect else None
 
 
-def _message(group: list[Turn], parts: list[Part], number: int, pen: Pen) -> dict[str, Any]:
+def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) -> dict[str, Any]:
     results = OpenCalls[Result]()
     for n, turn in enumerate(group):
         for part in turn.parts:
@@ -77,15 +77,15 @@ def _message(group: list[Turn], parts: list[Part], number: int, pen: Pen) -> dic
             steps += 1
         for part in turn.parts:
             if isinstance(part, Call):
-                written.append(_tool(part, results.take(part.call_id, part.name), pen))
-            elif isinstance(part, Reasoning) and not pen.own(part):
+                written.append(_tool(part, results.take(part.call_id, part.name), writer))
+            elif isinstance(part, Reasoning) and not writer.own(part):
                 written += [_reasoning(part, text) for text in part.segments or ("",)]
-                pen.beyond(part)
+                writer.extra_members(part)
             elif not isinstance(part, Result):
-                written.append(_part(part, pen))
+                written.append(_part(part, writer))
     role = "assistant" if group[0].role == "tool" else group[0].role
     head = {"id": f"msg_{number + 1}", "role": role, "parts": written}
-    if members := pen.members(group[0], parts):
+    if members := writer.message_members(group[0], parts):
         head |= members
     return head
 
@@ -94,10 +94,10 @@ def _metadata(part: Reasoning | Call, member: str, encrypted: str | None, issuer
     raw: Any = part.raw
     if part.origin is not None and part.origin.dialect == "ai-sdk-ui" and isinstance(raw, Mapping):
         told = cast("Mapping[str, Any]", raw).get(member)
-        was = custody(told)
+        was = read_metadata(told)
         if (was.item_id, was.signature, was.encrypted) == (part.item_id, part.signature, encrypted):
             return {member: told} if told is not None else {}
-    made = metadata(issuer, part.item_id, part.signature, encrypted)
+    made = write_metadata(issuer, part.item_id, part.signature, encrypted)
     return {member: made} if made else {}
 
 
@@ -105,11 +105,11 @@ def _reasoning(part: Reasoning, text: str) -> dict[str, Any]:
     return {"type": "reasoning", "text": text, **_metadata(part, "providerMetadata", part.encrypted, part.issuer)}
 
 
-def _part(part: Part, pen: Pen) -> Any:
-    own = pen.block(part)
+def _part(part: Part, writer: Writer) -> Any:
+    own = writer.reusable_block(part)
     if own is not None:
         return own
-    beyond = pen.beyond(part)
+    beyond = writer.extra_members(part)
     if isinstance(part, Text):
         return {"type": "text", "text": part.text, **beyond}
     if isinstance(part, Reasoning):
@@ -122,23 +122,25 @@ def _part(part: Part, pen: Pen) -> Any:
     return part.raw
 
 
-def _tool(call: Call, result: Result | None, pen: Pen) -> Any:
-    untouched = (result is not None and pen.block(result) is call.raw) or (result is None and call.raw is not None)
-    if untouched and pen.block(call) is not None:
+def _tool(call: Call, result: Result | None, writer: Writer) -> Any:
+    untouched = (result is not None and writer.reusable_block(result) is call.raw) or (
+        result is None and call.raw is not None
+    )
+    if untouched and writer.reusable_block(call) is not None:
         return call.raw
-    beyond = pen.beyond(call)
+    beyond = writer.extra_members(call)
     value: Any = arguments_object(call)
     value = call.arguments if value is None else value
-    raw: Any = call.raw if pen.own(call) else {}
+    raw: Any = call.raw if writer.own(call) else {}
     dynamic = members_of(raw).get("type") == "dynamic-tool"
     head: dict[str, Any] = {"type": "dynamic-tool", "toolName": call.name} if dynamic else {"type": f"tool-{call.name}"}
     head |= {"toolCallId": call.call_id, "state": "input-available", "input": value}
     if result is not None:
-        pen.beyond(result)
+        writer.extra_members(result)
         for part in result.parts:
-            pen.bare(part)
+            writer.lose_extra_members(part)
             if not isinstance(part, Text):
-                pen.work.lose("media", part.path, "the output of a tool is a value, no content", part.raw)
+                writer.context.lose("media", part.path, "the output of a tool is a value, no content", part.raw)
         if result.is_error:
             head |= {"state": "output-error", "errorText": result_text(result)}
         else:

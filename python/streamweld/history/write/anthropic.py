@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_object
-from streamweld.history.write.common import Pen, said
+from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
 __all__ = ["write"]
 
 
-def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     """The request members `{"system": …, "messages": […]}`; without system where there is none."""
-    pen = Pen(work, turns)
+    writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     messages: list[Any] = []
     at = 0
@@ -26,48 +26,54 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         turn = turns[at]
         if turn.top:
             at += 1
-            payload["system"] = _content(turn.parts, pen, whole=pen.whole(turn.parts))
-            pen.members(turn, turn.parts)
+            payload["system"] = _content(turn.parts, writer, whole=writer.reusable_message(turn.parts))
+            writer.message_members(turn, turn.parts)
             continue
-        parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
-        message = None if pen.foreign else pen.whole(parts, turn.origin)
+        parts, at = writer.results_and_user(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
+        message = None if writer.rewrites_all else writer.reusable_message(parts, turn.origin)
         if message is None:
-            message = {"role": "user" if turn.role == "tool" else turn.role, "content": _content(parts, pen)}
-            if members := turn.marks if pen.foreign else pen.members(turn, parts):
+            message = {"role": "user" if turn.role == "tool" else turn.role, "content": _content(parts, writer)}
+            if members := turn.marks if writer.rewrites_all else writer.message_members(turn, parts):
                 message |= members
         messages.append(message)
     return payload | {"messages": messages}
 
 
-def _content(parts: Sequence[Part], pen: Pen, whole: Any = None) -> Any:
+def _content(parts: Sequence[Part], writer: Writer, whole: Any = None) -> Any:
     if whole is not None:
         return whole
     only = parts[0] if len(parts) == 1 else None
-    if isinstance(only, Text) and not (only.extra and pen.beyond(only)) and (only.raw is None or not pen.own(only)):
+    if (
+        isinstance(only, Text)
+        and not (only.extra and writer.extra_members(only))
+        and (only.raw is None or not writer.own(only))
+    ):
         return only.text
     if not parts:
         return ""
-    return [_block(part, pen) for part in parts]
+    return [_block(part, writer) for part in parts]
 
 
-def _block(part: Part, pen: Pen) -> Any:
-    if not pen.foreign and (own := pen.block(part)) is not None:
+def _block(part: Part, writer: Writer) -> Any:
+    if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
-    beyond = pen.beyond(part) if part.extra else None
-    block = _made(part, pen)
+    beyond = writer.extra_members(part) if part.extra else None
+    block = _made(part, writer)
     return {**block, **beyond} if beyond else block
 
 
-def _made(part: Part, pen: Pen) -> Any:
+def _made(part: Part, writer: Writer) -> Any:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     if isinstance(part, Call):
-        if part.signature and not pen.own(part):
-            pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
+        if part.signature and not writer.own(part):
+            writer.context.lose(
+                "signature", part.path, "the target has no place for the signature of a call", part.signature
+            )
         value = arguments_object(part)
         return {"type": "tool_use", "id": part.call_id, "name": part.name, "input": {} if value is None else value}
     if isinstance(part, Result):
-        return _result(part, pen)
+        return _result(part, writer)
     if isinstance(part, Reasoning):
         if part.kind == "redacted" or (part.encrypted and not part.text):
             return {"type": "redacted_thinking", "data": part.encrypted or ""}
@@ -77,11 +83,11 @@ def _made(part: Part, pen: Pen) -> Any:
     return part.raw
 
 
-def _result(part: Result, pen: Pen) -> dict[str, Any]:
+def _result(part: Result, writer: Writer) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": part.call_id}
-    told = said(part)
+    told = result_content(part)
     if not isinstance(told, str):
-        block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, pen) for inner in told]
+        block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, writer) for inner in told]
     elif told:
         block["content"] = told
     if part.is_error:

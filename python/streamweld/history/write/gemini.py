@@ -19,20 +19,20 @@ from streamweld.history.model import (
     value_object,
 )
 from streamweld.history.open_calls import OpenCalls
-from streamweld.history.write.common import Pen, said
+from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
 __all__ = ["write"]
 
 
-def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     """The request members `{"systemInstruction": …, "contents": […]}`; without an instruction where there is none."""
-    pen = Pen(work, turns)
+    writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     contents: list[Any] = []
     names = OpenCalls[str]()
@@ -41,52 +41,55 @@ def write(turns: list[Turn], work: Work) -> dict[str, Any]:
         turn = turns[at]
         if turn.top:
             at += 1
-            whole = pen.whole(turn.parts)
+            whole = writer.reusable_message(turn.parts)
             if whole is None:
-                whole = {"parts": [_part(part, pen, None) for part in turn.parts], **pen.members(turn, turn.parts)}
+                whole = {
+                    "parts": [_part(part, writer, None) for part in turn.parts],
+                    **writer.message_members(turn, turn.parts),
+                }
             payload["systemInstruction"] = whole
             continue
         for part in turn.parts:
             if isinstance(part, Call):
                 names.add(at, part.call_id, part.name, part.name)
-        parts, at = pen.exchange(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
-        content = None if pen.foreign else pen.whole(parts, turn.origin)
+        parts, at = writer.results_and_user(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
+        content = None if writer.rewrites_all else writer.reusable_message(parts, turn.origin)
         if content is not None:
             for part in parts:
                 if isinstance(part, Result):
                     names.take(part.call_id, part.name)
         else:
             role = "model" if turn.role == "assistant" else "user"
-            content = {"role": role, "parts": _parts(parts, pen, names)}
-            if members := turn.marks if pen.foreign else pen.members(turn, parts):
+            content = {"role": role, "parts": _parts(parts, writer, names)}
+            if members := turn.marks if writer.rewrites_all else writer.message_members(turn, parts):
                 content |= members
         contents.append(content)
     return payload | {"contents": contents}
 
 
-def _parts(parts: Sequence[Part], pen: Pen, names: OpenCalls[str]) -> list[Any]:
+def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list[Any]:
     """What the parts say; what results hold beside their text stands behind all of them."""
     written: list[Any] = []
     attached: list[Any] = []
     for part in parts:
         if not isinstance(part, Result):
-            written.append(_part(part, pen, None))
+            written.append(_part(part, writer, None))
             continue
-        written.append(_part(part, pen, names.take(part.call_id, part.name)))
-        if pen.foreign or pen.block(part) is None:
+        written.append(_part(part, writer, names.take(part.call_id, part.name)))
+        if writer.rewrites_all or writer.reusable_block(part) is None:
             for inner in part.parts:
-                pen.bare(inner)
+                writer.lose_extra_members(inner)
             attached += [_media(inner) for inner in part.parts if isinstance(inner, Media)]
     return written + attached if attached else written
 
 
-def _part(part: Part, pen: Pen, named: str | None) -> Any:
+def _part(part: Part, writer: Writer, named: str | None) -> Any:
     """`named`: what the call of a result is called."""
-    if not pen.foreign and (own := pen.block(part)) is not None:
+    if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
-    if isinstance(part, Result) and pen.own(part) and _is_bare(part):
-        pen.work.edit("result_value", part.path, "put a result that is no object into one")
-    beyond = pen.beyond(part) if part.extra else None
+    if isinstance(part, Result) and writer.own(part) and _is_bare(part):
+        writer.context.edit("result_value", part.path, "put a result that is no object into one")
+    beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, named)
     return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
 
@@ -127,7 +130,7 @@ def _response(result: Result) -> Any:
     if not result.is_error and value_object(result) is not None:
         return value
     if value is MISSING:
-        told = said(result)
+        told = result_content(result)
         value = told if isinstance(told, str) else "".join([part.text for part in told if isinstance(part, Text)])
     return {"error" if result.is_error else "output": value}
 

@@ -15,12 +15,12 @@ from streamweld.history.model import (
     custom_input,
     members_of,
 )
-from streamweld.history.write.common import Pen, said
+from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamweld.history.context import Work
+    from streamweld.history.context import Context
     from streamweld.history.model import Part, Path, Turn
 
 __all__ = ["write"]
@@ -29,38 +29,38 @@ _CONTENT: Final = frozenset({Text, Media})
 _FREE_OUTPUT: Final = "custom_tool_call_output"
 
 
-def write(turns: list[Turn], work: Work) -> dict[str, Any]:
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     """The request members `{"instructions": …, "input": […]}`; without instructions where there are none."""
-    pen = Pen(work, turns)
+    writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     items: list[Any] = []
     custom: set[str] = set()  # ids of calls of free-form tools
     for turn in turns:
         if turn.top:
-            told = pen.whole(turn.parts)
+            told = writer.reusable_message(turn.parts)
             texts = [part.text for part in turn.parts if isinstance(part, Text)]
             payload["instructions"] = "\n\n".join(texts) if told is None else told
             for part in turn.parts:
-                pen.beyond(part)
-            pen.members(turn, turn.parts)
+                writer.extra_members(part)
+            writer.message_members(turn, turn.parts)
             continue
         run: list[Part] = []
         for part in turn.parts:
             kind = type(part)
             content = kind in _CONTENT or (kind is Opaque and _stands_inside(part))
-            if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], pen))):
-                items.append(_message(turn, run, pen))
+            if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], writer))):
+                items.append(_message(turn, run, writer))
                 run = []
             if content:
                 run.append(part)
             else:
-                items.append(_item(part, turn, pen, custom))
+                items.append(_item(part, turn, writer, custom))
         if run:
-            items.append(_message(turn, run, pen))
+            items.append(_message(turn, run, writer))
         elif not turn.parts:
-            whole = pen.whole((), turn.origin)
+            whole = writer.reusable_message((), turn.origin)
             told = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
-            items.append(_typed(told, turn.path, pen))
+            items.append(_typed(told, turn.path, writer))
     return payload | {"input": items}
 
 
@@ -69,53 +69,53 @@ def _stands_inside(part: Part) -> bool:
     return part.origin is None or "role" in members_of(part.origin.raw)
 
 
-def _own_message(part: Part, before: Part, pen: Pen) -> bool:
-    return pen.own(part) or pen.own(before)
+def _own_message(part: Part, before: Part, writer: Writer) -> bool:
+    return writer.own(part) or writer.own(before)
 
 
-def _message(turn: Turn, parts: Sequence[Part], pen: Pen) -> Any:
-    if not pen.foreign and (whole := pen.whole(parts)) is not None:
-        return _typed(whole, parts[0].origin.path if parts[0].origin is not None else turn.path, pen)
+def _message(turn: Turn, parts: Sequence[Part], writer: Writer) -> Any:
+    if not writer.rewrites_all and (whole := writer.reusable_message(parts)) is not None:
+        return _typed(whole, parts[0].origin.path if parts[0].origin is not None else turn.path, writer)
     role = "user" if turn.role == "tool" else turn.role
     only = parts[0]
     content: Any
-    if role == "assistant" and pen.work.fact("assistant_content") == "string":
+    if role == "assistant" and writer.context.fact("assistant_content") == "string":
         content = "\n\n".join([part.text for part in parts if isinstance(part, Text)])
         for part in parts:
-            pen.bare(part)
-    elif len(parts) == 1 and isinstance(only, Text) and not only.refusal and (only.raw is None or not pen.own(only)):
+            writer.lose_extra_members(part)
+    elif len(parts) == 1 and isinstance(only, Text) and not only.refusal and (only.raw is None or not writer.own(only)):
         if only.extra:
-            pen.beyond(only)
+            writer.extra_members(only)
         content = only.text
     else:
-        content = [_block(part, role, pen) for part in parts]
+        content = [_block(part, role, writer) for part in parts]
     message = {"type": "message", "role": role, "content": content}
-    if members := turn.marks if pen.foreign else pen.members(turn, parts):
+    if members := turn.marks if writer.rewrites_all else writer.message_members(turn, parts):
         message |= members
     return message
 
 
-def _typed(whole: Any, path: Path, pen: Pen) -> Any:
+def _typed(whole: Any, path: Path, writer: Writer) -> Any:
     """A message as it was given; with its type, where that may not go without saying."""
-    if not pen.work.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
+    if not writer.context.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
         return whole
-    pen.work.edit("message_type", path, "said of an item that it is a message")
+    writer.context.edit("message_type", path, "said of an item that it is a message")
     return {"type": "message", **whole}
 
 
-def _block(part: Part, role: str, pen: Pen) -> Any:
-    own = pen.block(part)
+def _block(part: Part, role: str, writer: Writer) -> Any:
+    own = writer.reusable_block(part)
     if own is not None:
         return own
     if isinstance(part, Text):
         if part.refusal:
-            return {"type": "refusal", "refusal": part.text, **pen.beyond(part)}
-        types: Mapping[str, str] = pen.work.about("text_types")
+            return {"type": "refusal", "refusal": part.text, **writer.extra_members(part)}
+        types: Mapping[str, str] = writer.context.facts("text_types")
         kind = types.get("system" if role == "developer" else role)
         kind = kind or ("output_text" if role == "assistant" else "input_text")
-        return {"type": kind, "text": part.text, **pen.beyond(part)}
+        return {"type": kind, "text": part.text, **writer.extra_members(part)}
     if isinstance(part, Media):
-        return _media(part) | pen.beyond(part)
+        return _media(part) | writer.extra_members(part)
     return part.raw
 
 
@@ -144,54 +144,60 @@ def _media(part: Media) -> dict[str, Any]:
     return block
 
 
-def _item(part: Part, turn: Turn, pen: Pen, custom: set[str]) -> Any:
+def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
     if isinstance(part, Call) and part.custom:
         custom.add(part.call_id)
-    if not pen.foreign and (whole := pen.whole((part,))) is not None and not _outlived(part, whole, pen, custom):
+    if (
+        not writer.rewrites_all
+        and (whole := writer.reusable_message((part,))) is not None
+        and not _outlived(part, whole, writer, custom)
+    ):
         return whole
     if isinstance(part, Call):
-        item = _call(part, pen)
+        item = _call(part, writer)
     elif isinstance(part, Result):
-        item = _output(part, pen, custom)
+        item = _output(part, writer, custom)
     elif isinstance(part, Reasoning):
-        item = _reasoning(part, pen)
+        item = _reasoning(part, writer)
     else:
         return part.raw
     if part.item_id:
         item = {"type": item["type"], "id": part.item_id, **item}
     if part.extra:
-        item |= pen.beyond(part)
-    if members := turn.marks if pen.foreign else pen.members(turn, (part,)):
+        item |= writer.extra_members(part)
+    if members := turn.marks if writer.rewrites_all else writer.message_members(turn, (part,)):
         item |= members
     return item
 
 
-def _outlived(part: Part, whole: Any, pen: Pen, custom: set[str]) -> bool:
+def _outlived(part: Part, whole: Any, writer: Writer, custom: set[str]) -> bool:
     """Whether it is the output of a free-form call that became a function's, where there are no free-form tools."""
-    free = pen.work.fact("free_form_tools")
+    free = writer.context.fact("free_form_tools")
     return isinstance(part, Result) and not free and whole["type"] == _FREE_OUTPUT and part.call_id not in custom
 
 
-def _call(part: Call, pen: Pen) -> dict[str, Any]:
-    if part.signature and not pen.own(part):
-        pen.work.lose("signature", part.path, "the target has no place for the signature of a call", part.signature)
+def _call(part: Call, writer: Writer) -> dict[str, Any]:
+    if part.signature and not writer.own(part):
+        writer.context.lose(
+            "signature", part.path, "the target has no place for the signature of a call", part.signature
+        )
     if part.custom:
         return {"type": "custom_tool_call", "call_id": part.call_id, "name": part.name, "input": custom_input(part)}
     text = part.arguments or arguments_text(part) or "{}"
     return {"type": "function_call", "call_id": part.call_id, "name": part.name, "arguments": text}
 
 
-def _output(part: Result, pen: Pen, custom: set[str]) -> dict[str, Any]:
+def _output(part: Result, writer: Writer, custom: set[str]) -> dict[str, Any]:
     if part.is_error:
-        pen.failed(part)
-    told = said(part)
-    output = told if isinstance(told, str) else [_block(inner, "user", pen) for inner in told]
+        writer.lose_error_flag(part)
+    told = result_content(part)
+    output = told if isinstance(told, str) else [_block(inner, "user", writer) for inner in told]
     kind = _FREE_OUTPUT if part.call_id in custom else "function_call_output"
     return {"type": kind, "call_id": part.call_id, "output": output}
 
 
-def _reasoning(part: Reasoning, pen: Pen) -> dict[str, Any]:
-    raw = part.kind == "raw" and not pen.work.about("reasoning").get("summary_only")
+def _reasoning(part: Reasoning, writer: Writer) -> dict[str, Any]:
+    raw = part.kind == "raw" and not writer.context.facts("reasoning").get("summary_only")
     item: dict[str, Any] = {
         "type": "reasoning",
         "summary": [] if raw else [{"type": "summary_text", "text": text} for text in part.segments],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import HistoryPolicy, check, convert, dedupe_reasoning
-from streamweld.history.read import FAMILIES
+from streamweld.history.dialects import FAMILIES
 
 from tests.conftest import FULL
 from tests.histories_of_agents import HISTORIES

@@ -13,7 +13,7 @@ from streamweld import events
 from streamweld._spec import load_history
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import Conversion, HistoryPolicy, Source, Target, check, convert, profiles
-from streamweld.history.read import FAMILIES
+from streamweld.history.dialects import FAMILIES
 
 USER = {"role": "user", "content": "hi"}
 

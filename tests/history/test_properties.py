@@ -12,8 +12,9 @@ import pytest
 from streamweld.errors import HistoryError
 from streamweld.history import HistoryPolicy, convert, profiles
 from streamweld.history.check import check
+from streamweld.history.dialects import FAMILIES
 from streamweld.history.model import Call, Result, Text, arguments_object, result_text
-from streamweld.history.read import FAMILIES, read
+from streamweld.history.read import read
 
 from tests.generate_history import DIALECTS, Maker, told
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from streamweld.history import Conversion, HistoryPolicy, context, convert, profiles
-from streamweld.history.read import CONTAINERS
+from streamweld.history.dialects import CONTAINERS
 from streamweld.history.survey import Survey
 
 from tests.generate_history import DIALECTS, Maker, told

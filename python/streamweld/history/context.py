@@ -1,14 +1,10 @@
-"""What all passes and writers share while one history is converted: the target's facts, the policy, the ledgers.
-
-It knows no dialect; what a gateway accepts comes from its profile.
-"""
+"""`Context`: the target's constraints, the policy, and the edits, losses and ids recorded during one conversion."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.errors import UsageError
 from streamweld.history.edits import Edit, IdMap, Loss
 from streamweld.history.model import EMPTY, Inner, pointer
 from streamweld.history.rules import edits as edit_rules
@@ -18,50 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld.history.model import Path, Turn
+    from streamweld.history.policy import HistoryPolicy
 
-__all__ = ["Context", "HistoryPolicy"]
+__all__ = ["Context"]
 
 _INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobody misses them
-_CHOICES = {
-    "orphan_call": ("error_result", "drop"),
-    "orphan_result": ("synthesise", "text", "drop"),
-    "duplicate_result": ("first", "last"),
-    "reasoning": ("auto", "keep", "drop", "text"),
-    "truncated_arguments": ("wrap", "drop", "empty"),
-    "on_unfixable": ("raise", "keep"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryPolicy:
-    """How a broken history is mended.
-
-    Attributes:
-        orphan_call: a call without a result gets a result that says so (an error), or is dropped.
-        orphan_result: a result without a call gets a call (name from `tools`, or `unknown`; arguments `{}`), becomes
-            text of the user, or is dropped.
-        duplicate_result: which of several results for one call holds. It stands where the first one stood.
-        reasoning: `auto` keeps what the target can take by its profile and drops the rest; `keep` keeps whatever
-            can be said at all; `drop` drops all; `text` turns what is not kept into text of the assistant.
-        truncated_arguments: arguments that are no JSON object are wrapped (`{"_raw": "…"}`), dropped with their call
-            and its result, or replaced by `{}`.
-        on_unfixable: what cannot be mended raises HistoryError, or is left as it is.
-
-    Raises:
-        UsageError: a word that is none of these.
-    """
-
-    orphan_call: Literal["error_result", "drop"] = "error_result"
-    orphan_result: Literal["synthesise", "text", "drop"] = "synthesise"
-    duplicate_result: Literal["first", "last"] = "first"
-    reasoning: Literal["auto", "keep", "drop", "text"] = "auto"
-    truncated_arguments: Literal["wrap", "drop", "empty"] = "wrap"
-    on_unfixable: Literal["raise", "keep"] = "raise"
-
-    def __post_init__(self) -> None:
-        for name, words in _CHOICES.items():
-            if getattr(self, name) not in words:
-                raise UsageError(f"{name}={getattr(self, name)!r}: it must be one of {', '.join(words)}")
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""`convert`: reads, plans, writes. It knows where a history stands in what it is given, and nothing of its messages."""
+"""`convert`: read a history, run the passes, write it for the target."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import passes, profiles
-from streamweld.history.context import Context, HistoryPolicy
+from streamweld.history.context import Context
+from streamweld.history.dialects import CONTAINERS, FAMILIES
 from streamweld.history.edits import Conversion
 from streamweld.history.model import members_of
-from streamweld.history.read import CONTAINERS, FAMILIES, read
+from streamweld.history.policy import HistoryPolicy
+from streamweld.history.read import read
 from streamweld.history.read.detect import detect
 from streamweld.history.resume import Snapshot, resume
 from streamweld.history.write import SHAPES, write
@@ -41,38 +43,35 @@ def convert(
     store: bool | None = None,
     previous: Conversion | None = None,
 ) -> Conversion:
-    """A request history in the words of another API, valid there, with a list of everything that was changed.
+    """Convert a request history to another API, and fix what that API would reject.
 
     Args:
         messages: the messages or items; or the request that holds them, whose other members are kept; or a `Response`,
-            which is the assistant's next turn. A list may hold messages and Responses side by
-            side. It is not changed. A message is a mapping: of the packages' own objects give `model_dump()`.
+            which becomes the assistant's next turn. A list may mix messages and Responses. It is not modified.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
-        target: one of the same (the type `history.Target`; a name that is only known as `str` needs a cast for a type
-            checker, and no more); `chat` and `ai-sdk-parts` are other words for `openai-chat` and `ai-sdk-model`.
-        gateway: the profile whose rules hold: a name, `name@date`, a `Profile`, or a mapping; None for the
-            target's own.
-        provider: who made the assistant's turns, where they do not say so: whose signatures they carry. The name of a
-            vendor or gateway, in any case; `_spec/gateways.json` has the table, under `providers`.
-        policy: how a broken history is mended.
+        target: one of the same, of type `history.Target`; `chat` and `ai-sdk-parts` are aliases of `openai-chat` and
+            `ai-sdk-model`.
+        gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
+            target's own API.
+        provider: the vendor or gateway that issued the signatures in the assistant's turns, if the turns do not name
+            it. Case does not matter; `_spec/gateways.json` lists the names under `providers`.
+        policy: how broken histories are repaired.
         tools: the tools of the request: their names, a mapping by name, or their definitions in any dialect.
-        store: whether the target keeps items between requests (Responses).
-        previous: what an earlier call made of the beginning of these very messages, under the same options: that is
-            kept where it can be, and only the end is converted. The payload is the same as without it; the edits of
-            what was kept stand first. The conversion keeps hold of the messages for that, and knows them by identity:
-            one that was changed in place since then is not noticed.
+        store: whether the target stores items between requests (Responses).
+        previous: the conversion of an earlier beginning of these very messages, under the same options. What it made is
+            reused if possible, and only the end is converted. The payload is the same as without it; the edits of the
+            reused part come first. Messages are compared by identity, so a message modified in place goes unnoticed.
 
     Returns:
-        The payload, the edits, the map of ids and the losses. Where nothing had to change, the payload holds the very
-        objects that were given.
+        The payload, the edits, the map of ids and the losses. What needed no change is the same object as in the
+        source.
 
     Raises:
-        UsageError: a source, target, gateway or provider that does not exist.
-        HistoryError: a message that no message of its dialect can be (`unreadable`, `unknown_role`); or what no edit
-            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`; `tools_missing`; and every
-            error that `check` finds where blocks went back as they were that only their own dialect can say
-            (`content_kind`).
+        UsageError: if the source, target, gateway or provider does not exist.
+        HistoryError: if a message is not valid in its dialect (`unreadable`, `unknown_role`); or, under
+            `on_unfixable="raise"`, if a violation cannot be repaired: `too_few`, `user_missing`, `last_role`,
+            `tools_missing`, or an error that `check` finds in blocks that only their own dialect has (`content_kind`).
     """
     try:
         family = FAMILIES[target]

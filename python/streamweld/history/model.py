@@ -1,7 +1,7 @@
-"""The neutral history: turns of parts, each of which knows where it came from.
+"""The neutral history model: turns that hold parts.
 
-Readers make it, passes change it, writers say it in a target's words. Whatever no pass touched is written back as the
-very object that was read, so a part keeps its source object (`raw`) and its message (`origin`). It knows no dialect.
+Readers create it, passes change it, writers turn it into a target's messages. Each part keeps its source object (`raw`)
+and its message (`origin`), so a part that no pass changed is written back as the very object that was read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which call a result belongs to, when ids recur: the calls of the latest turn first, among them in order.
-
-It knows calls and results, no target.
-"""
+"""`OpenCalls`: pair each result with its call, by id and, without an id, by name and order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What AI SDK messages of both kinds share: who a part's provider metadata speaks for, and what a tool's output is.
-
-It knows no message shape.
-"""
+"""Read and write the provider metadata of AI SDK parts: item id, signature and encrypted content by provider."""
 
 from __future__ import annotations
 

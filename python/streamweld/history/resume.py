@@ -1,8 +1,8 @@
-"""Converting again with one turn more: what an earlier conversion made of the beginning is kept, the end is made anew.
+"""Convert a history that grew by a turn: reuse the earlier conversion of its beginning, convert only the end.
 
-The end begins where the user last spoke, behind an answer. It is converted alone, once as it was and once as it is; if
-what it was is the very end of the earlier payload, and the two share no id with what came before, the beginning stands.
-In doubt there is nothing to resume. It knows where a user speaks in each dialect, and no target.
+The end starts where the user last spoke after an answer. It is converted alone twice, as it was and as it is now. If
+the former equals the end of the earlier payload and shares no id with what precedes it, the beginning is reused;
+otherwise the whole history is converted again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a history holds, found in one walk: by it a pass knows that it has nothing to do, without a walk of its own.
+"""`Survey`: what a history contains, found in one walk, so that a pass with nothing to do skips its own.
 
-It knows the neutral model, no constraint and no pass. What it says is sure: `plain`, `paired` and `trailing` are true
-only where nobody could object; anything unusual makes them false, and the pass looks for itself.
+`plain`, `paired` and `trailing` are true only if that is certain; anything unusual makes them false, and the pass then
+checks for itself.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""`check`: does a request history keep the rules of its target, and of the gateway it goes to?
+"""`check`: find the rules of a target and gateway that a request history breaks.
 
     for violation in check(messages, target="anthropic"):
         print(violation.path, violation.rule, violation.source)
 
-An independent judge: the rules come from the vendors' texts, the gateway's facts from its profile. It repairs nothing,
-and shares no code with what does.
+The rules come from the vendors' documentation, the gateway's facts from its profile. The checker changes nothing and
+shares no code with `convert`, so each tests the other.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ def check(
     gateway: str | Profile | Mapping[str, Any] | None = None,
     tools: Iterable[Any] | None = None,
 ) -> list[HistoryViolation]:
-    """What a request history does against the rules of the API that it is for, in the order of the history.
+    """List the rules of an API that a request history breaks, in the order of the history.
 
     Args:
         messages: the history in the target's own wire shape: the list of messages (items, contents), or the payload
-            that holds it. Of a payload, these count too: the system prompt, `store: false`, `previous_response_id`
-            (results may answer calls that the server has), `thinking`, and the tools.
+            that holds it. A payload's system prompt, `store: false`, `previous_response_id` (results may answer calls
+            that the server stores), `thinking` and tools are taken into account.
         target: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
             `ai-sdk-ui` or `ai-sdk-model` (or `ai-sdk-parts`).
-        gateway: the profile: its name, a Profile, or a mapping of your own; without it the target's own API.
+        gateway: the profile: its name, a Profile, or a mapping of your own; None for the target's own API.
         tools: the tools of the request, if they are known and not in the payload.
 
     Returns:
-        A violation for each rule that is broken at a place. An empty list: the history keeps them all. What was never
-        sent cannot be seen: whether reasoning was made by this provider, and whether anything was left out.
+        A violation for each broken rule and place; an empty list if there are none. Some facts are not visible in a
+        request: which provider issued the reasoning, and whether anything was left out.
 
     Raises:
-        UsageError: an unknown target or gateway, or a payload without its messages.
+        UsageError: if the target or gateway is unknown, or the payload has no messages.
 
     >>> [found.rule for found in check([{"role": "assistant", "content": "Hi "}], target="anthropic")]
     ['first_role', 'trailing_space']

@@ -1,7 +1,6 @@
-"""Reads AI SDK UIMessages and ModelMessages for `check`.
+"""Read AI SDK UIMessages and ModelMessages for the checker.
 
-Source: the AI SDK's message types, and what convertToModelMessages and convertToLanguageModelPrompt make of them. It
-knows no other target.
+Source: the AI SDK's message types, convertToModelMessages and convertToLanguageModelPrompt.
 """
 
 from __future__ import annotations

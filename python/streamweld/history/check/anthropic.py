@@ -1,7 +1,4 @@
-"""Reads Anthropic messages for `check`, and judges what only they have: server tools and their results.
-
-Source: the Messages API reference. It knows no other target.
-"""
+"""Read Anthropic messages for the checker, and check the pairs of server tools. Source: Messages API reference."""
 
 from __future__ import annotations
 

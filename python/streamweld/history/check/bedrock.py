@@ -1,4 +1,4 @@
-"""Reads Bedrock Converse messages for `check`. Source: AWS API reference, ContentBlock. It knows no other target."""
+"""Read Bedrock Converse messages for the checker. Source: AWS API reference, ContentBlock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reads Chat Completions messages for `check`: OpenAI's, and those of Mistral and others that follow it.
+"""Read Chat Completions messages for the checker, including those of Mistral and other compatible servers.
 
-Source: OpenAI API reference, Chat Completions; mistral-common for thinking chunks. It knows no other target.
+Source: OpenAI API reference, Chat Completions; mistral-common for thinking chunks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Judges what stands in messages. Reads the constraints `content`, `assistant_content`, `text_types`, `file_types`,
-`strip_fields`, `members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text,
-messages, results, and documents."""
+"""Check the content of messages.
+
+Constraints: `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `members`, `free_form_tools`,
+`arguments`, `result_value`, `content_or_calls`, and those on empty text, messages, results and documents.
+"""
 
 from __future__ import annotations
 

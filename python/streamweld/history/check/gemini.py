@@ -1,4 +1,4 @@
-"""Reads Gemini contents for `check`. Source: the Gemini API reference, Content and Part. It knows no other target."""
+"""Read Gemini contents for the checker. Source: Gemini API reference, Content and Part."""
 
 from __future__ import annotations
 

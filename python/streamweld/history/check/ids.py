@@ -1,4 +1,4 @@
-"""Judges ids and names. Reads the constraints `tool_id`, `tool_name`, `item_id`."""
+"""Check ids and names. Constraints: `tool_id`, `tool_name`, `item_id`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Judges who speaks when. Reads the constraints `roles`, `system`, `alternation`, `first_role`, `role_order`,
-`last_role`, `last_assistant`, `after_tool`, `user_required`, `min_items`."""
+"""Check the order of roles.
+
+Constraints: `roles`, `system`, `alternation`, `first_role`, `role_order`, `last_role`, `last_assistant`, `after_tool`,
+`user_required`, `min_items`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Judges calls and results: each answered, once, at its place. Reads the constraints `results`, `call_order`,
-`calls_after`, `calls_together`, `function_calls`, `function_results`, `call_reference`, `tools_required`.
+"""Check calls and results: each call answered once, at its place.
 
-A defect is said once: a result that comes too late is misplaced, and its call is then not said to have none.
+A defect is reported once: a late result is misplaced, and its call is then not reported as unanswered.
+Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
+`call_reference`, `tools_required`.
 """
 
 from __future__ import annotations

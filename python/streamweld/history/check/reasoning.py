@@ -1,4 +1,4 @@
-"""Judges reasoning as far as a request shows it: who made it, nobody can see. Reads the constraint `reasoning`."""
+"""Check reasoning, as far as a request shows it: who issued it is not visible. Constraint: `reasoning`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What `check` says: `HistoryViolation`, and the sheet that violations are written on.
+"""`HistoryViolation` and `Report`, which collects violations.
 
-A rule's text, source and severity stand in `_spec/history_rules.json`; the source of a gateway's own constraint stands
-in its profile, and is the better one. It knows no target.
+A rule's text, source and severity are in `_spec/history_rules.json`. If a gateway's profile gives a source for the
+constraint, that more specific source is cited.
 """
 
 from __future__ import annotations

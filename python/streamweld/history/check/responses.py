@@ -1,7 +1,6 @@
-"""Reads input items of the Responses API and of OpenResponses for `check`.
+"""Read input items of the Responses API and OpenResponses for the checker.
 
-Source: the OpenResponses schema, ItemParam; an item of a type that it does not have is somebody's extension. It knows
-no other target.
+Source: OpenResponses schema, ItemParam. An item of a type that the schema does not have is an extension.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the checkers see of a history: messages of blocks, with the paths they stand at.
+"""The checker's view of a history: messages made of blocks, with their paths.
 
-Each target's checker reads its own wire shape into it, and says there what is no such shape. It is no history that
-could be written back, and shares nothing with the one that `convert` reads. It knows no target.
+Each target's reader builds it from the wire shape and reports what does not match that shape.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The order of the passes. Each has one job and leaves alone what its constraint does not speak of.
+"""The passes that make a history acceptable to the target, in their order.
 
-Roles come before everything that pairs, ids after pairing, what is text after ids; who speaks when is settled last.
+Each pass enforces one group of constraints. Roles come before pairing, ids after pairing, text after ids; the order of
+speakers is settled last.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Arguments that are no JSON object: cut texts, lists, bare words. It knows calls and the constraints `arguments`,
-`arguments_text`, `free_form_tools` and `text_input_of`."""
+"""Arguments that are not a JSON object: truncated text, lists, bare values.
+
+Constraints: `arguments`, `arguments_text`, `free_form_tools`, `text_input_of`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What may stand in whose message: kinds of content, empty and blank text, what a document needs.
+"""Content that the target does not accept: kinds of content per role, empty and blank text, documents without text.
 
-It knows content and the constraints about it; calls, results and reasoning only as far as they hold content.
+Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
+`result_empty`, `document_needs_text`, `document_name`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Gives every call an id that the target takes, its result the same one, and books the pair.
-
-It knows calls, results and the constraint `tool_id`; what an id looks like is made in `ids`.
-"""
+"""Give every call an id that the target accepts, and its result the same id. Constraint: `tool_id`."""
 
 from __future__ import annotations
 

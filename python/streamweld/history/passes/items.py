@@ -1,7 +1,6 @@
-"""Members of items that a target refuses when they come back: ids of a wrong form or twice, states, annotations.
+"""Remove members of Responses items that a target rejects on replay: malformed or repeated ids, states, annotations.
 
-It knows items and the constraints `item_id`, `strip_fields`, `members`, `text_types` and `assistant_content`, no
-dialect's shapes beyond the type of an item and of a text.
+Constraints: `item_id`, `strip_fields`, `members`, `text_types`, `assistant_content`.
 """
 
 from __future__ import annotations

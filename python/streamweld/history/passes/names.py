@@ -1,4 +1,4 @@
-"""Gives every call a name that the target takes. It knows calls and the constraint `tool_name`."""
+"""Give every call a name that the target accepts. Constraint: `tool_name`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The order of the parts in one turn of the assistant. It knows calls and the constraints `call_order` and
-`content_or_calls`."""
+"""Order the parts of an assistant turn. Constraints: `call_order`, `calls_together`, `content_or_calls`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Every call has one result, every result has its call, and they stand together: or an edit says what was done.
-
-It knows calls, results and the constraints `results` and `reasoning`; ids are only compared here, never made.
-"""
+"""Pair every call with exactly one result, next to each other. Constraints: `results`, `reasoning`."""
 
 from __future__ import annotations
 

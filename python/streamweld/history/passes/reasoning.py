@@ -1,6 +1,6 @@
-"""ProviderMetadata of reasoning: who made it, and who can read its signature or cipher, decides what of it goes on.
+"""Decide which reasoning the target may receive: who issued it decides whether its signature stays valid.
 
-It knows reasoning, the calls beside it, and the constraint `reasoning`; no provider by name.
+Constraint: `reasoning`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Reasoning as items with ids: once each, never alone, no more than the target replays.
+"""Reasoning items of the Responses API: each id once, never last in a turn, at most as many as the target replays.
 
-It runs behind `pass_reasoning`, only for targets whose reasoning is items. It knows reasoning and what stands
-beside it.
+Runs after `passes.reasoning`, for targets whose reasoning is items. Constraint: `reasoning`.
 """
 
 from __future__ import annotations

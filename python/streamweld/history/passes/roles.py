@@ -1,5 +1,7 @@
-"""Who speaks first, last and after whom. It knows roles and the constraints `first_role`, `alternation`, `after_tool`
-and `last_assistant`; what it puts in is one short text each, always the same."""
+"""Order of speakers: who is first, who is last, who follows whom. Inserted messages are short, constant texts.
+
+Constraints: `first_role`, `alternation`, `after_tool`, `last_assistant`, `calls_after`.
+"""
 
 from __future__ import annotations
 

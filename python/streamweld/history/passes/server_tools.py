@@ -1,5 +1,4 @@
-"""Results of tools that the provider ran itself: each needs its call before it. It knows the dialect's own blocks only
-by the member that pairs them."""
+"""Drop results of provider-executed tools whose call is missing. Constraint: `results.matched`."""
 
 from __future__ import annotations
 

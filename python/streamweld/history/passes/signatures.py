@@ -1,7 +1,4 @@
-"""Signatures on calls: the first call of each step must carry one, and only its issuer's own.
-
-It knows calls and the constraint `reasoning.dummy_signature`.
-"""
+"""Sign the first call of each step, for targets that require it. Constraint: `reasoning.dummy_signature`."""
 
 from __future__ import annotations
 

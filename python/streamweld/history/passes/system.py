@@ -1,4 +1,4 @@
-"""Where instructions stand, and in whose name. It knows system turns and the constraint `system`."""
+"""Move instructions to where the target expects them, under the role it expects. Constraint: `system`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls and results as text, for a target that takes neither as such. It knows the constraint `text_embedding`."""
+"""Write calls and results as text, for targets that accept neither. Constraint: `text_embedding`."""
 
 from __future__ import annotations
 

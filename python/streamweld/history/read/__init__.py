@@ -1,11 +1,7 @@
-"""Which reader reads what, and how messages become turns. It knows the names of the dialects and their containers.
-
-A list may hold messages and Responses side by side.
-"""
+"""`read`: turn the messages of any dialect into the neutral model. A list may mix messages and `Response` objects."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,39 +13,9 @@ if TYPE_CHECKING:
 
     from streamweld.history.model import Part, Path, Turn
 
-__all__ = ["CONTAINERS", "FAMILIES", "Container", "read"]
+__all__ = ["read"]
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
-    """Where a dialect's request keeps its history: the member with the messages, and that with the system prompt."""
-
-    messages: str
-    system: str | None = None
-
-
-# Every name of a source or target -> the dialect in whose words it speaks.
-FAMILIES: Final[Mapping[str, str]] = {
-    "openai-chat": "openai-chat",
-    "chat": "openai-chat",
-    "mistral": "openai-chat",
-    "responses": "responses",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "bedrock-converse": "bedrock-converse",
-    "ai-sdk-ui": "ai-sdk-ui",
-    "ai-sdk-model": "ai-sdk-model",
-    "ai-sdk-parts": "ai-sdk-model",
-}
-CONTAINERS: Final[Mapping[str, Container]] = {
-    "openai-chat": Container("messages"),
-    "responses": Container("input", "instructions"),
-    "anthropic": Container("messages", "system"),
-    "gemini": Container("contents", "systemInstruction"),
-    "bedrock-converse": Container("messages", "system"),
-    "ai-sdk-ui": Container("messages"),
-    "ai-sdk-model": Container("messages"),
-}
 _READERS: Final[Mapping[str, Callable[[Any, Path, str | None], list[Turn]]]] = {
     "openai-chat": chat.read,
     "responses": responses.read,

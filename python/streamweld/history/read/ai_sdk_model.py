@@ -1,4 +1,4 @@
-"""Reads AI SDK ModelMessages. It knows no other dialect."""
+"""Read AI SDK ModelMessages."""
 
 from __future__ import annotations
 

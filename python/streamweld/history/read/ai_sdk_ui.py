@@ -1,7 +1,4 @@
-"""Reads AI SDK UIMessages. A step of the assistant is a turn, with the results of its tools as a second one.
-
-It knows no other dialect.
-"""
+"""Read AI SDK UIMessages. Each step of the assistant is a turn; the results of its tools form a second one."""
 
 from __future__ import annotations
 

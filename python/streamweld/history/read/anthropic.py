@@ -1,7 +1,4 @@
-"""Reads Anthropic messages. A user message falls into a turn of results and one of the rest, in the order it has them.
-
-It knows no other dialect.
-"""
+"""Read Anthropic messages. A user message becomes turns of results and turns of the rest, in the original order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads Bedrock Converse messages. It knows no other dialect."""
+"""Read Bedrock Converse messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reads OpenAI Chat Completions messages, and those of servers that follow it: DeepSeek, Kimi, Mistral, OpenRouter.
-
-It knows no other dialect.
-"""
+"""Read Chat Completions messages, including those of compatible servers: DeepSeek, Kimi, Mistral, OpenRouter."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What every reader does: remembers the message, the place and the members that the model has no word for.
-
-It knows no dialect.
-"""
+"""Helpers of all readers: remember each part's message and path, and the members that the model does not cover."""
 
 from __future__ import annotations
 

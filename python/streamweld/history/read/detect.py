@@ -1,7 +1,7 @@
-"""`source="auto"`: which dialect a history is written in, by the members its messages have.
+"""`source="auto"`: detect the dialect of a history from the members of its messages.
 
-Plain messages (a role and a text) are the same in several dialects; then the target's own dialect is taken, so that
-nothing is rewritten without need. It reads no content.
+Plain messages (a role and a text) are valid in several dialects. The target's own dialect then wins, so that nothing is
+rewritten without need.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Reads Gemini contents. Members may be in either of the spellings the API takes, `functionCall` and `function_call`.
-
-It knows no other dialect.
-"""
+"""Read Gemini contents. Members may use either spelling that the API accepts: `functionCall` or `function_call`."""
 
 from __future__ import annotations
 

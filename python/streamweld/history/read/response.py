@@ -1,7 +1,7 @@
-"""Reads a `streamweld.Response`: what a parser made of an answer is the assistant's next turn.
+"""Read a `streamweld.Response` as the assistant's next turn.
 
-Where it is known what the answer came in, it is read as the message that it was there: its own API takes back all of
-it. Else its closing events are read as they are. It knows no dialect.
+If its dialect is known, the response is first rebuilt as the message that its own API would accept back; otherwise its
+closing events are read directly.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reads input items of the Responses API and of OpenResponses; output items too, which are handed back as input.
+"""Read input items of the Responses API and OpenResponses, and output items that are sent back as input.
 
-One item is one message here; what the assistant said in a row is one turn. It knows no other dialect.
+Each item is one message. Consecutive items of the assistant form one turn.
 """
 
 from __future__ import annotations

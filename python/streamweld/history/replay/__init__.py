@@ -1,7 +1,4 @@
-"""An answer in the words it came in: what its API takes back as the assistant's turn, server tools and all.
-
-It knows the names of the dialects, and which of them rebuilds what.
-"""
+"""`replay`: rebuild a response as the messages that its own API accepts back, provider-executed tools included."""
 
 from __future__ import annotations
 

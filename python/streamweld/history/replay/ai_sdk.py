@@ -1,4 +1,4 @@
-"""Rebuilds an answer that came as AI SDK stream parts: a UIMessage, or ModelMessages. It knows no other dialect."""
+"""Rebuild a response that came as AI SDK stream parts: a UIMessage, or ModelMessages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuilds an answer of Anthropic Messages: its one message, block for block. It knows no other dialect."""
+"""Rebuild an Anthropic response as one message, block for block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuilds an answer of Chat Completions: its one message. It knows no other dialect."""
+"""Rebuild a Chat Completions response as one message."""
 
 from __future__ import annotations
 

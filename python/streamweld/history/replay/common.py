@@ -1,7 +1,4 @@
-"""What rebuilding an answer takes in every dialect: its pieces, where each of them came from, values out of its texts.
-
-It knows events, and no dialect.
-"""
+"""Helpers to rebuild a response: its messages, the item that each came from, and JSON values from its texts."""
 
 from __future__ import annotations
 

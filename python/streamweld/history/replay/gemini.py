@@ -1,4 +1,4 @@
-"""Rebuilds an answer of Gemini: its one content, part for part. It knows no other dialect."""
+"""Rebuild a Gemini response as one content, part for part."""
 
 from __future__ import annotations
 

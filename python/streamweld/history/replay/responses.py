@@ -1,7 +1,4 @@
-"""Rebuilds an answer of the Responses API: its output items, which are handed back as input.
-
-Parts of one item are one item again. It knows no other dialect.
-"""
+"""Rebuild a Responses response as its output items, which are valid input. Parts of one item become one item."""
 
 from __future__ import annotations
 

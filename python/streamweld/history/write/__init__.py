@@ -1,4 +1,4 @@
-"""Which writer writes what. It knows the names of the dialects, and what each of them cannot say by its very shape."""
+"""`write`: turn the neutral model into the target's messages. `SHAPES` lists what each dialect cannot represent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes AI SDK ModelMessages. It knows no other dialect."""
+"""Write AI SDK ModelMessages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Writes AI SDK UIMessages. A turn of the assistant is a message of its own, so that a later step changes no earlier
-message; a tool's result stands in the part of its call. It knows no other dialect."""
+"""Write AI SDK UIMessages. A tool part holds both the call and its result.
+
+Each assistant turn becomes its own message, so that a later step never changes an earlier message.
+"""
 
 from __future__ import annotations
 

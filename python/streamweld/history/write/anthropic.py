@@ -1,4 +1,4 @@
-"""Writes Anthropic messages: two sides, results first in what the user says. It knows no other dialect."""
+"""Write Anthropic messages: user and assistant alternate, and results come first in a user message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes Bedrock Converse messages. It knows no other dialect."""
+"""Write Bedrock Converse messages."""
 
 from __future__ import annotations
 

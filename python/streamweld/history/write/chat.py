@@ -1,5 +1,4 @@
-"""Writes Chat Completions messages, and those of Mistral, whose thinking stands in the content. It knows no other
-dialect."""
+"""Write Chat Completions messages, and Mistral's variant, which keeps thinking in the content."""
 
 from __future__ import annotations
 

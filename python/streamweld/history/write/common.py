@@ -1,7 +1,4 @@
-"""What every writer does: hands back what nobody touched, keeps what only its own dialect says, books what is lost.
-
-It knows no dialect.
-"""
+"""`Writer`: reuse unchanged source objects, keep a dialect's own members, and record the losses of other dialects."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Writes Gemini contents. A response names its function; without an id it is paired by the order. It knows no other
-dialect."""
+"""Write Gemini contents. A function response names its function; without an id, Gemini pairs it by order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes input items of the Responses API and of OpenResponses. It knows no other dialect."""
+"""Write input items of the Responses API and OpenResponses."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ class _Ways:
 class IdMap:
     """Tool call ids in both directions. It lists only ids that changed; any other id maps to itself.
 
-    `to_target(id, n)` is the payload's id of the n-th call with that source id, `to_source(id)` the source's id of a call
-    in the payload. `pairs` holds every renamed call as (source id, target id), in order.
+    `to_target(id, n)` is the payload's id of the n-th call with that source id; `to_source(id)` is the source's id of a
+    call in the payload. `pairs` holds every renamed call as (source id, target id), in order.
     """
 
     __slots__ = ("_calls", "_ways")

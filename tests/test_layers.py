@@ -24,7 +24,7 @@ PYTHON_LAYERS = (
     "_pure.automaton",
     "_pure.json_door",
     "_json",
-    "_arguments",
+    "_arguments usage",
     "_events",
     "events options",
     "_pure.block _pure.frame _pure.delta _pure.kinds _pure.members",
@@ -157,7 +157,7 @@ IO_PYTHON = {
 }
 IO_RUST = re.compile(r"\bstd::(net|time|thread|env|fs|io|process)\b|\bprintln!|\beprintln!|\bpyo3\b")
 # The Python that the bindings reach for by name; more would be a second way into the package.
-BINDINGS_MAY_NAME = {f"streamweld.{name}" for name in ("events", "errors", "_native", "_arguments", "_json")}
+BINDINGS_MAY_NAME = {f"streamweld.{name}" for name in ("events", "errors", "_native", "_arguments", "_json", "usage")}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ KEYS = {
     "convert": {"name", "why", "source", "target", "options", "chunks", "expect"},
     "repair": {"name", "why", "options", "chunks", "expect"},
     "check": {"name", "why", "dialect", "chunks", "violations"},
+    "usage": {"name", "why", "dialect", "chunks", "usage", "normalized"},
     "stream": {"name", "quirk", "why", "options", "chunks", "expect", "events"},
     "sse": {
         "name",

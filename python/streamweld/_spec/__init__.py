@@ -32,6 +32,7 @@ __all__ = [
     "load_history",
     "load_proxy",
     "load_rules",
+    "load_usage",
 ]
 
 Severity = Literal["info", "warning", "error"]
@@ -154,4 +155,11 @@ def load_rules() -> Mapping[str, Any]:
 def load_history(name: Literal["gateways", "history_rules"]) -> Mapping[str, Any]:
     """The facts about request histories. Python alone reads them, and only where a history is converted or checked."""
     loaded: Mapping[str, Any] = _frozen(_load(f"{name}.json"))
+    return loaded
+
+
+@cache
+def load_usage() -> Mapping[str, Any]:
+    """What the members of each API's usage object mean. Python alone reads it, and only where usage is normalized."""
+    loaded: Mapping[str, Any] = _frozen(_load("usage.json"))
     return loaded

@@ -13,6 +13,7 @@ from streamweld.history.passes import (
     content,
     ids,
     items,
+    missing_ids,
     names,
     order,
     pairing,
@@ -35,6 +36,7 @@ __all__ = ["ORDER", "run"]
 
 ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
     system.run,
+    missing_ids.run,
     server_tools.run,
     arguments.run,
     names.run,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EMPTY",
     "MISSING",
+    "ApprovalRequest",
+    "ApprovalResponse",
     "Call",
     "Inner",
     "Media",
@@ -186,7 +188,7 @@ class Call(_Part):
 
 @_part
 class Result(_Part):
-    """The result of a call: content (`parts`), or a JSON value."""
+    """The result of a call: content (`parts`), or a JSON value. `denied`: the user refused to run the call."""
 
     call_id: str = ""
     parts: tuple[Text | Media | Opaque, ...] = ()
@@ -194,6 +196,27 @@ class Result(_Part):
     name: str | None = None
     is_error: bool = False
     item_id: str | None = None
+    denied: bool = False
+
+
+@_part
+class ApprovalRequest(_Part):
+    """The question whether a call may run; only AI SDK messages have it. `details`: what the dialect adds, by name."""
+
+    approval_id: str = ""
+    call_id: str = ""
+    reason: str | None = None
+    details: Mapping[str, Any] = EMPTY
+
+
+@_part
+class ApprovalResponse(_Part):
+    """The user's answer to an `ApprovalRequest`."""
+
+    approval_id: str = ""
+    approved: bool = False
+    reason: str | None = None
+    provider_executed: bool = False
 
 
 @_part
@@ -204,7 +227,7 @@ class Opaque(_Part):
     dialect: str = ""
 
 
-Part: TypeAlias = Text | Media | Reasoning | Call | Result | Opaque
+Part: TypeAlias = Text | Media | Reasoning | Call | Result | ApprovalRequest | ApprovalResponse | Opaque
 _P = TypeVar("_P", bound=_Part)
 
 

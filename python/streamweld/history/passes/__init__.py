@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamweld.history.passes import (
+    approvals,
     arguments,
     content,
     ids,
@@ -36,6 +37,7 @@ __all__ = ["ORDER", "run"]
 
 ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
     system.run,
+    approvals.run,
     missing_ids.run,
     server_tools.run,
     arguments.run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld.history.ids import IdForm, Minter, form_of
-from streamweld.history.model import Call, Result, arguments_text, changed, with_parts
+from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, with_parts
 from streamweld.history.open_calls import OpenCalls
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                     new = latest.get(part.call_id, part.call_id)
                     if not form.fits(new) and not (fact.get("optional") and not new):
                         new = latest[part.call_id] = minter.first(new)
-            if new is not None and isinstance(part, Call | Result) and new != part.call_id:
+            elif isinstance(part, ApprovalRequest):
+                new = latest.get(part.call_id)
+            if new is not None and isinstance(part, Call | Result | ApprovalRequest) and new != part.call_id:
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, call_id=new)
         out.append(turn if parts is None else with_parts(turn, parts))

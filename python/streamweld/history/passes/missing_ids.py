@@ -42,20 +42,20 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 class _Waiting:
-    """Calls of one turn that no result has taken, by name and in order."""
+    """Calls of one turn that no exact id answers, by name and in order."""
 
     def __init__(self) -> None:
-        self._order: deque[Call] = deque()
-        self._by_name: dict[str, deque[Call]] = {}
+        self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # (only those without an id, name or any)
         self._taken: set[int] = set()
 
     def add(self, call: Call) -> None:
-        self._order.append(call)
-        self._by_name.setdefault(call.name, deque()).append(call)
+        for key in ((False, call.name), (False, None), (True, call.name), (True, None)):
+            if not (key[0] and call.call_id):
+                self._queues.setdefault(key, deque()).append(call)
 
-    def take(self, name: str | None) -> Call | None:
-        """Take the first call of that name; without a name the first of all."""
-        queue = self._order if name is None else self._by_name.get(name)
+    def take(self, name: str | None, *, nameless: bool) -> Call | None:
+        """Take the first call of that name; without a name the first of all. `nameless`: of those without an id."""
+        queue = self._queues.get((nameless, name))
         while queue:
             call = queue.popleft()
             if id(call) not in self._taken:
@@ -67,28 +67,25 @@ class _Waiting:
 def _missing(turns: list[Turn], called: Counter[str], answered: Counter[str]) -> list[tuple[Call | Result, str]]:
     """Return each call or result that lacks an id, with the id of the other side of its pair."""
     found: list[tuple[Call | Result, str]] = []
-    nameless, named = _Waiting(), _Waiting()  # calls of the last calling turn without an id, and those with one
+    waiting = _Waiting()  # of the last turn that has calls
     for turn in turns:
         calls = [part for part in turn.parts if isinstance(part, Call)]
         if calls:
-            nameless, named = _Waiting(), _Waiting()
+            waiting = _Waiting()
         for call in calls:
-            if not call.call_id:
-                nameless.add(call)
-            elif answered[call.call_id]:
+            if call.call_id and answered[call.call_id]:
                 answered[call.call_id] -= 1
             else:
-                named.add(call)
+                waiting.add(call)
         for part in turn.parts:
-            if not isinstance(part, Result):
+            if not isinstance(part, Result) or (part.call_id and called[part.call_id]):
+                continue
+            asked = waiting.take(part.name, nameless=bool(part.call_id))
+            if asked is None:
                 continue
             if part.call_id:
-                asked = None if called[part.call_id] else nameless.take(part.name)
-                if asked is not None:
-                    called[part.call_id] += 1
-                    found.append((asked, part.call_id))
-            elif nameless.take(part.name) is None:  # else neither has an id: name and order pair them later
-                asked = named.take(part.name)
-                if asked is not None:
-                    found.append((part, asked.call_id))
+                called[part.call_id] += 1
+                found.append((asked, part.call_id))
+            elif asked.call_id:  # else neither has an id: name and order pair them later
+                found.append((part, asked.call_id))
     return found

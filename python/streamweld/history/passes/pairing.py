@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamweld.history.model import (
+    ApprovalRequest,
+    ApprovalResponse,
     Call,
     Reasoning,
     Result,
@@ -30,10 +32,12 @@ NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it w
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A call, where it stands, and what answers it."""
+    """A call, where it stands, whether it waits for the user, and what answers it."""
 
     turn: int
     call: Call
+    requested: bool = False
+    response: ApprovalResponse | None = None
     result: Result | None = None
     early: bool = False
     spare: list[Result] = field(default_factory=list[Result])
@@ -46,7 +50,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     turns = _without_repeats(turns, context)
     asked: dict[int, list[_Asked]] = {}
-    owner: dict[int, _Asked] = {}  # id() of a result -> its call
+    owner: dict[int, _Asked] = {}  # id() of a result or an approval -> its call
     orphans: set[int] = set()
     _match(turns, asked, owner, orphans)
     out: list[Turn] = []
@@ -86,6 +90,8 @@ def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
 
 def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _Asked], orphans: set[int]) -> None:
     waiting = OpenCalls[_Asked]()
+    latest: dict[str, _Asked] = {}  # the latest call of an id
+    requests: dict[str, _Asked] = {}  # id of an approval -> the call that it is for
     last: dict[str, _Asked] = {}  # the call that an id's latest result went to
     early: list[Result] = []
     for n, turn in enumerate(turns):
@@ -94,6 +100,13 @@ def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _
                 one = _Asked(n, part)
                 asked.setdefault(n, []).append(one)
                 waiting.add(n, part.call_id, part.name, one)
+                latest[part.call_id] = one
+            elif isinstance(part, ApprovalRequest) and part.call_id in latest:
+                latest[part.call_id].requested = True
+                requests[part.approval_id] = latest[part.call_id]
+            elif isinstance(part, ApprovalResponse) and part.approval_id in requests:
+                requests[part.approval_id].response = part
+                owner[id(part)] = requests[part.approval_id]
             elif isinstance(part, Result):
                 found = waiting.take(part.call_id, part.name)
                 if found is not None:
@@ -141,12 +154,14 @@ def _of_calls(
     unanswered = context.pending and not any(
         later.role in ("user", "assistant", "tool") for later in turns[n + 1 : n + 2]
     )
-    placed: list[tuple[int, Result]] = []
+    placed: list[tuple[int, Result | ApprovalResponse]] = []
     dropped: set[int] = set()
     for order, one in enumerate(asked):
         result = _chosen(one, context)
+        if one.response is not None and adjacent:
+            placed.append((there.get(id(one.response), len(there) + order), one.response))
         if result is None:
-            if unanswered or not facts.get("required"):
+            if unanswered or not facts.get("required") or _waits(one, turns, context):
                 continue
             if context.policy.orphan_call == "drop":
                 dropped.add(id(one.call))
@@ -175,10 +190,25 @@ def _of_calls(
         placed.sort(key=lambda pair: pair[0])
     elif [pair[0] for pair in placed] != sorted(pair[0] for pair in placed):
         context.edit("result_order", placed[0][1].path, "put the results in the order of their calls")
-    results = [result for _, result in placed]
+    results: list[Part] = [part for _, part in placed]
     if results:
         out.append(_as_it_was(after, results) if adjacent else Turn("tool", tuple(results)))
     return out
+
+
+def _waits(one: _Asked, turns: list[Turn], context: Context) -> bool:
+    """Whether a call waits for the user's approval, or has it and is still to run.
+
+    That is the end of a history. A request that a later message of the user supersedes needs no result if the target
+    leaves such calls out (`supersedes_requests`).
+    """
+    facts = context.facts("results")
+    if not one.requested or not facts.get("awaits_approval"):
+        return False
+    later = turns[one.turn + 1 :]
+    if one.response is None and facts.get("supersedes_requests") and any(turn.role == "user" for turn in later):
+        return True
+    return not later or (len(later) == 1 and later[0].role == "tool")
 
 
 def _named(result: Result, call: Call, context: Context) -> Result:
@@ -189,7 +219,7 @@ def _named(result: Result, call: Call, context: Context) -> Result:
     return changed(result, name=call.name)
 
 
-def _as_it_was(after: Turn | None, results: list[Result]) -> Turn:
+def _as_it_was(after: Turn | None, results: list[Part]) -> Turn:
     same = after is not None and len(after.parts) == len(results)
     if after is not None and same and all(a is b for a, b in zip(after.parts, results, strict=True)):
         return after
@@ -215,6 +245,8 @@ def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], conte
     out: list[Turn] = []
     rest: list[Part] = []
     for part in turn.parts:
+        if isinstance(part, ApprovalResponse) and adjacent and id(part) in owner:
+            continue
         if not isinstance(part, Result):
             rest.append(part)
         elif id(part) in orphans:

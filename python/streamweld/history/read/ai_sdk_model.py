@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
-from streamweld.history.model import MISSING, Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.approvals import DENIED, REQUEST_DETAILS, request_details
+from streamweld.history.model import (
+    MISSING,
+    ApprovalRequest,
+    ApprovalResponse,
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    pointer,
+)
 from streamweld.history.provider_metadata import read_metadata
 from streamweld.history.read.common import (
     as_list,
@@ -31,6 +44,8 @@ _TEXT: Final = frozenset({"type", "text"})
 _REASONING: Final = frozenset({"type", "text", "providerOptions"})
 _CALL: Final = frozenset({"type", "toolCallId", "toolName", "input", "args", "providerExecuted", "providerOptions"})
 _RESULT: Final = frozenset({"type", "toolCallId", "toolName", "output", "result", "isError"})
+_REQUEST: Final = frozenset({"type", "approvalId", "toolCallId", "reason", *REQUEST_DETAILS})
+_RESPONSE: Final = frozenset({"type", "approvalId", "approved", "reason", "providerExecuted"})
 _OUTPUT: Final = frozenset({"type", "value", "reason"})
 _MEDIA: Final = frozenset({"type", "image", "data", "mediaType", "mimeType", "filename"})
 
@@ -88,6 +103,22 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
     if kind == "tool-result" and origin.raw.get("role") == "tool":
         return _result(raw, origin, path)
+    if kind == "tool-approval-request":
+        return ApprovalRequest(
+            *locate(origin, path, raw, _REQUEST),
+            approval_id=as_text(raw.get("approvalId"), path),
+            call_id=as_text(raw.get("toolCallId"), path),
+            reason=as_optional_text(raw.get("reason"), path),
+            details=request_details(raw),
+        )
+    if kind == "tool-approval-response" and origin.raw.get("role") == "tool":
+        return ApprovalResponse(
+            *locate(origin, path, raw, _RESPONSE),
+            approval_id=as_text(raw.get("approvalId"), path),
+            approved=bool(raw.get("approved")),
+            reason=as_optional_text(raw.get("reason"), path),
+            provider_executed=bool(raw.get("providerExecuted")),
+        )
     if kind in ("image", "file"):
         medium = _medium(raw, origin, path)
         if medium is not None:
@@ -121,8 +152,8 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result:
     place = with_inner_members(place, ("output", told, _OUTPUT))
     way, value = as_text(told.get("type"), path), told.get("value")
     if way == "execution-denied":
-        text = as_text(told.get("reason"), path) or "Tool execution denied."
-        return Result(*place, call_id=call_id, name=name, parts=(Text(text=text),), is_error=True)
+        text = as_text(told.get("reason"), path) or DENIED
+        return Result(*place, call_id=call_id, name=name, parts=(Text(text=text),), is_error=True, denied=True)
     failed = way.startswith("error-")
     if way in ("text", "error-text"):
         return Result(*place, call_id=call_id, name=name, parts=(Text(text=as_text(value, path)),), is_error=failed)

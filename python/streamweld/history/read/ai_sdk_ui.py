@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
-from streamweld.history.model import MISSING, Call, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.approvals import DENIED, DENIED_OUTPUT, REQUEST_DETAILS, request_details
+from streamweld.history.model import (
+    MISSING,
+    ApprovalRequest,
+    ApprovalResponse,
+    Call,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    pointer,
+)
 from streamweld.history.provider_metadata import read_metadata
 from streamweld.history.read.common import (
     as_list,
@@ -33,9 +45,10 @@ _FILE: Final = frozenset({"type", "url", "mediaType", "filename"})
 _TOOL: Final = frozenset(
     {
         *("type", "toolName", "toolCallId", "state", "input", "rawInput", "output", "errorText", "title"),
-        *("providerExecuted", "preliminary", "callProviderMetadata"),
+        *("providerExecuted", "preliminary", "callProviderMetadata", "approval"),
     }
 )
+_APPROVAL: Final = frozenset({"id", "approved", "reason", "requestReason", *REQUEST_DETAILS})
 _RESULT: Final[frozenset[str]] = frozenset()
 # For the screen, not for a model: convertToModelMessages sends none of them.
 _SHOWN_ONLY: Final = frozenset({"step-start", "source-url", "source-document"})
@@ -68,10 +81,16 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     for step in steps:
         if not step:
             continue
-        said = [_part(part, origin, (*path, "parts", n), issuer) for n, part in step]
+        said: list[Part] = []
+        for n, part in step:
+            said.append(_part(part, origin, (*path, "parts", n), issuer))
+            approval = _approval(part)
+            if approval is not None and isinstance(said[-1], Call):
+                said.append(_request(approval, part, origin, (*path, "parts", n)))
         turns.append(Turn(role, tuple(said), origin))
-        results = [_result(part, origin, (*path, "parts", n)) for n, part in step]
-        answered = [result for result in results if result is not None]
+        answered: list[Part] = []
+        for n, part in step:
+            answered += _answers(part, origin, (*path, "parts", n))
         if answered:
             turns.append(Turn("tool", tuple(answered), origin))
     return turns or [Turn(role, (), origin)]
@@ -110,7 +129,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if name is None or raw.get("providerExecuted"):
         return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
     told = read_metadata(raw.get("callProviderMetadata"))
-    place = locate(origin, path, raw, _TOOL)
+    place = with_inner_members(locate(origin, path, raw, _TOOL), ("approval", raw.get("approval"), _APPROVAL))
     call_id = as_text(raw.get("toolCallId"), path)
     value = raw.get("input", MISSING)
     if value is None or value is MISSING:
@@ -120,10 +139,42 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
 
 
-def _result(raw: Json, origin: Origin, path: Path) -> Result | None:
+def _approval(raw: Json) -> Json | None:
+    told = raw.get("approval")
+    return as_mapping(told, ()) if isinstance(told, dict) and isinstance(told.get("id"), str) else None  # pyright: ignore[reportUnknownMemberType]
+
+
+def _request(approval: Json, raw: Json, origin: Origin, path: Path) -> ApprovalRequest:
+    return ApprovalRequest(
+        *locate(origin, path, raw),
+        approval_id=approval["id"],
+        call_id=as_text(raw.get("toolCallId"), path),
+        reason=as_optional_text(approval.get("requestReason"), path),
+        details=request_details(approval),
+    )
+
+
+def _answers(raw: Json, origin: Origin, path: Path) -> list[Part]:
+    """The user's answer to a request for approval, and the result of the call."""
+    if _tool_name(raw, path) is None or raw.get("providerExecuted"):
+        return []
+    approval = _approval(raw)
+    found: list[Part] = []
+    if approval is not None and isinstance(approval.get("approved"), bool):
+        found.append(
+            ApprovalResponse(
+                *locate(origin, path, raw),
+                approval_id=approval["id"],
+                approved=approval["approved"],
+                reason=as_optional_text(approval.get("reason"), path),
+            )
+        )
+    result = _result(raw, approval or {}, origin, path)
+    return found if result is None else [*found, result]
+
+
+def _result(raw: Json, approval: Json, origin: Origin, path: Path) -> Result | None:
     name, state = _tool_name(raw, path), raw.get("state")
-    if name is None or raw.get("providerExecuted"):
-        return None
     call_id = as_text(raw.get("toolCallId"), path)
     if state == "output-available" and not raw.get("preliminary"):
         output = raw.get("output")
@@ -133,7 +184,9 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result | None:
     if state == "output-error":
         text = Text(text=as_text(raw.get("errorText"), path))
         return Result(*locate(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
-    if state == "output-denied":
-        text = Text(text="Tool call execution denied.")
-        return Result(*locate(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
+    denied = state == "approval-responded" and approval.get("approved") is False
+    if denied or state == "output-denied":
+        said = as_optional_text(approval.get("reason"), path) or (DENIED if denied else DENIED_OUTPUT)
+        place, text = locate(origin, path, raw), Text(text=said)
+        return Result(*place, call_id=call_id, name=name, parts=(text,), is_error=True, denied=denied)
     return None

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from streamweld.history.model import MISSING, Call, Media, Opaque, Reasoning, Result, Text, arguments_object
+from streamweld.history.approvals import DENIED
+from streamweld.history.model import (
+    MISSING,
+    ApprovalRequest,
+    ApprovalResponse,
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_object,
+    result_text,
+)
 from streamweld.history.open_calls import OpenCalls
 from streamweld.history.provider_metadata import read_metadata, write_metadata
 from streamweld.history.write.common import Writer, result_content
@@ -95,10 +108,24 @@ def _block(part: Part, named: str | None, writer: Writer) -> Any:
         return {**head, "output": _output(part, writer), **beyond}
     if isinstance(part, Media):
         return _file(part) | beyond
+    if isinstance(part, ApprovalRequest):
+        head = {"type": "tool-approval-request", "approvalId": part.approval_id, "toolCallId": part.call_id}
+        return {**head, **_reason(part.reason), **part.details, **beyond}
+    if isinstance(part, ApprovalResponse):
+        head = {"type": "tool-approval-response", "approvalId": part.approval_id, "approved": part.approved}
+        ran = {"providerExecuted": True} if part.provider_executed else {}
+        return {**head, **_reason(part.reason), **ran, **beyond}
     return part.raw
 
 
+def _reason(reason: str | None) -> dict[str, str]:
+    return {} if reason is None else {"reason": reason}
+
+
 def _output(part: Result, writer: Writer) -> dict[str, Any]:
+    if part.denied:
+        said = result_text(part)
+        return {"type": "execution-denied", **_reason(None if said == DENIED else said)}
     failed = "error-" if part.is_error else ""
     if part.value is not MISSING and not isinstance(part.value, str):
         return {"type": failed + "json", "value": part.value}

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from streamweld.history.approvals import DENIED, DENIED_OUTPUT
 from streamweld.history.model import (
     MISSING,
+    ApprovalRequest,
+    ApprovalResponse,
     Call,
     Media,
     Reasoning,
     Result,
     Text,
     arguments_object,
+    copied,
     members_of,
     result_text,
 )
@@ -70,6 +74,9 @@ def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) 
         for part in turn.parts:
             if isinstance(part, Result):
                 results.add(n, part.call_id, part.name or "", part)
+    every = [part for turn in group for part in turn.parts]
+    requests = {part.call_id: part for part in every if isinstance(part, ApprovalRequest)}
+    responses = {part.approval_id: part for part in every if isinstance(part, ApprovalResponse)}
     written: list[Any] = []
     steps = 0
     for turn in group:
@@ -79,11 +86,13 @@ def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) 
             steps += 1
         for part in turn.parts:
             if isinstance(part, Call):
-                written.append(_tool(part, results.take(part.call_id, part.name), writer))
+                request = requests.get(part.call_id)
+                response = None if request is None else responses.get(request.approval_id)
+                written.append(_tool(part, request, response, results.take(part.call_id, part.name), writer))
             elif isinstance(part, Reasoning) and not writer.own(part):
                 written += [_reasoning(part, text) for text in part.segments or ("",)]
                 writer.extra_members(part)
-            elif not isinstance(part, Result):
+            elif not isinstance(part, Result | ApprovalRequest | ApprovalResponse):
                 written.append(_part(part, writer))
     role = "assistant" if group[0].role == "tool" else group[0].role
     head = {"id": f"msg_{number + 1}", "role": role, "parts": written}
@@ -124,11 +133,15 @@ def _part(part: Part, writer: Writer) -> Any:
     return part.raw
 
 
-def _tool(call: Call, result: Result | None, writer: Writer) -> Any:
-    untouched = (result is not None and writer.reusable_block(result) is call.raw) or (
-        result is None and call.raw is not None
-    )
-    if untouched and writer.reusable_block(call) is not None:
+def _tool(
+    call: Call,
+    request: ApprovalRequest | None,
+    response: ApprovalResponse | None,
+    result: Result | None,
+    writer: Writer,
+) -> Any:
+    others = [part for part in (request, response, result) if part is not None]
+    if writer.reusable_block(call) is not None and all(writer.reusable_block(part) is call.raw for part in others):
         return call.raw
     beyond = writer.extra_members(call)
     value: Any = arguments_object(call)
@@ -136,19 +149,54 @@ def _tool(call: Call, result: Result | None, writer: Writer) -> Any:
     raw: Any = call.raw if writer.own(call) else {}
     dynamic = members_of(raw).get("type") == "dynamic-tool"
     head: dict[str, Any] = {"type": "dynamic-tool", "toolName": call.name} if dynamic else {"type": f"tool-{call.name}"}
-    head |= {"toolCallId": call.call_id, "state": "input-available", "input": value}
-    if result is not None:
-        writer.extra_members(result)
-        for part in result.parts:
-            writer.lose_extra_members(part)
-            if not isinstance(part, Text):
-                writer.context.lose("media", part.path, "the output of a tool is a value, no content", part.raw)
-        if result.is_error:
-            head |= {"state": "output-error", "errorText": result_text(result)}
-        else:
-            head |= {"state": "output-available", "output": _output(result)}
+    head |= {"toolCallId": call.call_id, "input": value}
+    for part in others:
+        writer.extra_members(part)
+    for inner in () if result is None else result.parts:
+        writer.lose_extra_members(inner)
+        if not isinstance(inner, Text):
+            writer.context.lose("media", inner.path, "the output of a tool is a value, no content", inner.raw)
+    head |= _state(request, response, result, writer)
     issuer = "google" if call.signature else "openai" if call.item_id else None
     return {**head, **_metadata(call, "callProviderMetadata", None, issuer), **beyond}
+
+
+def _state(
+    request: ApprovalRequest | None, response: ApprovalResponse | None, result: Result | None, writer: Writer
+) -> dict[str, Any]:
+    """Return the state of a tool part with its output, and the approval that `validateUIMessages` requires there."""
+    if result is None:
+        if request is None:
+            return {"state": "input-available"}
+        state = "approval-requested" if response is None else "approval-responded"
+        return {"state": state, "approval": _approval(request, response)}
+    if request is not None and response is not None and not response.approved and result.is_error:
+        state, usual = ("approval-responded", DENIED) if result.denied else ("output-denied", DENIED_OUTPUT)
+        if result_text(result) != (response.reason or usual):
+            response = copied(response, reason=result_text(result))
+        return {"state": state, "approval": _approval(request, response)}
+    head: dict[str, Any] = {"state": "output-available"}
+    if result.is_error:
+        head = {"state": "output-error", "errorText": result_text(result)}
+    else:
+        head["output"] = _output(result)
+    if request is not None and response is not None and response.approved:
+        head["approval"] = _approval(request, response)
+    elif request is not None:
+        writer.context.lose("approval", request.path, "a call with an output has no open approval", request.approval_id)
+    return head
+
+
+def _approval(request: ApprovalRequest, response: ApprovalResponse | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": request.approval_id}
+    if request.reason is not None:
+        told["requestReason"] = request.reason
+    told |= request.details
+    if response is not None:
+        told["approved"] = response.approved
+        if response.reason is not None:
+            told["reason"] = response.reason
+    return told
 
 
 def _output(result: Result) -> Any:

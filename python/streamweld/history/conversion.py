@@ -131,7 +131,7 @@ def _snapshot(
 ) -> Snapshot | None:
     """What a later call has to compare; None where a turn's form depends on how many there are, or on later ones."""
     reasoning = context.facts("reasoning")
-    moves = reasoning.get("fill") is not None or reasoning.get("max_replayed") is not None
+    moves = reasoning.get("max_replayed") is not None
     if isinstance(items, str | Response) or moves or context.family == "ai-sdk-ui":
         return None
     options = (source, context.target, profile, context.policy, context.provider, context.model, context.tools, system)

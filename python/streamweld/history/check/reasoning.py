@@ -72,16 +72,20 @@ def _followed(messages: list[Message], at: int) -> bool:
 
 def _fields(view: View, facts: Mapping[str, Any], report: Report) -> None:
     field: Any = facts.get("field")
-    said = False
     for message in view.messages:
         for block in message.of("reasoning"):
-            said = True
             if block.type in _FIELDS and block.type != field:
                 report.add("reasoning_field", block.path, block.type, "reasoning")
-    if said and "fill" in facts:
+    if "fill" in facts and _thinks(view.payload):
         for message in view.messages:
             if message.role == "assistant" and message.of("call") and not isinstance(message.raw.get(field), str):
                 report.add("reasoning_missing", message.path, str(field), "reasoning")
+
+
+def _thinks(payload: Mapping[str, Any]) -> bool:
+    """Whether the request leaves thinking on, which is the default of these models."""
+    thinking = payload.get("thinking")
+    return not (isinstance(thinking, dict) and thinking.get("type") == "disabled")  # pyright: ignore[reportUnknownMemberType]
 
 
 def _enabled(view: View, report: Report) -> None:

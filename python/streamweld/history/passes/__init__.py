@@ -52,6 +52,7 @@ ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
     order.run,
     text_embedding.run,
     roles.run,
+    reasoning.run_field,
 )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Origin, Part, Turn
 
-__all__ = ["run"]
+__all__ = ["run", "run_field"]
 
 _ID: Final = frozenset({"id"})
 
@@ -35,21 +35,37 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         told = keeper.turn(turn)
         if told.parts or told is turn:
             out.append(told)
-    fill = (fact or {}).get("fill")
-    return out if fill is None else _filled(out, fill, context)
+    return out
 
 
-def _filled(turns: list[Turn], fill: str, context: Context) -> list[Turn]:
-    """The member for reasoning on every turn with calls, once any turn has it."""
-    if not context.survey(turns).reasoned:
+def run_field(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with the member for reasoning on the messages that the target wants it on (`when`, `fill`).
+
+    `when: tool_turns` means the messages from the first call after a user message to the next user message. This runs
+    after the passes that drop or insert messages, and never depends on later turns, so a prefix stays as it is.
+    """
+    fact = context.facts("reasoning")
+    fill: str | None = fact.get("fill")
+    if fact.get("accept") != "field" or not (fill is not None or context.survey(turns).reasoned):
         return turns
+    keeper = _Keeper(context, fact)
+    everywhere = fact.get("when") != "tool_turns"
+    called = False  # since the last user message
     out: list[Turn] = []
     for turn in turns:
-        kinds = {type(part) for part in turn.parts}
-        if turn.role == "assistant" and Call in kinds and Reasoning not in kinds:
-            context.edit("reasoning_fill", turn.path, "put in the member for reasoning, without any")
+        if turn.role != "assistant":
+            called = called and turn.role != "user"
+            out.append(turn)
+            continue
+        called = called or any(isinstance(part, Call) for part in turn.parts)
+        reasoned = any(isinstance(part, Reasoning) for part in turn.parts)
+        if reasoned and not (everywhere or called):
+            turn = keeper.plain(turn)
+        elif not reasoned and fill is not None and (everywhere or called):
+            context.edit("reasoning_fill", turn.path, "added an empty member for reasoning")
             turn = with_parts(turn, (Reasoning(segments=(fill,), path=turn.path), *turn.parts))
-        out.append(turn)
+        if turn.parts or not reasoned:
+            out.append(turn)
     return out
 
 
@@ -64,7 +80,6 @@ class _Keeper:
 
     def turn(self, turn: Turn) -> Turn:
         parts: list[Part] = []
-        asks = any(isinstance(part, Call) for part in turn.parts)
         broken = False  # reasoning was dropped: what follows has lost what it hung on
         altered = False
         for part in turn.parts:
@@ -83,7 +98,7 @@ class _Keeper:
                     altered = True
                 parts.append(part)
                 continue
-            kept = self._kept(part, asks)
+            kept = self._kept(part)
             altered = altered or kept is not part
             if kept is None:
                 broken = True
@@ -95,21 +110,28 @@ class _Keeper:
                 parts.append(kept)
         return with_parts(turn, parts) if altered else turn
 
+    def plain(self, turn: Turn) -> Turn:
+        """Return the turn without its reasoning, or with text in its place, as the policy says."""
+        parts: list[Part | None] = [
+            self._gone(part, "only turns with tool calls take it") if isinstance(part, Reasoning) else part
+            for part in turn.parts
+        ]
+        return with_parts(turn, [part for part in parts if part is not None])
+
     def _names(self, origin: Origin) -> bool:
         """Whether the message has an item id, which is the target's: the ids of other dialects are none."""
         return origin.dialect == self.context.family and bool(origin.extra.get("id"))
 
-    def _kept(self, part: Reasoning, asks: bool) -> Part | None:
+    def _kept(self, part: Reasoning) -> Part | None:
         mode = self.context.policy.reasoning
-        if mode == "drop":
+        filling = not part.text and self.fact.get("fill") is not None
+        if mode == "drop" and not filling:
             return self._lost(part, "the policy says so")
         if not self.accept:
             return self._gone(part, "the target takes no reasoning")
         if mode == "keep":
             return part
         if self.accept == "field":
-            if self.fact.get("when") == "tool_turns" and not asks:
-                return self._gone(part, "only turns with tool calls take it")
             if not part.text and self.fact.get("fill") is None:
                 return self._gone(part, "it has no text")
             return self._renamed(part)

@@ -184,3 +184,15 @@ def test_the_validator_of_mistral_tells_right_from_wrong(tokenizer: str) -> None
     for wrong in ([], [asked, {"role": "assistant", "content": "x"}], [asked, unanswered, asked]):
         with pytest.raises(MistralCommonException):
             mistral(tokenizer)(wrong)
+
+
+@BROKEN
+def test_what_is_written_for_vllm_is_what_it_validates(broken: bool) -> None:
+    """vLLM takes an item that openai-python has a parameter for, and no other: nothing is added here."""
+    seen = 0
+    for seed, dialect, made in payloads("responses", broken=broken, gateway="vllm-responses"):
+        for item in made["input"]:
+            faults = unfit(model("responses"), with_details(item))
+            assert not faults, (seed, dialect, item, faults)
+            seen += 1
+    assert seen > 500

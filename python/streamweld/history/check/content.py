@@ -1,7 +1,8 @@
 """Check the content of messages.
 
-Constraints: `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `members`, `free_form_tools`,
-`arguments`, `result_value`, `content_or_calls`, and those on empty text, messages, results and documents.
+Constraints: `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`, `members`,
+`free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text, messages, results
+and documents.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ def check_content(view: View, report: Report) -> None:
     for message in view.messages:
         _kinds(message, report)
         _members(message, report)
+        _missing(message, report)
         _emptiness(message, report)
         _documents(message, report)
         for block in message.of("call"):
@@ -86,6 +88,21 @@ def _members(message: Message, report: Report) -> None:
         for name in strip.get("text", ()) if block.kind == "text" else ():
             if block.json.get(name) is not None:
                 report.add("replayed_member", (*block.path, name), name, "strip_fields")
+
+
+def _missing(message: Message, report: Report) -> None:
+    """Members without which a strict server takes a replayed item for none of its own."""
+    required = report.facts("required_members")
+    replayed = message.item == "reasoning" or (message.item == "message" and message.role == "assistant")
+    if not required or not replayed or message.plain:
+        return
+    for name in required.get(message.item, ()):
+        if message.raw.get(name) is None:
+            report.add("member_missing", message.path, name, "required_members")
+    for block in message.of("text"):
+        for name in required.get("text", ()):
+            if block.json.get(name) is None:
+                report.add("member_missing", block.path, name, "required_members")
 
 
 def _beyond(raw: Json, path: Path, known: Sequence[str] | None, report: Report) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import (
@@ -13,6 +14,7 @@ from streamweld.history.model import (
     Text,
     arguments_text,
     custom_input,
+    json_text,
     members_of,
 )
 from streamweld.history.write.common import Writer, result_content
@@ -27,6 +29,7 @@ __all__ = ["write"]
 
 _CONTENT: Final = frozenset({Text, Media})
 _FREE_OUTPUT: Final = "custom_tool_call_output"
+_PREFIXES: Final = {"message": "msg_", "reasoning": "rs_"}  # of ids that streamweld generates
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
@@ -35,6 +38,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     items: list[Any] = []
     custom: set[str] = set()  # ids of calls of free-form tools
+    complete = _Completer(writer)
     for turn in turns:
         if turn.top:
             told = writer.reusable_message(turn.parts)
@@ -49,19 +53,65 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
             kind = type(part)
             content = kind in _CONTENT or (kind is Opaque and _stands_inside(part))
             if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], writer))):
-                items.append(_message(turn, run, writer))
+                items.append(complete(_message(turn, run, writer), run[0]))
                 run = []
             if content:
                 run.append(part)
             else:
-                items.append(_item(part, turn, writer, custom))
+                items.append(complete(_item(part, turn, writer, custom), part))
         if run:
-            items.append(_message(turn, run, writer))
+            items.append(complete(_message(turn, run, writer), run[0]))
         elif not turn.parts:
             whole = writer.reusable_message((), turn.origin)
             told = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
             items.append(_typed(told, turn.path, writer))
     return payload | {"input": items}
+
+
+class _Completer:
+    """Add the members that a target requires on replayed items: a client may have dropped them, or never had them."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.required: Mapping[str, Sequence[str]] = writer.context.facts("required_members")
+        self.times: dict[str, int] = {}  # how many items of one content got an id
+
+    def __call__(self, item: Any, first: Part) -> Any:
+        """Return the item with all members; the item itself if none is missing. `first`: its first part."""
+        if not self.required or not _is_replayed(item):
+            return item
+        told, kind = dict(item), item.get("type") or "message"
+        if isinstance(item.get("content"), list):
+            names = self.required.get("text", ())
+            told["content"] = [
+                {**block, **{name: [] for name in names if block.get(name) is None}}
+                if members_of(block).get("type") == "output_text"
+                else block
+                for block in item["content"]
+            ]
+        for name in self.required.get(kind, ()):
+            if told.get(name) is None:
+                told[name] = self._id(item, kind) if name == "id" else kind if name == "type" else "completed"
+        if told == item:
+            return item
+        if self.writer.own(first) and first.origin is not None:
+            self.writer.context.edit("member_required", first.origin.path, "added members that the target requires")
+        return told
+
+    def _id(self, item: Mapping[str, Any], kind: str) -> str:
+        """Return an id by what the item holds, so that the same history gets the same ids again."""
+        text = json_text([kind, item.get("content"), item.get("summary")], ())
+        count = self.times[text] = self.times.get(text, 0) + 1
+        digest = sha256(f"{text}\0{count}".encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{_PREFIXES[kind]}{digest[:24]}"
+
+
+def _is_replayed(item: Any) -> bool:
+    """Whether it is an output item that a model made: a plain text of the assistant is input."""
+    told = members_of(item)
+    if told.get("type") == "message" or ("type" not in told and "role" in told):
+        return told.get("role") == "assistant" and not isinstance(told.get("content"), str)
+    return told.get("type") == "reasoning"
 
 
 def _stands_inside(part: Part) -> bool:

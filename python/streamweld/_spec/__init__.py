@@ -31,6 +31,7 @@ __all__ = [
     "load_conversions",
     "load_history",
     "load_proxy",
+    "load_requests",
     "load_rules",
     "load_usage",
 ]
@@ -141,6 +142,13 @@ def load_conversions() -> Mapping[str, Any]:
 def load_proxy() -> Mapping[str, Any]:
     """The facts about requests and their paths, headers and errors. Python alone reads them, and only in the proxy."""
     loaded: Mapping[str, Any] = _frozen(_load("proxy.json"))
+    return loaded
+
+
+@cache
+def load_requests() -> Mapping[str, Any]:
+    """The members of each API's requests. Python alone reads them, and only where a request is converted or checked."""
+    loaded: Mapping[str, Any] = _frozen(_load("requests.json"))
     return loaded
 
 

@@ -1,8 +1,8 @@
 """Check the content of messages.
 
-Constraints: `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`, `members`,
-`free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text, messages, results
-and documents.
+Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
+`members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text, messages,
+results and documents.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def check_content(view: View, report: Report) -> None:
     for message in view.messages:
         _kinds(message, report)
         _members(message, report)
+        _item_kind(message, report)
         _missing(message, report)
         _emptiness(message, report)
         _documents(message, report)
@@ -88,6 +89,15 @@ def _members(message: Message, report: Report) -> None:
         for name in strip.get("text", ()) if block.kind == "text" else ():
             if block.json.get(name) is not None:
                 report.add("replayed_member", (*block.path, name), name, "strip_fields")
+
+
+def _item_kind(message: Message, report: Report) -> None:
+    accepted = report.fact("items")
+    if accepted is None or "*" in accepted or ":" in message.item or message.item in accepted:
+        return
+    # Reasoning and free-form calls have rules of their own.
+    if message.item != "reasoning" and not any(block.kind in ("call", "result") for block in message.blocks):
+        report.add("item_kind", message.path, message.item, "items")
 
 
 def _missing(message: Message, report: Report) -> None:

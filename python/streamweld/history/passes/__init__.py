@@ -12,6 +12,7 @@ from streamweld.history.passes import (
     approvals,
     arguments,
     content,
+    hosted_items,
     ids,
     items,
     missing_ids,
@@ -37,6 +38,7 @@ __all__ = ["ORDER", "run"]
 
 ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
     system.run,
+    hosted_items.run,
     approvals.run,
     missing_ids.run,
     server_tools.run,

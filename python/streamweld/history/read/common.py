@@ -36,7 +36,7 @@ _MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
 
 # The fields that every part has, in their order.
-Place: TypeAlias = tuple["Origin", int, "Path", Any, Json]
+Place: TypeAlias = tuple["Origin | None", int, "Path", Any, Json]
 
 
 def extra_members(raw: Any, known: frozenset[str]) -> Json:

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import (
+    MISSING,
     Call,
     Media,
     Opaque,
@@ -63,6 +64,9 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
             items.append(complete(_message(turn, run, writer), run[0]))
         elif not turn.parts:
             whole = writer.reusable_message((), turn.origin)
+            if members_of(whole).get("content", "") is None:
+                writer.context.edit("message_empty", turn.path, "wrote the content null as an empty text")
+                whole = {**whole, "content": ""}
             told = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
             items.append(_typed(told, turn.path, writer))
     return payload | {"input": items}
@@ -202,7 +206,9 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
         and (whole := writer.reusable_message((part,))) is not None
         and not _outlived(part, whole, writer, custom)
     ):
-        return whole
+        if not (isinstance(part, Result) and part.value is not MISSING):
+            return whole
+        writer.context.edit("result_form", part.path, "wrote the output of a call as text")
     if isinstance(part, Call):
         item = _call(part, writer)
     elif isinstance(part, Result):

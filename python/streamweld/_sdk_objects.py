@@ -6,6 +6,7 @@ byte-identical. Layer 2: knows classes by their shape only, and imports none of 
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, cast
@@ -86,8 +87,13 @@ def _of_model(value: Any) -> dict[str, Any]:
         if name not in left_out:
             found[name] = plain(member)
     if _is_camel(kind):  # google-genai: an unset member and None are one
-        return {name: member for name, member in found.items() if member is not None}
+        return {name: _as_text(member) for name, member in found.items() if member is not None}
     return found
+
+
+def _as_text(value: Any) -> Any:
+    """Bytes as the API writes them."""
+    return b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 def _is_camel(kind: Any) -> bool:

@@ -32,6 +32,13 @@ _PLACES = {
 }
 
 
+# Members of a format that the target has no place for. What is left out of Anthropic's and Gemini's is always strict.
+_UNNAMED = {
+    "anthropic": ("name", "description"),
+    "gemini": ("name", "description"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
     """The format that an answer must have."""
@@ -123,6 +130,9 @@ def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> N
         return
     for place, member in value.items():
         put(made, place, member)
+    for name in _UNNAMED.get(work.target, ()):
+        if getattr(found, name):
+            work.lose(name, (*path, name), f"{work.target} has no such member of a format", getattr(found, name))
 
 
 def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:

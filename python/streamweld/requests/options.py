@@ -44,7 +44,7 @@ def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
 def _place(option: Option, work: Work, path: str) -> str | None:
     """Where the option is written; another spelling of the target's own API stays."""
     place = option.place(work.target, work.facts)
-    if work.same and place is not None and path in option.paths[work.target]:
+    if work.same and place is not None and path in option.paths.get(work.target, ()):
         return place if option.word in work.facts.get("renamed", ()) else path
     return place
 

@@ -59,7 +59,7 @@ def _choice_alone(work: Work, made: dict[str, Any]) -> None:
 
 def _choice(work: Work, made: dict[str, Any], names: Names) -> None:
     choice = tool_choice.read(work)
-    if choice is not None and tool_choice.forced(choice):
+    if choice is not None and choice.mode not in work.facts["choices"]:
         del made["tool_choice"]
         tool_choice.translate(choice, tooling.read(work), work, names, made)
 

@@ -35,7 +35,7 @@ def detect(request: Json, target: str) -> str:
             return name
     messages = request.get("messages")
     items = cast("Sequence[Any]", messages) if is_list(messages) else ()
-    told = {detect_messages(items, request, family) for family in ("openai-chat", "anthropic")}
+    told = {detect_messages(items, request, family) for family in ("openai-chat", "anthropic", "ai-sdk-model")}
     if len(told) == 1:
         found = told.pop()
         marks = spec("detect")["mistral"]

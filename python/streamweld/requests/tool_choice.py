@@ -139,9 +139,9 @@ def translate(
         why = f"{work.target} cannot choose among some of the tools"
         work.lose("tool_choice", path, why, choice.raw, vital=True)
         choice = Choice("required" if choice.must else "auto", choice.path, choice.raw)
-    word = "required" if choice.mode == "named" else choice.mode
-    if word in ("required", "none") and word not in work.facts.get("choices", ("required", "none")):
-        work.lose("tool_choice", path, f"the gateway {work.profile.name} takes no {word!r}", choice.raw, vital=True)
+    if choice.mode not in work.facts.get("choices", (choice.mode,)):
+        why = f"the gateway {work.profile.name} takes no such choice"
+        work.lose("tool_choice", path, why, choice.raw, vital=True)
         return None
     value = _written(choice, known, work, names)
     if value is None:

@@ -102,18 +102,24 @@ def _hints(hint: Any) -> dict[str, Any]:
     return typing.get_type_hints(hint, include_extras=True)
 
 
-def _is_required(hint: Any, total: bool) -> bool:
+@cache
+def _required(hint: Any) -> tuple[str, ...]:
     """The packages write their annotations as text, which hides `Required` from `__required_keys__`."""
-    origin = get_origin(hint)
-    return origin is Required or (total and origin is not NotRequired)
+    bases = [base for base in getattr(hint, "__orig_bases__", ()) if is_typeddict(base)]
+    found = {name for base in bases for name in _required(base)}
+    inherited = {name for base in bases for name in _hints(base)}
+    for name, inner in _hints(hint).items():
+        origin = get_origin(inner)
+        if origin is Required or (hint.__total__ and name not in inherited and origin is not NotRequired):
+            found.add(name)
+    return tuple(sorted(found))
 
 
 def _typed_dict(hint: Any, value: Any, path: str, allow: frozenset[str]) -> list[str]:
     if not isinstance(value, Mapping):
         return [f"{path}: not an object"]
     hints = _hints(hint)
-    required = [name for name, inner in hints.items() if _is_required(inner, hint.__total__)]
-    out = [f"{path}: lacks {name}" for name in required if name not in value]
+    out = [f"{path}: lacks {name}" for name in _required(hint) if name not in value]
     for name, member in value.items():
         if name in hints:
             out += faults(hints[name], member, f"{path}/{name}", allow)

@@ -63,6 +63,7 @@ PYTHON_LAYERS = (
     "history.approvals history.dialects history.policy history.provider_metadata",
     "history.survey",
     "history.context",
+    "history.payload",
     "history.replay*",
     "history.read*",
     "history.passes* history.write*",

@@ -19,6 +19,7 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streamweld.history.edits import Loss
     from streamweld.history.model import Path
 
 __all__ = ["Snapshot", "boundary", "resume"]
@@ -41,6 +42,7 @@ class Snapshot:
     items: tuple[Any, ...]
     base: Path
     member: str
+    losses: tuple[Loss, ...] = ()  # of the messages alone
 
 
 def _speaks(item: Any) -> bool:
@@ -100,8 +102,8 @@ def resume(
     # Not one edit of the beginning may be for the end's sake, nor the other way round.
     first, inner = len(previous.edits) - len(was.edits), {edit.path for edit in was.edits}
     edits = [edit for edit in previous.edits if not _within(edit.path, cut, now.base)]
-    losses = [loss for loss in previous.losses if not _within(loss.path, cut, now.base)]
-    if len(edits) != first or len(losses) != len(previous.losses) - len(was.losses):
+    losses = [loss for loss in seen.losses if not _within(loss.path, cut, now.base)]
+    if len(edits) != first or len(losses) != len(seen.losses) - len(was.losses):
         return None
     if any(not _within(path, cut, now.base) for path in inner):
         return None

@@ -21,6 +21,7 @@ from streamweld.history.check.pairs import check_pairs
 from streamweld.history.check.reasoning import check_reasoning
 from streamweld.history.check.report import HistoryViolation, Report
 from streamweld.history.check.view import View, as_json, is_list
+from streamweld.history.payload import plain_items
 from streamweld.history.profiles import Profile, resolve
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def check(
     ['first_role', 'trailing_space']
     """
     profile = resolve(gateway, target)
+    messages = plain_items(messages)
     member, read = _READERS[profile.target]
     payload: Mapping[str, Any] = {}
     base: Path = ()

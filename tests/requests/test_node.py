@@ -1,4 +1,4 @@
-"""Options for the AI SDK before the AI SDK itself: what its providers send for them is what the source had asked for."""
+"""Options for the AI SDK before the AI SDK itself: what its providers send for them is what the source asked for."""
 
 from __future__ import annotations
 

@@ -67,15 +67,14 @@ def _choice(work: Work, made: dict[str, Any], names: Names) -> None:
 def _tools(work: Work, made: dict[str, Any], names: Names) -> None:
     """Leaves out tools of kinds that the gateway does not accept, and renames those whose calls were renamed."""
     found = tooling.read(work)
-    kinds = work.facts.get("tools")
     dropped: set[tuple[str | int, ...]] = set()
     replaced: dict[tuple[str | int, ...], Any] = {}
     for tool in found:
-        if kinds is not None and (tool.kind not in kinds or tool.hosted):
+        if not tooling.takes(tool, work):
             (fit,) = tooling.accepted([tool], work) or (None,)
             if fit is None:
                 dropped.add(tool.path)
-            elif fit is not tool:
+            else:
                 alone: dict[str, Any] = {}
                 tooling.write([fit], work, names, alone)
                 replaced[tool.path] = alone["tools"][0]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamweld.requests.tables import Json
     from streamweld.requests.work import Work
 
-__all__ = ["Tool", "accepted", "read", "write"]
+__all__ = ["Tool", "accepted", "read", "takes", "write"]
 
 Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "other"]
 Path: TypeAlias = tuple[str | int, ...]
@@ -103,6 +103,29 @@ def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
             names.add(fit.name)
         kept.append(fit)
     return kept
+
+
+def takes(tool: Tool, work: Work) -> bool:
+    """Whether a gateway of the request's own API accepts the tool as it is."""
+    kinds = work.facts.get("tools")
+    if tool.kind == "custom" and not _free_form(work):
+        return False
+    if kinds is not None and (tool.kind not in kinds or tool.hosted):
+        return False
+    items = work.profile.constraints.get("items")
+    if (
+        work.target != "responses"
+        or items is None
+        or "*" in items
+        or (tool.kind in ("function", "custom") and not tool.hosted)
+    ):
+        return True
+    kind = str(object_of(tool.raw).get("type"))
+    return any(f"{name}_call" in items for name in (kind, kind.partition("_preview")[0]))
+
+
+def _is_function(tool: Tool) -> bool:
+    return tool.kind in ("function", "custom") and not tool.hosted
 
 
 def write(tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any]) -> None:
@@ -213,6 +236,10 @@ def _of_responses(raw: Any, path: Path) -> Tool:
         return _custom(raw, path, object_of(told.get("format")))
     if kind == "mcp":
         return Tool("mcp", path, raw, extra=_extra(told, _MCP))
+    row = spec("built_in_tools")["each"].get(kind)
+    if row is not None and isinstance(kind, str):
+        extra = _extra(told, frozenset({"type"}))
+        return Tool("function", path, raw, kind, row["description"], row["schema"], extra=extra, hosted="client")
     return _of_provider(raw, path, "responses")
 
 
@@ -339,7 +366,7 @@ def _fit(tool: Tool, work: Work) -> Tool | None:
             return _lost(tool, work, "its schema is not that of an object")
         return tool
     if tool.kind == "custom":
-        if target in ("openai-chat", "responses") and (kinds is None or "custom" in kinds):
+        if target in ("openai-chat", "responses") and (kinds is None or "custom" in kinds) and _free_form(work):
             return tool
         if target == "ai-sdk-ui":
             return _lost(tool, work, "messages of a user interface carry no tools")
@@ -368,6 +395,11 @@ def _fit_mcp(tool: Tool, work: Work) -> Tool | None:
     if not isinstance(raw.get("server_url"), str):
         return _lost(tool, work, "a connector has no address that another provider could ask")
     return tool
+
+
+def _free_form(work: Work) -> bool:
+    """Whether the gateway has tools without a schema; the calls of the history follow the same constraint."""
+    return work.profile.constraints.get("free_form_tools") is not False
 
 
 def _lost(tool: Tool, work: Work, why: str) -> Tool | None:

@@ -76,11 +76,13 @@ def read(work: Work) -> list[Tool]:
         case "bedrock-converse":
             work.used.add(("toolConfig", "tools"))
             listed = object_of(request.get("toolConfig")).get("tools")
-            found = [
-                _of_bedrock(raw, ("toolConfig", "tools", n))
-                for n, raw in enumerate(cast("Sequence[Any]", listed) if is_list(listed) else ())
-                if "cachePoint" not in object_of(raw)
-            ]
+            for n, raw in enumerate(cast("Sequence[Any]", listed) if is_list(listed) else ()):
+                mark = object_of(raw).get("cachePoint")
+                if mark is None:
+                    found.append(_of_bedrock(raw, ("toolConfig", "tools", n)))
+                elif found:
+                    extra = {**found[-1].extra, "cache_control": _cache_control(object_of(mark))}
+                    found[-1] = replace(found[-1], extra=extra)
         case "ai-sdk-model":
             found = _of_ai_sdk(work)
         case _:
@@ -141,7 +143,7 @@ def write(tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any])
                 if tool.kind == "hosted"
             ]
         case "bedrock-converse":
-            entries = [_to_bedrock(tool, work) for tool in named]
+            entries = [entry for tool in named for entry in _to_bedrock(tool, work)]
             if entries:
                 put(made, "toolConfig.tools", entries)
             return
@@ -498,9 +500,13 @@ def _to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
         return _carried(tool, "anthropic", dict(_plain(_hosted(tool, "anthropic")["write"])), work)
     if tool.kind == "mcp":
         return _mcp_to_anthropic(tool, work)
-    _lose_extra(tool, work)
+    _lose_extra(tool, work, "cache_control")
     made = {**_common(tool), "input_schema": _schema(tool, work)}
-    return {**made, "strict": True} if tool.strict else made
+    if tool.strict:
+        made["strict"] = True
+    if "cache_control" in tool.extra:
+        made["cache_control"] = tool.extra["cache_control"]
+    return made
 
 
 def _to_gemini(tool: Tool, work: Work) -> dict[str, Any]:
@@ -514,10 +520,20 @@ def _to_gemini(tool: Tool, work: Work) -> dict[str, Any]:
     return made
 
 
-def _to_bedrock(tool: Tool, work: Work) -> dict[str, Any]:
-    _lose_extra(tool, work)
+def _to_bedrock(tool: Tool, work: Work) -> list[dict[str, Any]]:
+    """The definition, and the mark after it if the tools up to here are to be cached."""
+    _lose_extra(tool, work, "cache_control")
     made = {**_common(tool), "inputSchema": {"json": _schema(tool, work)}}
-    return {"toolSpec": {**made, "strict": True} if tool.strict else made}
+    entries: list[dict[str, Any]] = [{"toolSpec": {**made, "strict": True} if tool.strict else made}]
+    if "cache_control" in tool.extra:
+        ttl = object_of(tool.extra["cache_control"]).get("ttl")
+        entries.append({"cachePoint": {"type": "default"} if ttl is None else {"type": "default", "ttl": ttl}})
+    return entries
+
+
+def _cache_control(mark: Json) -> dict[str, Any]:
+    """Bedrock's mark after a tool as Anthropic's on the tool."""
+    return {"type": "ephemeral"} if mark.get("ttl") is None else {"type": "ephemeral", "ttl": mark["ttl"]}
 
 
 def _to_ai_sdk(tool: Tool, work: Work) -> dict[str, Any]:

@@ -24,6 +24,8 @@ _ANSWER_ONLY: Final = {
     "ParsedResponseFunctionToolCall": ("parsed_arguments",),
 }
 
+_ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
+
 
 def plain(value: Any) -> Any:
     """The value with every model and dataclass inside of it as a mapping; the same object if there is none.
@@ -31,14 +33,22 @@ def plain(value: Any) -> Any:
     Members that were never set are left out, as the packages themselves leave them out of a request.
     """
     kind = value.__class__
-    if kind is str or value is None or kind in (int, float, bool, bytes):
+    if kind in _ATOMS:
         return value
     if kind is dict:
-        made = {name: plain(member) for name, member in value.items()}
-        return value if all(made[name] is member for name, member in value.items()) else made
+        made: dict[Any, Any] | None = None
+        for name, member in value.items():
+            if member.__class__ not in _ATOMS and (new := plain(member)) is not member:
+                made = dict(value) if made is None else made
+                made[name] = new
+        return value if made is None else made
     if kind is list or kind is tuple:
-        items = [plain(item) for item in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+        items: list[Any] | None = None
+        for n, item in enumerate(value):
+            if item.__class__ not in _ATOMS and (new := plain(item)) is not item:
+                items = list(value) if items is None else items
+                items[n] = new
+        return value if items is None else items
     if hasattr(kind, "model_fields") and hasattr(value, "model_dump"):
         return _of_model(value)
     if is_dataclass(value) and not isinstance(value, type):

@@ -102,6 +102,14 @@ def _of_schema(path: str, raw: Any, inner: Mapping[str, Any], schema: Any) -> An
     )
 
 
+def _is_schema(schema: Any) -> bool:
+    """Whether it is an object that JSON can hold."""
+    try:
+        return bool(object_of(schema)) and bool(json.dumps(schema))
+    except (TypeError, ValueError):
+        return False
+
+
 def _parsed(schema: Any) -> Any:
     if not isinstance(schema, str):
         return schema
@@ -138,7 +146,7 @@ def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> N
 def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:
     """Where to write what; None if the target has no such format."""
     plain = found.kind == "json_object"
-    if not plain and not object_of(found.schema):
+    if not plain and not _is_schema(found.schema):
         return None
     named: dict[str, Any] = {"name": found.name} if found.name else {}
     if found.description:

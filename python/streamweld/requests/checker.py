@@ -18,6 +18,7 @@ from streamweld.requests.tables import (
     at,
     gateway_facts,
     is_list,
+    listed,
     model_facts,
     object_of,
     options,
@@ -169,18 +170,18 @@ class _Checker:
         """(path, kind, name, schema) of each tool."""
         config = object_of(self.request.get("toolConfig"))
         bedrock = self.target == "bedrock-converse"
-        listed = config.get("tools") if bedrock else self.request.get("tools")
+        given = config.get("tools") if bedrock else self.request.get("tools")
         base = ("toolConfig", "tools") if bedrock else ("tools",)
         found: list[tuple[tuple[str | int, ...], str, Any, Any]] = []
-        if not is_list(listed):
-            if listed is not None and self.target != "ai-sdk-model":
+        if not is_list(given):
+            if given is not None and self.target != "ai-sdk-model":
                 self.add("option_shape", base, "tools is not a list")
             return found
-        for n, raw in enumerate(cast("Sequence[Any]", listed)):
+        for n, raw in enumerate(listed(given)):
             told, path = object_of(raw), (*base, n)
             match self.target:
                 case "gemini":
-                    for m, declared in enumerate(cast("Sequence[Any]", told.get("functionDeclarations") or ())):
+                    for m, declared in enumerate(listed(told.get("functionDeclarations"))):
                         inner = object_of(declared)
                         found.append(
                             (
@@ -232,7 +233,7 @@ class _Checker:
                 self.add("tool_choice_alone", (member,))
             return
         for name in _chosen(choice):
-            if name not in names:
+            if not isinstance(name, str) or name not in names:
                 self.add("tool_choice_unknown", (member,), str(name))
         words = self.facts.get("choices")
         if words is not None and (choice if isinstance(choice, str) else "required") not in words:
@@ -290,8 +291,7 @@ def _is_kind(option: Option, value: Any) -> bool:
     if option.kind == "any":
         return True
     if option.kind == "texts":
-        listed = cast("Sequence[Any]", value) if is_list(value) else [value]
-        return all(isinstance(item, str) for item in listed)
+        return all(isinstance(item, str) for item in (listed(value) if is_list(value) else [value]))
     if isinstance(value, bool) and option.kind != "boolean":
         return False
     return isinstance(value, _TYPES[option.kind])
@@ -308,7 +308,7 @@ def _chosen(choice: Any) -> list[Any]:
     if is_list(names):
         return list(cast("Sequence[Any]", names))
     allowed = at(told, "allowed_tools.tools") or (told.get("tools") if told.get("type") == "allowed_tools" else None)
-    listed = cast("Sequence[Any]", allowed) if is_list(allowed) else ()
     return [
-        at(object_of(t), "name") or at(object_of(t), "function.name") or at(object_of(t), "custom.name") for t in listed
+        at(object_of(tool), "name") or at(object_of(tool), "function.name") or at(object_of(tool), "custom.name")
+        for tool in listed(allowed)
     ]

@@ -19,6 +19,7 @@ __all__ = [
     "at",
     "gateway_facts",
     "is_list",
+    "listed",
     "model_facts",
     "object_of",
     "options",
@@ -128,6 +129,11 @@ def object_of(value: object) -> Json:
 def is_list(value: object) -> bool:
     """Whether JSON would write it as an array."""
     return isinstance(value, list | tuple)
+
+
+def listed(value: object) -> Sequence[Any]:
+    """The list; an empty one in the place of anything else."""
+    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
 
 
 def steps(path: str) -> tuple[str, ...]:

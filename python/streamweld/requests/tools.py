@@ -238,7 +238,7 @@ def _of_responses(raw: Any, path: Path) -> Tool:
         return _custom(raw, path, object_of(told.get("format")))
     if kind == "mcp":
         return Tool("mcp", path, raw, extra=_extra(told, _MCP))
-    row = spec("built_in_tools")["each"].get(kind)
+    row = spec("built_in_tools")["each"].get(kind) if isinstance(kind, str) else None
     if row is not None and isinstance(kind, str):
         extra = _extra(told, frozenset({"type"}))
         return Tool("function", path, raw, kind, row["description"], row["schema"], extra=extra, hosted="client")
@@ -246,7 +246,7 @@ def _of_responses(raw: Any, path: Path) -> Tool:
 
 
 def _of_anthropic(work: Work) -> list[Tool]:
-    servers = {object_of(raw).get("name"): (n, raw) for n, raw in _listed(work, "mcp_servers")}
+    servers = {str(object_of(raw).get("name")): (n, raw) for n, raw in _listed(work, "mcp_servers")}
     found: list[Tool] = []
     for n, raw in _listed(work, "tools"):
         told, path = object_of(raw), ("tools", n)
@@ -254,7 +254,7 @@ def _of_anthropic(work: Work) -> list[Tool]:
         if kind in (None, "custom"):
             found.append(_function(raw, path, _ANTHROPIC, "input_schema"))
         elif kind == "mcp_toolset":
-            at_server, server = servers.pop(told.get("mcp_server_name"), (None, None))
+            at_server, server = servers.pop(str(told.get("mcp_server_name")), (None, None))
             known = frozenset({"type", "mcp_server_name"})
             tool = Tool("mcp", path, {"toolset": raw, "server": server}, extra=_extra(told, known))
             found.append(tool if at_server is not None else Tool("other", path, raw))

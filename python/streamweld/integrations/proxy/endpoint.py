@@ -18,17 +18,20 @@ from streamweld.integrations.otel import RequestSpan
 from streamweld.integrations.proxy import headers as passing
 from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.access import log
+from streamweld.integrations.proxy.answers import CLOSE, send_json, send_refusal
 from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.exchange import Exchange
 from streamweld.integrations.proxy.members import list_of
 from streamweld.integrations.proxy.names import unnamed
-from streamweld.integrations.proxy.refusals import Refusal, refusal_body, retold
+from streamweld.integrations.proxy.refusals import Refusal, retold
 from streamweld.integrations.proxy.relay import Relay
 from streamweld.integrations.proxy.translate import translated
 from streamweld.integrations.proxy.upstream import ask, whole_body
 from streamweld.integrations.proxy.whole import folded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aiohttp import ClientResponse, ClientSession
     from starlette.requests import Request
 
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from streamweld.options import Dialect
     from streamweld.response import Response
 
-__all__ = ["LAST", "Conversation"]
+__all__ = ["LAST", "METHODS", "Conversation"]
 
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _TICK: Final = 5.0
@@ -51,8 +54,16 @@ class Conversation:
     """One request, the upstream's answer to it, and what became of both."""
 
     def __init__(
-        self, request: Request, send: Send, session: ClientSession, config: ProxyConfig, metrics: Metrics
+        self,
+        request: Request,
+        send: Send,
+        session: ClientSession,
+        config: ProxyConfig,
+        metrics: Metrics,
+        *,
+        pseudonym: str,
     ) -> None:
+        """`pseudonym`: what the proxy calls itself in `Via`."""
         # Not `request.url`: that is put together from what the client says its host is.
         scope = request.scope
         path, sent = routes.asked_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
@@ -63,6 +74,8 @@ class Conversation:
         self._session = session
         self._config = config
         self._metrics = metrics
+        self._pseudonym = pseudonym
+        self._via = ""
         self._path = path
         self._sent = sent
         self._query = quote(scope["query_string"], safe="/:@!$&'()*+,;=-._~?%")
@@ -76,18 +89,16 @@ class Conversation:
     async def hold(self) -> None:
         """All of it. It returns when the answer is sent, or when there is nobody to send it to."""
         done = self._done
-        close = {"connection": "close"}  # until the body is read: what is left of it is not
+        close: Mapping[str, str] = CLOSE  # until the body is read
         try:
             if done.method not in METHODS:
-                close["allow"] = ", ".join(METHODS)  # RFC 9110 15.5.6
-                raise Refusal(405, "invalid_method", "the method is none that an upstream could be asked with")
+                allow = {"allow": ", ".join(METHODS)}  # RFC 9110 15.5.6
+                raise Refusal(405, "invalid_method", "the method is none that an upstream could be asked with", allow)
             body = await self._body()
             close = {}
             await self._together(body)
         except Refusal as refusal:
-            done.status, done.outcome, done.fault = refusal.status, "refused", refusal.code
-            said = refusal_body(done.dialect, refusal.status, refusal.code, refusal.message)
-            await self._json(refusal.status, said, close)
+            await send_refusal(self._send, done, refusal, close)
         finally:
             done.ended()
             self._metrics.count(done)
@@ -104,6 +115,7 @@ class Conversation:
         if not routes.is_safe(self._path):
             raise Refusal(400, "invalid_path", "the path is none that an upstream could be asked for")
         self._headers, self._done.dropped = passing.received(given.items())
+        self._via = passing.via(given.getlist("via"), self._pseudonym)
         most = self._config.max_body_bytes
         too_long = Refusal(413, "request_too_large", f"the request has more than {most} bytes")
         said = given.get("content-length", "0")
@@ -174,6 +186,7 @@ class Conversation:
             done.mode, done.dropped = "convert", (*done.dropped, *told.dropped)
         else:
             headers = passing.asked(self._headers)
+        headers["via"] = self._via
         asks_stream = done.dialect is not None and routes.is_stream(done.dialect, request, self._query)
         url = routes.target_of(config.upstream, path, query)
         done.stream = asks_stream
@@ -253,7 +266,7 @@ class Conversation:
         dialect = cast("Speaks", done.dialect)
         if not good:
             done.outcome, done.fault = "complete", None
-            await self._json(answer.status, retold(dialect, answer.status, body), headers)
+            await send_json(self._send, done, answer.status, retold(dialect, answer.status, body), headers)
             return
         converter = StreamConverter(
             source=cast("Speaks", config.to),
@@ -269,7 +282,7 @@ class Conversation:
         if converter.error is not None:
             raise Refusal(502, type(converter.error).__name__, f"the upstream's answer: {converter.error}")
         done.outcome = "complete"
-        await self._json(200, folded(made, dialect), headers)
+        await send_json(self._send, done, 200, folded(made, dialect), headers)
 
     def _read(self, converter: StreamConverter) -> None:
         """What there is to tell of an answer that was read."""
@@ -278,20 +291,6 @@ class Conversation:
             for note in converter.diagnostics:
                 self._span.record(note)
             self._response = converter.response
-
-    async def _json(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        done = self._done
-        done.status = status
-        told = {
-            **(headers or {}),
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-            "x-content-type-options": "nosniff",
-        }
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": raw})
-        await self._send({"type": "http.response.body", "body": body if done.method != "HEAD" else b""})
-        done.wrote(body)
 
 
 def _names(request: dict[str, Any]) -> list[str] | None:

@@ -14,10 +14,10 @@ from urllib.parse import SplitResult, urlsplit
 from streamweld.errors import UsageError
 from streamweld.history.profiles import resolve
 from streamweld.integrations.proxy.hosts import is_host, origin_of
-from streamweld.options import Limits, to_config
+from streamweld.options import Limits, Policy, to_config
 
 if TYPE_CHECKING:
-    from streamweld.options import Base, Policy
+    from streamweld.options import Base
 
 __all__ = ["SPEAKS", "ProxyConfig", "Speaks"]
 
@@ -129,6 +129,12 @@ class ProxyConfig:
         for origin in self.allow_origins:
             if origin != "*" and origin_of(origin) is None:
                 raise UsageError(f"allow_origins: {origin!r} is not an origin, such as https://app.example")
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether the policy records a stream that is cut, or lacks its end, and raises nothing."""
+        policy = Policy(self.policy) if isinstance(self.policy, str) else self.policy
+        return policy.action("truncated") != "raise" or policy.missing_terminal == "assume"
 
     @property
     def limits(self) -> Limits:

@@ -49,7 +49,7 @@ def refusal_body(dialect: str | None, status: int, code: str | None, message: st
     return orjson.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
-def retold(dialect: str, status: int, body: bytes) -> bytes:
+def retold(dialect: str, status: int, body: bytes | bytearray) -> bytes:
     """An upstream's error in the words of another API: its message and code; the type is the status's."""
     try:
         said: Any = orjson.loads(body)

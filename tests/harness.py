@@ -66,9 +66,16 @@ def policy_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(
-    backend: str, pieces: Iterable[bytes | bytearray | memoryview], options: dict[str, Any] | None = None
+    backend: str,
+    pieces: Iterable[bytes | bytearray | memoryview],
+    options: dict[str, Any] | None = None,
+    *,
+    broken: bool = False,
 ) -> Outcome:
-    """One stream through one parser. Only StreamError is caught; any other exception is a bug that the test shows."""
+    """Feed one stream to one parser and close it; `broken`: because the transport failed.
+
+    Only StreamError is caught; any other exception is a bug that the test shows.
+    """
     parser = make_parser(backend, **policy_of(options or {}))
     events: list[Any] = []
     batches: list[int] = []
@@ -78,7 +85,7 @@ def read(
             batch = parser.feed(piece)
             batches.append(len(batch))
             events += batch
-        batch = parser.close()
+        batch = parser.close(broken=True) if broken else parser.close()
         batches.append(len(batch))
         events += batch
     except StreamError as exc:

@@ -289,7 +289,7 @@ class TestFinish:
         assert (finished.reason, finished.raw_reason, rig.codes) == (reason, raw, codes)
 
     @pytest.mark.parametrize(
-        ("sent", "reason"), [("stop", "tool_calls"), ("length", "length"), (None, "tool_calls"), ("odd", "tool_calls")]
+        ("sent", "reason"), [("stop", "tool_calls"), ("length", "length"), (None, "tool_calls"), ("odd", "other")]
     )
     def test_with_calls(self, sent: str | None, reason: str) -> None:
         rig = Rig()(0, "a", "f", OSLO).done(sent)

@@ -11,7 +11,7 @@ from streamweld.errors import TruncatedStream, UpstreamError, UsageError
 
 from tests.backends import using
 from tests.linear import assert_linear
-from tests.wire import call, chunk, end, event, text
+from tests.wire import DONE, call, chunk, end, event, text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -150,6 +150,23 @@ def test_a_source_that_raises_ends_as_a_cut_and_its_exception_comes_through() ->
     assert b"event: response.incomplete" in given[-1]
     with pytest.raises(ConnectionError):
         next(pieces)
+
+
+@pytest.mark.parametrize("target", ["responses", "same"])
+def test_a_broken_transport_is_written_as_a_cut(target: Any) -> None:
+    """All choices had sent their reason: but for the broken transport, the stream would count as ended."""
+    unmarked = BODY.removesuffix(DONE)
+    for broken in (False, True):
+        converter = sw.StreamConverter(target=target)
+        out = converter.feed(unmarked) + converter.close(broken=broken)
+        assert (b"stream_truncated" in out) == broken
+        assert isinstance(converter.error, TruncatedStream) == broken
+    pieces = sw.iter_convert(Pieces(unmarked, error=ConnectionError("gone")), target=target)
+    given: list[bytes] = []
+    with pytest.raises(ConnectionError):
+        given.extend(pieces)
+    assert isinstance(pieces.error, TruncatedStream)
+    assert pieces.error.where == "transport"
 
 
 def test_a_stalled_source_ends_as_a_cut() -> None:

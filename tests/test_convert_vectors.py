@@ -13,7 +13,7 @@ from streamweld._spec import load_conversions
 from tests.backends import using
 from tests.conftest import FULL
 from tests.harness import bytewise, policy_of
-from tests.vector_files import chunks_of, label, load
+from tests.vector_files import chunks_of, is_broken, label, load
 
 VECTORS = load("convert")
 SHARE = 13  # of the cuts, where not all are made
@@ -53,7 +53,8 @@ def expected(vector: dict[str, Any]) -> list[str]:
 def convert(vector: dict[str, Any], pieces: list[bytes]) -> tuple[bytes, list[tuple[str, int]], str | None]:
     options = {"seed": "vec", **policy_of(vector.get("options", {}))}
     converter = sw.StreamConverter(source=vector["source"], target=vector["target"], **options)
-    made = b"".join([converter.feed(piece) for piece in pieces]) + converter.close()
+    made = b"".join([converter.feed(piece) for piece in pieces])
+    made += converter.close(broken=True) if is_broken(vector) else converter.close()
     assert converter.close() == b""
     losses = [(d.detail, d.event_ordinal) for d in converter.diagnostics if d.code == "not_carried"]
     return made, losses, None if converter.error is None else type(converter.error).__name__

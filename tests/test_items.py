@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from streamweld import events as ev
-from streamweld.errors import StreamError
+from streamweld._pure.assemble import InputEnd
+from streamweld.errors import StreamError, TruncatedStream
+from streamweld.options import Policy
 
 from tests.rig import KEY, OSLO, ROME, VALUE
 from tests.rig_items import FC1, FC2, Items, opened
@@ -269,14 +271,39 @@ def test_parts_that_were_announced_stay_apart() -> None:
 # 7: the end
 
 
-def test_what_the_wire_closed_is_assumed_to_be_all() -> None:  # P18
-    rig = opened().call_done(OSLO, **FC1)
+ASSUME = Policy(missing_terminal="assume")
+
+
+def test_what_the_wire_closed_is_cut_without_its_end() -> None:  # P18
+    rig = opened().call_done(OSLO, **FC1).cut()
+    assert (rig.fault.rule, rig.fault.where, rig.fault.open_items) == ("truncated", "between_events", ())
+    assert rig.calls[0].state == "complete"
+
+
+def test_what_the_wire_closed_may_be_assumed_to_be_all() -> None:  # P18
+    rig = Items(ASSUME).open(**FC1).call_done(OSLO, **FC1)
     assert rig.asm.end("nothing") == "assumed"
-    assert rig.check().calls[0].dispatchable
+    assert rig.check().codes == ["terminal_missing"]
+    assert rig.calls[0].dispatchable
+    assert rig.count(ev.Finished) == 0
+    rig = Items(ASSUME).open(**FC1).call_done(OSLO, **FC1)
+    with pytest.raises(TruncatedStream) as caught:
+        rig.asm.end("mid_event")
+    assert caught.value.where == "mid_event"
+
+
+def test_a_broken_transport_is_never_an_end() -> None:
+    for policy in (Policy(), ASSUME):
+        rig = Items(policy).open(**FC1).call_done(OSLO, **FC1)
+        rig.asm.finish(0, "completed")
+        with pytest.raises(TruncatedStream) as caught:
+            rig.asm.end("nothing", InputEnd.BROKEN)
+        assert (caught.value.where, rig.asm.completeness) == ("transport", "truncated")
+        assert rig.check().calls[0].state == "complete"
 
 
 def test_an_answer_does_not_end_with_reasoning() -> None:
-    rig = Items().item("reasoning", item_id="rs").close("reasoning", item_id="rs")
+    rig = Items(ASSUME).item("reasoning", item_id="rs").close("reasoning", item_id="rs")
     assert rig.cut().fault.where == "between_events"
 
 

@@ -14,7 +14,7 @@ from streamweld.events import TextDelta
 from streamweld.stream import StreamParser
 
 from tests.sources import BODY, BROKEN, COMMENT, CUT, MODES, AsyncSource, SyncSource, expected, pieces, run, source
-from tests.wire import call, end, event, text
+from tests.wire import DONE, call, end, event, text
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +72,18 @@ def test_the_exception_of_a_source_comes_through(mode: str) -> None:
     assert items == expected(CUT + call(0, "call_1", "f", '{"a":'))
     assert chunks.closed == 1
     assert [item.state for item in items if item.type == "tool_call"] == ["incomplete"]
+
+
+def test_a_source_that_raises_has_not_ended() -> None:
+    """All choices had sent their reason: but for the exception, the stream would count as ended."""
+    items = sw.iter_events(source("sync", [BODY.removesuffix(DONE)], error=OSError("connection reset")))
+    with pytest.raises(OSError, match="connection reset"):
+        list(items)
+    assert items.response.completeness == "truncated"
+    whole = sw.iter_events(source("sync", [BODY], error=OSError("connection reset")))
+    with pytest.raises(OSError, match="connection reset"):
+        list(whole)
+    assert whole.response.completeness == "complete"
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -29,6 +29,7 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     "merge_choices": (False, True),
     "unstable_id": ("first", "last"),
 }
+DEFAULTS = {name: values[0] for name, values in SWITCHES.items()} | {"missing_terminal": "truncate"}
 
 
 def test_the_config_is_whole() -> None:
@@ -37,7 +38,7 @@ def test_the_config_is_whole() -> None:
         "actions": {name: code.action("standard") for name, code in CODES.items()},
         "inline_reasoning": False,
         "close_calls_at": "done",
-        "switches": {name: values[0] for name, values in SWITCHES.items()},
+        "switches": DEFAULTS,
         "limits": dict(LIMITS),
         "tools": None,
         "known_call_ids": [],
@@ -50,7 +51,21 @@ def test_the_config_is_whole() -> None:
 def test_switches(name: str, value: Any) -> None:
     policy = Policy(**{name: value})
     assert getattr(policy, name) == value
-    assert to_config(policy)["switches"] == {switch: v[0] for switch, v in SWITCHES.items()} | {name: value}
+    assert to_config(policy)["switches"] == DEFAULTS | {name: value}
+
+
+def test_a_missing_terminal_is_a_cut_unless_salvaged() -> None:
+    """Its default is that of the base; what is given holds over that."""
+    assert [Policy(base).missing_terminal for base in BASES] == ["truncate", "truncate", "assume"]
+    for base in BASES:
+        for value in ("truncate", "assume"):
+            policy = Policy(base, missing_terminal=value)
+            assert to_config(policy)["switches"]["missing_terminal"] == value
+            assert pickle.loads(pickle.dumps(policy)) == policy
+    assert Policy("salvage") == Policy("salvage", missing_terminal="assume")
+    for wrong in ("nonsense", 1, "", []):
+        with pytest.raises(UsageError, match="missing_terminal"):
+            Policy(missing_terminal=wrong)
 
 
 @pytest.mark.parametrize("name", ["base", "close_calls_at", "inline_reasoning", *SWITCHES])

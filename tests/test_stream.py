@@ -189,6 +189,23 @@ def test_a_cut_is_raised_once_and_after_the_events() -> None:
     assert parser.response.dispatchable_calls == ()
 
 
+def test_a_broken_transport_cuts_what_its_marker_did_not_end() -> None:
+    parser = StreamParser(policy=Policy(missing_terminal="assume"))
+    parser.feed(BODY.removesuffix(DONE))
+    with pytest.raises(TruncatedStream) as raised:
+        parser.close(broken=True)
+    assert (raised.value.where, raised.value.open_items) == ("transport", ())
+    assert "the connection broke" in str(raised.value)
+    assert parser.close(broken=True) == []
+    response = parser.response
+    assert (response.completeness, response.finish_reason) == ("truncated", "tool_calls")
+    assert [c.state for c in response.tool_calls] == ["complete"]  # its choice had ended
+    parser = StreamParser()
+    parser.feed(BODY)
+    parser.close(broken=True)
+    assert parser.response.completeness == "complete"
+
+
 def test_salvage_reports_a_cut_as_data() -> None:
     response = parse(CUT, policy="salvage")
     assert response.completeness == "truncated"

@@ -123,12 +123,14 @@ def test_only_waiting_for_the_source_counts() -> None:
     assert asyncio.run(main()) == "Hello"
 
 
-def test_a_stream_that_had_said_everything_is_no_stalled_one() -> None:
+def test_a_stream_that_had_sent_its_marker_is_no_stalled_one() -> None:
     done = Slow(BODY, LONG)
     assert run("async", done, idle_timeout=SHORT) == expected(BODY)
     assert done.closed == 1
-    assumed = Slow(BODY.removesuffix(DONE), LONG)
-    assert run("async", assumed, idle_timeout=SHORT) == expected(BODY.removesuffix(DONE))
+    unmarked = Slow(BODY.removesuffix(DONE), LONG)
+    *events, error = run("async", unmarked, idle_timeout=SHORT)
+    assert [event.type for event in events[-1:]] == ["finished"]
+    assert (type(error), error.where, error.partial.completeness) == (TruncatedStream, "idle", "truncated")
 
 
 def test_a_stalled_stream_under_salvage_ends_as_a_cut_one() -> None:

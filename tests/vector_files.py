@@ -12,10 +12,10 @@ HERE = Path(__file__).parent / "vectors"
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 STREAMS = (*DIALECTS, "auto")
 KEYS = {
-    "convert": {"name", "why", "source", "target", "options", "chunks", "expect"},
-    "repair": {"name", "why", "options", "chunks", "expect"},
+    "convert": {"name", "why", "source", "target", "options", "chunks", "end", "expect"},
+    "repair": {"name", "why", "options", "chunks", "end", "expect"},
     "check": {"name", "why", "dialect", "chunks", "violations"},
-    "stream": {"name", "quirk", "why", "options", "chunks", "expect", "events"},
+    "stream": {"name", "quirk", "why", "options", "chunks", "end", "expect", "events"},
     "sse": {
         "name",
         "why",
@@ -49,6 +49,14 @@ def chunk_bytes(chunk: Any) -> bytes:
 
 def chunks_of(vector: dict[str, Any]) -> list[bytes]:
     return [chunk_bytes(chunk) for chunk in vector["chunks"]]
+
+
+def is_broken(vector: dict[str, Any]) -> bool:
+    """Whether the transport failed after the last chunk, instead of a clean end of input."""
+    end = vector.get("end")
+    if end not in (None, "broken"):
+        raise ValueError(f"{vector['name']}: end {end!r}")
+    return end == "broken"
 
 
 @cache

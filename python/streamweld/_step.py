@@ -40,22 +40,24 @@ class Step(Generic[_T]):
         """What the next piece gives."""
         raise NotImplementedError
 
-    def end(self) -> _T:
-        """The source has ended: what is left."""
+    def end(self, *, broken: bool = False) -> _T:
+        """The source has ended: what is left. `broken`: more should have come."""
         raise NotImplementedError
 
     def failed(self, error: Exception) -> _T:
-        """The source raised: what is left. What the caller gets to see is the source's exception, as it is."""
-        left = self.end()
+        """The source raised: what is left. The caller gets the source's exception, as it is."""
+        left = self.end(broken=True)
         self.fault = error
         return left
 
     def stalled(self) -> _T:
-        """The source timed out: what is left."""
-        raise NotImplementedError
+        """The source timed out: what is left. A fault, unless the terminal marker had been read."""
+        left = self.end(broken=True)
+        self._tell_idle()
+        return left
 
-    def say_idle(self) -> None:
-        """A cut that was found because the source fell silent is told as that."""
+    def _tell_idle(self) -> None:
+        """A cut that was found because the source fell silent is reported as that."""
         cut = self.fault
         if isinstance(cut, TruncatedStream):
             self.fault = TruncatedStream(

@@ -30,14 +30,9 @@ class Writer(Step[bytes]):
         self._look()
         return given
 
-    def end(self) -> bytes:
-        given = self.converter.close()
+    def end(self, *, broken: bool = False) -> bytes:
+        given = self.converter.close(broken=broken)
         self._look()
-        return given
-
-    def stalled(self) -> bytes:
-        given = self.end()
-        self.say_idle()
         return given
 
     def _look(self) -> None:

@@ -167,15 +167,18 @@ class StreamConverter:
             self._kept.append(memoryview(data).tobytes())
         return self._or_repaired(partial(self._converter.feed, data))
 
-    def close(self) -> bytes:
-        """The source has ended: the last bytes, an honest ending where it was cut. `b""` the second time.
+    def close(self, *, broken: bool = False) -> bytes:
+        """End the source and return the last bytes: an honest ending where it was cut. `b""` the second time.
+
+        Args:
+            broken: whether the source ended because the transport failed, as in `StreamParser.close`.
 
         Raises:
             StreamError: `error`, with `raise_on_error`, if its ending was handed out before.
         """
         self._raise_kept()
         self._closed = True
-        return self._or_repaired(self._converter.close) + self._converter.close()
+        return self._or_repaired(partial(self._converter.close, broken)) + self._converter.close(broken)
 
     def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
         """What the converter makes; where it finds that the source speaks the target, a repairer takes its place."""
@@ -353,8 +356,8 @@ def aconvert(
         chunks: pieces of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
         target: the dialect to write.
         idle_timeout: seconds to wait for the next piece, whatever is in it.
-        event_timeout: seconds to wait for the next bytes of the target. Both end the stream as a cut one, unless all
-            that was open had been closed. They need asyncio.
+        event_timeout: seconds to wait for the next bytes of the target. Both end the stream as a cut one, unless its
+            terminal marker had been read. They need asyncio.
         close_source: whether to call `chunks.aclose()` (or `close()`), if it has one, exactly once.
         **options: those of `StreamConverter`.
 

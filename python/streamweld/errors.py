@@ -80,6 +80,7 @@ _SENTENCES: Final = {
     "arguments_open": "the tool call is still open; its arguments are not whole",
     "truncated_empty": "the body holds no event",
     "truncated_idle": "the stream stalled",
+    "truncated_transport": "the connection broke before the stream ended",
     "unknown_dialect": f"no dialect that can be read ({', '.join(DIALECTS)})",
     "lifecycle": "the output would break the rules of the target dialect",
     "internal": "a broken invariant inside streamweld; please report it",
@@ -357,10 +358,11 @@ class UpstreamError(StreamError):
 
 
 class TruncatedStream(StreamError, EOFError):
-    """The input ended too early. Everything before the cut was delivered; no call of it counts as complete.
+    """The input ended too early. Everything before the cut was delivered; no call that was open counts as complete.
 
-    `where`: `empty`, `mid_event`, `mid_utf8`, `mid_text`, `mid_arguments`, `between_events`, or `idle` (a timeout of
-    the async iterators). `open_items`: the part numbers that were still open.
+    `where`: `empty`, `mid_event`, `mid_utf8`, `mid_text`, `mid_arguments`, `between_events`, `transport` (the transport
+    failed, and none of the others says more), or `idle` (a timeout of the async iterators). `open_items`: the part
+    numbers that were still open.
     """
 
     _rule = "truncated"

@@ -43,25 +43,13 @@ class _Reader(Step[list[Event]]):
             self.fault = fault
             return fault.events
 
-    def end(self) -> list[Event]:
+    def end(self, *, broken: bool = False) -> list[Event]:
         """The source has ended: the last events."""
         try:
-            return self.parser.close()
+            return self.parser.close(broken=broken)
         except StreamError as fault:
             self.fault = fault
             return fault.events
-
-    def failed(self, error: Exception) -> list[Event]:
-        """The source raised: the last events. What the caller gets to see is the source's exception, as it is."""
-        events = self.end()
-        self.fault = error
-        return events
-
-    def stalled(self) -> list[Event]:
-        """The source timed out: the last events. A fault, unless all that was open had been closed."""
-        events = self.end()
-        self.say_idle()
-        return events
 
 
 def _flat(batches: Generator[list[Event]]) -> Generator[Event]:
@@ -142,7 +130,7 @@ def aiter_events(
         chunks: pieces of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
         idle_timeout: seconds to wait for the next piece, whatever is in it.
         event_timeout: seconds to wait for the next event; a gateway's keep-alive comments do not count. Both end the
-            stream as `TruncatedStream(where="idle")`, unless all that was open had been closed. They need asyncio.
+            stream as `TruncatedStream(where="idle")`, unless its terminal marker had been read. They need asyncio.
         close_source: whether to call `chunks.aclose()` (or `close()`), if it has one, exactly once: at the end, on an
             error, on cancellation, and when the iterator is closed. A loop that is left early closes it when the
             iterator is dropped; `async with aiter_events(...) as events` does it at once.

@@ -66,8 +66,9 @@ class Policy(_Checked):
 
     `Policy("strict")` raises on every diagnostic of severity warning or error. `"standard"` repairs what has one right
     reading and raises on malformed JSON, a cut stream and an error of the gateway. `"salvage"` never raises on what it
-    can leave out: it skips malformed events and reports a cut or an upstream error as data. Limits and bodies that are
-    no event stream raise under each of them. Wherever a policy is taken, a base's name stands for `Policy(name)`.
+    can leave out: it skips malformed events, reports a cut or an upstream error as data, and assumes the end of a
+    stream that never sends it (`missing_terminal`). Limits and bodies that are no event stream raise under each of
+    them. Wherever a policy is taken, a base's name stands for `Policy(name)`.
 
     The rules are numbered AM1 to AM12 in the diagnostics' texts. Each of the switches below names two readings of bytes
     that do not tell which one is meant; the default stands first. AM1 to AM6, AM9, AM11 and `inline_reasoning` are
@@ -135,7 +136,15 @@ class Policy(_Checked):
     """AM12, a call's id changes under way. `first`: the first one is its own. `last`: the last one is. Others are its
     `aliases`."""
 
+    missing_terminal: Literal["truncate", "assume"] = cast("Any", None)
+    """A stream that ends without any end signal (a finish reason, or the dialect's terminal event or marker), although
+    everything that it opened is closed. `truncate`, the default of `strict` and `standard`: it was cut. `assume`, the
+    default of `salvage`: some gateways never send the end; the stream is read as ended, with the completeness
+    `assumed`, no finish reason and the diagnostic `terminal_missing`. It may have been cut all the same."""
+
     def __post_init__(self) -> None:
+        if cast("object", self.missing_terminal) is None:
+            object.__setattr__(self, "missing_terminal", "assume" if self.base == "salvage" else "truncate")
         for name, words in _CHOICES.items():
             value = getattr(self, name)
             if not (type(value) is type(words[0]) and value in words):

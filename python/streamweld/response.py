@@ -307,8 +307,9 @@ class Response:
 
     @property
     def completeness(self) -> Completeness:
-        """`complete`: the terminal marker was seen. `assumed`: it was not, but all that was open had been closed.
-        `truncated`: the stream was cut. `open`: it has not ended yet."""
+        """`complete`: the terminal marker was seen. `assumed`: it was not, but every choice sent its finish reason (or,
+        with `Policy(missing_terminal="assume")`, all that was open had been closed). `truncated`: the stream was cut.
+        `open`: it has not ended yet."""
         return self._completeness
 
     @property

@@ -106,15 +106,20 @@ class StreamParser:
             self._complete(fault)
             raise
 
-    def close(self) -> list[Event]:
-        """The body has ended: the last events. `[]` the second time, and after an exception.
+    def close(self, *, broken: bool = False) -> list[Event]:
+        """End the stream and return the last events: `[]` the second time, and after an exception.
+
+        Args:
+            broken: whether the body ended because the transport failed (a reset connection, a chunked body without its
+                last chunk). Such a stream is truncated unless its terminal marker, or all of a JSON body, was read
+                before; without it, a stream that sent its finish reason counts as ended.
 
         Raises:
             StreamError: `TruncatedStream` where the stream was cut. All events before it are in `.events` or were
-                returned; no call among them counts as complete unless its end was seen.
+                returned; no call that was open counts as complete.
         """
         try:
-            return self._parser.close()
+            return self._parser.close(broken)
         except StreamError as fault:
             self._complete(fault)
             raise

@@ -71,12 +71,12 @@ class Converter:
         self._refuse_same()
         return self._job.frames.take()
 
-    def close(self) -> bytes:
-        """The source has ended: the last bytes."""
+    def close(self, broken: bool = False) -> bytes:
+        """The source has ended: the last bytes. `broken`: because the transport failed."""
         if self._over:
             return b""
         try:
-            self._parser.close()
+            self._parser.close(broken)
         except StreamError as fault:
             self._failed(fault)
         else:
@@ -126,6 +126,8 @@ class Converter:
         out = self._parser.out
         out.faulted = True  # here a loss is no fault any more: the answer is over
         if not self._job.broken:
+            for event in self._parser.assumed_ends:
+                self._encoder.event(event)
             self._encoder.end(ending)
         for loss in self._job.losses.take():
             out.diagnose("not_carried", detail=loss)

@@ -10,7 +10,7 @@ from _thread import allocate_lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from streamweld._pure.array_body import ArrayBody, ElementTooLong
-from streamweld._pure.assemble import Assembler
+from streamweld._pure.assemble import Assembler, InputEnd
 from streamweld._pure.decoding import DECODERS
 from streamweld._pure.ending import Ending
 from streamweld._pure.ladder import is_foreign
@@ -85,6 +85,11 @@ class Parser:
         return self._stage.waits or self._assembler.owes
 
     @property
+    def assumed_ends(self) -> list[Event]:
+        """What a target that requires a finish reason is told of the choices that sent none, of an assumed answer."""
+        return self._assembler.assumed_ends()
+
+    @property
     def payloads(self) -> int:
         """How many were dispatched."""
         return self._stage.ordinal
@@ -124,19 +129,23 @@ class Parser:
             self._out.silent = False
             self._lock.release()
 
-    def close(self) -> list[Event]:
-        """The input has ended: the last events. After a fault or a second time there is nothing left to say."""
+    def close(self, broken: bool = False) -> list[Event]:
+        """The input has ended: the last events. After a fault or a second time there are none.
+
+        `broken`: because the transport failed.
+        """
         self._enter()
         try:
-            return self._ended()
+            return self._ended(broken=broken)
         finally:
             self._lock.release()
 
-    def close_silent(self) -> None:
+    def close_silent(self, broken: bool = False) -> None:
+        """The same, for a caller who wants no events."""
         self._enter()
         try:
             self._out.silent = True
-            self._ended()
+            self._ended(broken=broken)
         finally:
             self._out.silent = False
             self._lock.release()
@@ -170,12 +179,12 @@ class Parser:
             raise UsageError("the stream is over: nothing can be fed after close() or after an exception")
         return self._guarded(self._read, data)
 
-    def _ended(self) -> list[Event]:
+    def _ended(self, *, broken: bool) -> list[Event]:
         if self._closed or self._failed:
             self._closed = True
             return []
         self._closed = True
-        return self._guarded(self._end, None)
+        return self._guarded(self._end, InputEnd.BROKEN if broken else InputEnd.CLEAN)
 
     def _guarded(self, step: Callable[[_T], None], argument: _T) -> list[Event]:
         """Run a step; a fault takes the events with it and is the last thing that happens."""
@@ -250,12 +259,14 @@ class Parser:
 
     # The end of input
 
-    def _end(self, _: None) -> None:
+    def _end(self, how: InputEnd) -> None:
         stage, ending = self._stage, Ending(self._stage, self._out, self._max_depth)
         if self._array.is_one is None:
             self._take(self._array.held)  # too short to be anything else
         if self._array.is_one:
             rest: Rest = ending.of_array(self._array)
+            if self._array.closed:
+                how = InputEnd.CLEAN  # nothing of the body is missing
         else:
             pending = self._framer.finish()
             rest = "nothing" if pending is None else ending.of_events(pending)
@@ -264,7 +275,7 @@ class Parser:
                 raise stage.no_stream(stage.head)
         stage.place(self._total, stage.ordinal)
         try:
-            stage.finish(rest)
-            self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest)
+            stage.finish(rest, how)
+            self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest, how)
         finally:
             self._out.check_refusal()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld._pure.behind_error import BehindError, is_beside
 from streamweld._pure.block import Splitter, behind_opening, named
 from streamweld._pure.encode import load_encoder
-from streamweld._pure.encode.finish import CUT, Ending, fault_of, told
+from streamweld._pure.encode.finish import Ending, fault_of, told
 from streamweld._pure.encode.job import Job
 from streamweld._pure.encode.mint import Mint
 from streamweld._pure.frame import as_bytes
@@ -143,11 +143,11 @@ class Repairer:
                 self._piece(piece, place)
         return self._taken()
 
-    def close(self) -> bytes:
-        """The input has ended: the last bytes."""
+    def close(self, broken: bool = False) -> bytes:
+        """The input has ended: the last bytes. `broken`: because the transport failed."""
         if not (self._over or self._behind_error):
             try:
-                self._parser.close()
+                self._parser.close(broken)
                 self._finish()
                 if self._rendering or self._parser.out.touched:
                     self._explain()
@@ -369,16 +369,11 @@ class Repairer:
             return
         self._ended = True
         out, completeness = self._parser.out, self._parser.completeness
-        fault = self._reported
-        if fault is None and completeness == "assumed" and not out.reasons:
-            # Everything is closed, but nothing says that this is all: a reader of the dialect must not take it for it.
-            self.error = out.fault("TruncatedStream", "truncated", "between_events", where="between_events")
-            fault = fault_of(CUT)
-        if fault is None and completeness == "assumed" and self.dialect not in _UNMARKED:
+        if self._reported is None and completeness == "assumed" and self.dialect not in _UNMARKED:
             out.touch("end_missing")
-        elif fault is not None and not self._reported:
-            out.touched = True
-        self._end(encoder, Ending(completeness, fault))
+        for event in self._parser.assumed_ends:
+            encoder.event(event)
+        self._end(encoder, Ending(completeness, self._reported))
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:
         # Running counts may be said in every chunk: the last ones are those that hold.

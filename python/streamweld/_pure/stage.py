@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.assemble import InputEnd
 from streamweld._pure.automaton import MAX_DEPTH
 from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, NAMELESS_MARKER, WRAPPED_NAMES, Held, Waiting, Watch
 from streamweld._pure.dialect.chat import ChatDecoder
@@ -397,7 +398,7 @@ class Stage:
 
     # The end of input
 
-    def finish(self, rest: Rest) -> None:
+    def finish(self, rest: Rest, how: InputEnd) -> None:
         """No payload comes any more. `rest`: what of one is left over."""
         if self.decoder is not None:
             undecided = self._undecided
@@ -409,7 +410,7 @@ class Stage:
             self.decoder.flush()
             if undecided is not None and rest == "nothing":
                 self._assembler.done()
-        elif self._waiting is not None and self._waiting.held and not self.done:
+        elif self._waiting is not None and self._waiting.held and not self.done and how is InputEnd.CLEAN:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
 
     def _tell_other(self) -> None:

@@ -190,8 +190,8 @@ class Body(Step[bytes]):
                 break
         return b"".join(out)
 
-    def end(self) -> bytes:
-        return self._looked(self.converter.close())
+    def end(self, *, broken: bool = False) -> bytes:
+        return self._looked(self.converter.close(broken=broken))
 
     def failed(self, error: Exception) -> bytes:
         if isinstance(error, LimitExceeded):

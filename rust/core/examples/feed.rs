@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use streamweld_core::delta::InputEnd;
 use streamweld_core::event::{Event, Sink};
 use streamweld_core::{Config, Dialect, Parser};
 
@@ -64,7 +65,7 @@ fn main() {
                     break;
                 }
             }
-            let _ = parser.close(&mut seen);
+            let _ = parser.close(InputEnd::Clean, &mut seen);
             best = best.min(started.elapsed().as_nanos());
         }
         let per_event = best / blocks as u128;

@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::delta::Completeness;
+use crate::delta::{Completeness, InputEnd};
 use crate::dialect::Dialect;
 use crate::encode::finish::Trouble;
 use crate::encode::job::{Job, Options};
@@ -175,12 +175,12 @@ impl Converter {
     }
 
     /// The input has ended: appends the last bytes, an honest ending where it was cut.
-    pub fn close(&mut self, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
         mem::swap(&mut self.flow.job.writer.bytes, out);
-        let result = self.parser.close(&mut self.flow);
+        let result = self.parser.close(input, &mut self.flow);
         let taken = self.end(result);
         mem::swap(&mut self.flow.job.writer.bytes, out);
         taken

@@ -42,11 +42,6 @@ pub(crate) trait Decode: Debug + Send {
         Ok(())
     }
 
-    /// The dialect has no marker, and an input that ends here ends with the answer.
-    fn is_whole(&self) -> bool {
-        false
-    }
-
     /// The dialect's own end was decoded: what follows does not count.
     fn ended(&self) -> bool;
 }

@@ -185,13 +185,6 @@ impl Stage {
         }
     }
 
-    /// Whether an answer that has no marker is over.
-    pub(crate) fn is_whole_here(&self) -> bool {
-        self.other
-            .as_ref()
-            .is_some_and(|decoder| decoder.is_whole())
-    }
-
     /// From here on the stream has that dialect.
     pub(crate) fn speak(&mut self, out: &mut Out<'_>, dialect: Dialect) {
         self.dialect = Some(dialect);

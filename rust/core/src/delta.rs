@@ -129,6 +129,26 @@ pub struct CallSaid<'a> {
     pub metadata: Option<&'a str>,
 }
 
+/// How the input ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputEnd {
+    /// The transport reported a regular end.
+    #[default]
+    Clean,
+    /// The transport failed: bytes may be missing after the last ones that came.
+    Broken,
+}
+
+impl InputEnd {
+    pub fn of(broken: bool) -> InputEnd {
+        if broken {
+            InputEnd::Broken
+        } else {
+            InputEnd::Clean
+        }
+    }
+}
+
 /// What was left over when the input ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rest {

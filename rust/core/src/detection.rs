@@ -2,7 +2,7 @@
 //! tells it; at the end, whether a given one was the right one, and what a lone document was.
 
 use crate::arrival::Arrival;
-use crate::delta::Rest;
+use crate::delta::{InputEnd, Rest};
 use crate::fault::Fault;
 use crate::json::members::{self, Document};
 use crate::ladder::{MARKER, trim};
@@ -92,9 +92,10 @@ impl Stage {
     }
 
     /// No payload comes any more.
-    pub(crate) fn finish_input(&mut self, out: &mut Out<'_>, rest: Rest) -> Step {
+    pub(crate) fn finish_input(&mut self, out: &mut Out<'_>, rest: Rest, input: InputEnd) -> Step {
         match self.waiting.held.first() {
-            Some(first) if self.dialect.is_none() && !self.done => {
+            // Where the transport failed, more of it might have told the dialect.
+            Some(first) if self.dialect.is_none() && !self.done && input == InputEnd::Clean => {
                 let arrival = first.arrival();
                 Err(arrival.place(self.waiting.unknown_dialect()))
             }

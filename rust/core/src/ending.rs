@@ -2,7 +2,7 @@
 
 use crate::array_body::ArrayBody;
 use crate::arrival::Arrival;
-use crate::delta::Rest;
+use crate::delta::{InputEnd, Rest};
 use crate::fault::Fault;
 use crate::json::Problem;
 use crate::ladder::{Found, MARKER, climb, trim};
@@ -17,7 +17,12 @@ use crate::wire::Step;
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
 impl Stage {
-    pub(crate) fn close(&mut self, out: &mut Out<'_>, pending: &Pending<'_>) -> Step {
+    pub(crate) fn close(
+        &mut self,
+        out: &mut Out<'_>,
+        pending: &Pending<'_>,
+        input: InputEnd,
+    ) -> Step {
         let data = pending
             .data
             .filter(|data| !data.is_empty())
@@ -56,11 +61,17 @@ impl Stage {
             return Err(self.no_event_stream(out));
         }
         let rest = rest(cut, pending.mid_utf8);
-        self.end(out, rest, true, (pending.offset, ordinal))
+        self.end(out, rest, input, (pending.offset, ordinal))
     }
 
     /// The same of an array. `total`: how many bytes there were.
-    pub(crate) fn close_array(&mut self, out: &mut Out<'_>, array: &ArrayBody, total: u64) -> Step {
+    pub(crate) fn close_array(
+        &mut self,
+        out: &mut Out<'_>,
+        array: &ArrayBody,
+        total: u64,
+        input: InputEnd,
+    ) -> Step {
         let place = (total, array.ordinal);
         if let Some(at) = array.spilled {
             let place = (at, array.ordinal);
@@ -69,7 +80,9 @@ impl Stage {
         }
         // An array without its end was cut, between two elements too.
         let rest = rest(!array.closed, ends_inside_a_sequence(array.pending()));
-        self.end(out, rest, array.closed, place)
+        // One that has its end is whole, whatever became of the transport.
+        let input = if array.closed { InputEnd::Clean } else { input };
+        self.end(out, rest, input, place)
     }
 
     /// Uses an event that the input did not finish, if it is whole all the same.
@@ -98,23 +111,19 @@ impl Stage {
         Ok(Last::Used)
     }
 
-    /// `over`: the body is.
-    fn end(&mut self, out: &mut Out<'_>, rest: Rest, over: bool, place: (u64, u64)) -> Step {
+    fn end(&mut self, out: &mut Out<'_>, rest: Rest, input: InputEnd, place: (u64, u64)) -> Step {
         out.at(place.0, place.1);
-        let result = self.finish_input(out, rest);
-        let result = result.and_then(|()| self.conclude(out, rest, over));
+        let result = self.finish_input(out, rest, input);
+        let result = result.and_then(|()| self.conclude(out, rest, input));
         out.taken(result).map_err(|fault| put(fault, place))
     }
 
-    fn conclude(&mut self, out: &mut Out<'_>, rest: Rest, over: bool) -> Step {
-        if over && rest == Rest::Nothing && self.is_whole_here() {
-            self.assembler.done(out)?;
-        }
+    fn conclude(&mut self, out: &mut Out<'_>, rest: Rest, input: InputEnd) -> Step {
         let rest = match rest {
             Rest::Nothing if !self.seen => Rest::Empty,
             rest => rest,
         };
-        self.assembler.end(out, rest)
+        self.assembler.end(out, rest, input)
     }
 
     /// Whether an unfinished event can be read as it is; a broken one is a cut one.

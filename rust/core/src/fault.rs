@@ -54,6 +54,8 @@ pub enum Where {
     MidText,
     MidArguments,
     BetweenEvents,
+    /// The transport failed between two events.
+    Transport,
 }
 
 impl Where {
@@ -65,6 +67,7 @@ impl Where {
             Where::MidText => "mid_text",
             Where::MidArguments => "mid_arguments",
             Where::BetweenEvents => "between_events",
+            Where::Transport => "transport",
         }
     }
 }
@@ -180,9 +183,9 @@ impl Fault {
         fault
     }
 
-    /// The input ended too early.
-    pub fn truncated(place: Where, open_items: Vec<u32>) -> Fault {
-        let mut fault = Fault::new(Class::Truncated, Code::TRUNCATED.name());
+    /// The input ended too early. `code` is the one whose action raises it.
+    pub fn truncated(code: Code, place: Where, open_items: Vec<u32>) -> Fault {
+        let mut fault = Fault::new(Class::Truncated, code.name());
         fault.detail = place.name().to_owned();
         fault.extra = Extra::Truncated { place, open_items };
         fault

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::array_body::{ArrayBody, Body};
 use crate::assemble::Assembler;
 use crate::config::Config;
-use crate::delta::Completeness;
+use crate::delta::{Completeness, InputEnd};
 use crate::dialect::{Dialect, keep_alive_anywhere};
 use crate::event::Sink;
 use crate::fault::Fault;
@@ -197,7 +197,7 @@ impl Parser {
     }
 
     /// The end of the input: says what is open, and whether all of it came.
-    pub fn close(&mut self, sink: &mut dyn Sink) -> Step {
+    pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> Step {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
@@ -217,14 +217,14 @@ impl Parser {
         };
         match array {
             Some(array) if array.body == Body::Array => {
-                return gate.stage.close_array(&mut gate.out, array, *total);
+                return gate.stage.close_array(&mut gate.out, array, *total, input);
             }
             // Too short to be anything else.
             Some(array) => framer.feed(&array.give_up(), &mut gate)?,
             None => {}
         }
         let Gate { stage, mut out, .. } = gate;
-        stage.close(&mut out, &framer.finish())
+        stage.close(&mut out, &framer.finish(), input)
     }
 
     /// A call broke half way: nothing is taken any more.

@@ -93,6 +93,13 @@ words! {
         First = "first",
         Last = "last",
     }
+    /// A stream that ends with nothing open, but without any end signal.
+    MissingTerminal {
+        /// It was cut.
+        Truncate = "truncate",
+        /// The gateway is known to omit the end: the stream is read as ended.
+        Assume = "assume",
+    }
 }
 
 /// The switches of the named ambiguities (`ambiguous_*` and the content switches).
@@ -113,6 +120,7 @@ pub struct Switches {
     /// AM11: tool calls in another choice.
     pub merge_choices: bool,
     pub unstable_id: UnstableId,
+    pub missing_terminal: MissingTerminal,
 }
 
 impl Default for Switches {
@@ -130,6 +138,7 @@ impl Default for Switches {
             restart_on_new_stream_id: false,
             merge_choices: false,
             unstable_id: UnstableId::First,
+            missing_terminal: MissingTerminal::Truncate,
         }
     }
 }
@@ -165,6 +174,15 @@ fn flag(slot: &mut bool, value: SwitchValue<'_>) -> bool {
 }
 
 impl Switches {
+    /// The defaults of a base policy.
+    fn of(base: Base) -> Switches {
+        let mut switches = Switches::default();
+        if base == Base::Salvage {
+            switches.missing_terminal = MissingTerminal::Assume;
+        }
+        switches
+    }
+
     /// Sets one switch by name; false where the name or the value is unknown.
     pub fn set(&mut self, name: &str, value: SwitchValue<'_>) -> bool {
         match name {
@@ -198,6 +216,11 @@ impl Switches {
             "restart_on_new_stream_id" => flag(&mut self.restart_on_new_stream_id, value),
             "merge_choices" => flag(&mut self.merge_choices, value),
             "unstable_id" => word(&mut self.unstable_id, UnstableId::from_name, value),
+            "missing_terminal" => word(
+                &mut self.missing_terminal,
+                MissingTerminal::from_name,
+                value,
+            ),
             _ => false,
         }
     }
@@ -224,7 +247,7 @@ impl Policy {
             base,
             inline_reasoning: false,
             close_calls_at: CloseCallsAt::Done,
-            switches: Switches::default(),
+            switches: Switches::of(base),
             actions,
         }
     }
@@ -308,6 +331,14 @@ mod tests {
     }
 
     #[test]
+    fn only_salvage_reads_a_stream_without_an_end_as_ended() {
+        let of = |base| Policy::new(base).switches.missing_terminal;
+        assert_eq!(of(Base::Standard), MissingTerminal::Truncate);
+        assert_eq!(of(Base::Strict), MissingTerminal::Truncate);
+        assert_eq!(of(Base::Salvage), MissingTerminal::Assume);
+    }
+
+    #[test]
     fn skip_is_for_codes_that_can_be_skipped() {
         let mut policy = Policy::default();
         assert!(policy.set_action(Code::MALFORMED_JSON, Action::Skip));
@@ -334,8 +365,9 @@ mod tests {
             "duplicate_payload",
             "content_mode",
             "unstable_id",
+            "missing_terminal",
         ] {
-            let words = ["merge", "split", "keep", "drop", "auto", "last"];
+            let words = ["merge", "split", "keep", "drop", "auto", "last", "assume"];
             assert!(
                 words
                     .iter()

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::behind_error::{BehindError, is_beside};
 use crate::block::{Place, Splitter, put_name, put_opening};
 use crate::config::Config;
-use crate::delta::Completeness;
+use crate::delta::{Completeness, InputEnd};
 use crate::dialect::Dialect;
 use crate::encode::job::Options;
 use crate::event::Sink;
@@ -125,11 +125,11 @@ impl Repairer {
     }
 
     /// The input has ended: appends the last bytes.
-    pub fn close(&mut self, out: &mut Vec<u8>) {
+    pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if !self.over && self.behind_error.is_none() {
             let result = self.catch_up();
-            let result = result.and_then(|()| self.parser.close(&mut self.hand));
+            let result = result.and_then(|()| self.parser.close(input, &mut self.hand));
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
                 self.failed(&mut read, fault);
             }

@@ -160,6 +160,7 @@ codes! {
     UPSTREAM_ERROR = "upstream_error",
     TRUNCATED = "truncated",
     NO_TERMINAL_MARKER = "no_terminal_marker",
+    TERMINAL_MISSING = "terminal_missing",
     ANNOUNCED_AGAIN = "announced_again",
     ARGS_RESTORED = "args_restored",
     JSON_LINES_BODY = "json_lines_body",

@@ -8,6 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use streamweld_core::convert::Refusal;
+use streamweld_core::delta::InputEnd;
 use streamweld_core::event::Sink;
 use streamweld_core::{Converter as Core, Dialect, WriteOptions};
 
@@ -73,9 +74,10 @@ impl Converter {
         self.write(py, |core, out| core.feed(data.as_bytes(), out))
     }
 
-    /// The body has ended: the last bytes; none the second time.
-    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.write(py, Core::close)
+    /// The body has ended: the last bytes; none the second time. `broken`: the transport failed.
+    #[pyo3(signature = (broken=false))]
+    fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
+        self.write(py, |core, out| core.close(InputEnd::of(broken), out))
     }
 
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.

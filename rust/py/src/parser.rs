@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use streamweld_core::delta::InputEnd;
 use streamweld_core::event::{Silent, Sink};
 use streamweld_core::fault::Fault;
 use streamweld_core::{Dialect, Parser as Core};
@@ -61,14 +62,18 @@ impl Parser {
         })
     }
 
-    /// The body has ended: the last events; `[]` the second time, and after an exception.
-    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        collect(py, self.lock(py)?, 0, |core, sink| core.close(sink))
+    /// The body has ended: the last events; `[]` the second time, and after an exception. `broken`: the transport failed.
+    #[pyo3(signature = (broken=false))]
+    fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyList>> {
+        let input = InputEnd::of(broken);
+        collect(py, self.lock(py)?, 0, |core, sink| core.close(input, sink))
     }
 
     /// `close` without building events.
-    fn close_silent(&self, py: Python<'_>) -> PyResult<()> {
-        silently(py, self.lock(py)?, |core| core.close(&mut Silent))
+    #[pyo3(signature = (broken=false))]
+    fn close_silent(&self, py: Python<'_>, broken: bool) -> PyResult<()> {
+        let input = InputEnd::of(broken);
+        silently(py, self.lock(py)?, |core| core.close(input, &mut Silent))
     }
 
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.

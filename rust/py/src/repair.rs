@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use streamweld_core::delta::InputEnd;
 use streamweld_core::event::Sink;
 use streamweld_core::{Dialect, Repairer as Core};
 
@@ -66,10 +67,11 @@ impl Repairer {
         self.write(py, &data, |core, out| core.feed(data.as_bytes(), out))
     }
 
-    /// The body has ended: the last bytes; none the second time.
-    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// The body has ended: the last bytes; none the second time. `broken`: the transport failed.
+    #[pyo3(signature = (broken=false))]
+    fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, &PyBytes::new(py, b""), |core, out| {
-            core.close(out);
+            core.close(InputEnd::of(broken), out);
             &[]
         })
     }

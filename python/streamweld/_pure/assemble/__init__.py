@@ -7,6 +7,7 @@ through `Out`. Parts and calls that the wire itself opens and closes come in thr
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from streamweld._json import loads_raw
@@ -36,10 +37,25 @@ if TYPE_CHECKING:
     from streamweld._pure.out import Out
     from streamweld.events import Event, FinishReason, ReasoningKind
 
-__all__ = ["Assembler", "Completeness", "Fragment", "Rest", "Usage"]
+__all__ = ["Assembler", "Completeness", "Fragment", "InputEnd", "Rest", "Usage"]
 
 Completeness = Literal["open", "complete", "assumed", "truncated"]
 Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # what was left over when the input ended
+
+
+class InputEnd(Enum):
+    """How the input ended, as far as the caller knows."""
+
+    CLEAN = "clean"
+    BROKEN = "broken"  # the transport failed: there was more to come
+
+
+class _ChoiceEnd(Enum):
+    """Where a choice stands when the input ends without a terminal marker."""
+
+    REASON = "reason"  # it sent its finish reason
+    CLOSED = "closed"  # it sent none, but the wire closed everything that it opened
+    OPEN = "open"  # something was under way
 
 
 _COUNTS = (
@@ -276,30 +292,50 @@ class Assembler(ItemSurface, AttachedSurface):
             self._out.diagnose("finish_missing")  # nothing was said, nor why
         self.completeness = "complete"
 
-    def end(self, rest: Rest) -> Completeness:
-        """The end of the input."""
+    def end(self, rest: Rest, how: InputEnd = InputEnd.CLEAN) -> Completeness:
+        """The end of the input. A terminal marker that was read before holds, whatever ended the input."""
         if self._over:
             return self.completeness
-        if self._whole_here and rest == "nothing" and not any(_is_cut(one) for one in self._choices.values()):
-            self.done()
-            return self.completeness
+        ends = {_end_of(choice) for choice in self._choices.values()}
+        if how is InputEnd.BROKEN or self._broken_off or not ends:
+            ends = {_ChoiceEnd.OPEN}
+        assumes = self._shared.settings.switches.missing_terminal == "assume" and rest == "nothing"
+        if ends == {_ChoiceEnd.REASON}:
+            if self._whole_here and rest == "nothing":
+                self.done()
+            else:
+                self._assume("no_terminal_marker", rest)
+        elif assumes and _ChoiceEnd.OPEN not in ends:
+            if self._out.action("terminal_missing") == "raise":
+                self._truncate("terminal_missing", rest, how)
+            else:
+                self._assume("terminal_missing", rest)
+        else:
+            self._truncate("truncated", rest, how)
+        return self.completeness
+
+    def _assume(self, code: str, rest: Rest) -> None:
+        """The input ended without the terminal marker, at a place where the answer may have ended."""
         self._over = True
-        if self._choices and not self._broken_off and not any(_is_cut(one) for one in self._choices.values()):
-            self._close(ended=False, assumed=True)
-            self.completeness = "assumed"
-            if rest != "nothing":
-                self._out.diagnose("partial_event_dropped")
-            self._out.diagnose("no_terminal_marker")
-            return self.completeness
+        self._close(ended=False, assumed=True)
+        self.completeness = "assumed"
+        if rest != "nothing":
+            self._out.diagnose("partial_event_dropped")
+        self._out.diagnose(code)
+
+    def _truncate(self, code: str, rest: Rest, how: InputEnd) -> None:
+        """The input ended too early."""
+        self._over = True
         self.completeness = "truncated"
         where = self._cut_where() if rest == "nothing" else rest
+        if how is InputEnd.BROKEN and where in ("between_events", "empty"):
+            where = "transport"
         open_items = tuple(self._open_parts())
-        self._out.faulted = self._out.action("truncated") == "raise"
+        self._out.faulted = self._out.action(code) == "raise"
         self._close(ended=False)
         if self._out.faulted:
-            raise self._out.fault("TruncatedStream", "truncated", where, where=where, open_items=open_items)
-        self._out.diagnose("truncated", None, where)
-        return self.completeness
+            raise self._out.fault("TruncatedStream", code, where, where=where, open_items=open_items)
+        self._out.diagnose(code, None, where)
 
     def upstream_error(self, code: str | None, kind: str | None, message: str, raw: bytes) -> None:
         """The gateway sent an error: everything closes."""
@@ -327,6 +363,15 @@ class Assembler(ItemSurface, AttachedSurface):
         if self._error is not None:
             events.append(self._error)
         return events
+
+    def assumed_ends(self) -> list[Event]:
+        """The ends of the choices that sent no reason, of an answer that is assumed to be whole: what its calls say.
+
+        They are no events of the answer. A target whose format requires a reason is given this one.
+        """
+        if self.completeness != "assumed":
+            return []
+        return [finished_event(choice) for choice in self._in_order() if not self._is_finished(choice)]
 
     def speak(self, dialect: str) -> None:
         """Whose finish table holds, and whether ids are optional there."""
@@ -381,19 +426,17 @@ class Assembler(ItemSurface, AttachedSurface):
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
         """Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.
 
-        `assumed`: the marker is missing, but nothing is open; that holds for what the wire closed without a reason too.
+        `assumed`: the marker is missing, but nothing is open. A choice without a reason then ends without `Finished`.
         """
         choices = self._in_order()
-        over = {
-            choice.index: ended or choice.finish.raw is not None or (assumed and choice.book.all_closed)
-            for choice in choices
-        }
+        whole = ended or assumed
         for choice in choices:
-            self._close_choice(choice, ended=over[choice.index], broken_off=not (ended or assumed))
+            over = whole or choice.finish.raw is not None
+            self._close_choice(choice, ended=over, broken_off=not whole)
         if self._usage is not None and not self._out.silent:
             self._out.emit(_usage_event(self._usage, self._usage_members))
         for choice in choices:
-            if over[choice.index]:
+            if ended or choice.finish.raw is not None:
                 self._conclude(choice)
 
     def _conclude(self, choice: Choice) -> None:
@@ -410,7 +453,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return choice.finish.raw is not None or choice.finish.concluded is not None
 
     def _cut_where(self) -> str:
-        cut = [choice for choice in self._choices.values() if _is_cut(choice)]
+        cut = [choice for choice in self._choices.values() if _end_of(choice) is _ChoiceEnd.OPEN]
         if any(not call.complete and call.verdict is None for choice in cut for call in shown_calls(choice)):
             return "mid_arguments"
         if any(choice.textual.open_parts() for choice in cut):
@@ -420,7 +463,7 @@ class Assembler(ItemSurface, AttachedSurface):
     def _open_parts(self) -> list[int]:
         parts: list[int] = []
         for choice in self._choices.values():
-            if not _is_cut(choice):
+            if _end_of(choice) is not _ChoiceEnd.OPEN:
                 continue
             parts += choice.textual.open_parts()
             if not choice.closed:
@@ -428,11 +471,14 @@ class Assembler(ItemSurface, AttachedSurface):
         return sorted(parts)
 
 
-def _is_cut(choice: Choice) -> bool:
-    """It said no reason (nor closed all that it opened), or went on with a call behind it that is not whole."""
-    if choice.finish.raw is None and not (choice.book.all_closed and choice.textual.current is None):
-        return True
-    return any(call.late and not call.complete for call in shown_calls(choice))
+def _end_of(choice: Choice) -> _ChoiceEnd:
+    """A choice that went on behind its reason with a call that is not whole is open again."""
+    if any(call.late and not call.complete for call in shown_calls(choice)):
+        return _ChoiceEnd.OPEN
+    if choice.finish.raw is not None:
+        return _ChoiceEnd.REASON
+    closed = choice.book.all_closed and choice.textual.current is None
+    return _ChoiceEnd.CLOSED if closed else _ChoiceEnd.OPEN
 
 
 def _usage_event(usage: Usage, members: RawMembers | None) -> UsageEvent:

@@ -35,6 +35,11 @@ class FinishState:
         self.repeated = False  # a second one was reported
         self.concluded: FinishReason | None = None  # as it was told at the end
 
+    @property
+    def is_success(self) -> bool:
+        """A reason was sent, and it says that the answer is what the model meant."""
+        return self.reason in ("stop", "tool_calls")
+
 
 class OpenCalls:
     """Calls of one type that may go on: JSON that is a prefix of JSON, or free-form text, which has no end."""

@@ -297,7 +297,8 @@ def _judge(
         if reason is not None:
             state = "invalid"
         elif text.is_blank():
-            state = "incomplete" if cut else "empty"
+            # Nothing but a reason that means success says that there were no arguments to come.
+            state = "empty" if choice.finish.is_success or call.provider_executed else "incomplete"
         elif call.custom:
             state = "incomplete" if cut else "complete"
         elif text.automaton.copy().finish() == "complete":

@@ -18,10 +18,18 @@ __all__ = ["CUT", "conclude", "take_reason"]
 
 # These say that the answer is not whole: they hold whatever else is said.
 CUT: frozenset[str] = frozenset({"length", "content_filter", "error"})
+_WEIGHT: Mapping[FinishReason, int] = {
+    "stop": 0,
+    "tool_calls": 0,
+    "other": 1,
+    "length": 2,
+    "content_filter": 2,
+    "error": 2,
+}
 
 
 def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason | Literal["natural"]]) -> None:
-    """One reason as sent: the first holds, unless a later one dominates it.
+    """One reason as sent: the first holds, unless a later one is worse: success, then `other`, then those of `CUT`.
 
     "natural" in the table is a word for every end that nobody forced: stop, or calls where there are some.
     """
@@ -42,8 +50,7 @@ def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason | Lit
     if not finish.repeated:
         finish.repeated = True
         out.diagnose("finish_repeated", detail=raw)
-    stronger = reason in CUT and finish.reason not in CUT
-    if reason is not None and (stronger or finish.reason == "other"):
+    if reason is not None and finish.reason is not None and _WEIGHT[reason] > _WEIGHT[finish.reason]:
         finish.raw, finish.reason = raw, reason
 
 
@@ -56,7 +63,7 @@ def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
     waits = any(not call.answered for call in calls)
     if reason is None:
         return "tool_calls" if waits else "stop"
-    if waits and reason in ("stop", "other"):
+    if waits and reason == "stop":
         return "tool_calls"
     if not calls and reason == "tool_calls":
         return "stop"

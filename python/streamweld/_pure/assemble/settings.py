@@ -21,6 +21,7 @@ class Switches:
         "dup_id_empty_header",
         "dup_id_parallel_headers",
         "identical_idless_same_index",
+        "missing_terminal",
         "on_overflow",
         "orphan_index",
         "same_index_new_id_same_name_empty",
@@ -33,6 +34,7 @@ class Switches:
         self.dup_id_parallel_headers: Literal["auto", "join", "split"] = raw.get("dup_id_parallel_headers", "auto")
         self.dup_id_empty_header: Literal["drop", "keep"] = raw["dup_id_empty_header"]
         self.identical_idless_same_index: Literal["drop", "keep"] = raw["identical_idless_same_index"]
+        self.missing_terminal: Literal["truncate", "assume"] = raw["missing_terminal"]
         self.on_overflow: Literal["flag", "split"] = raw["on_overflow"]
         self.content_mode: Literal["delta", "auto", "cumulative"] = raw["content_mode"]
         self.unstable_id: Literal["first", "last"] = raw["unstable_id"]

@@ -140,6 +140,7 @@ class AiSdkPartsDecoder:
         """`[DONE]` of a gateway: this dialect has none, but behind a finish reason nothing was to come."""
         if self._reason is not None:
             self.flush()
+            self._assembler.finish(0, self._reason)
             self._assembler.done()
             self.ended = True
 
@@ -150,12 +151,8 @@ class AiSdkPartsDecoder:
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def flush(self) -> None:
-        """The stream is about to close. Every answer has a `finish`: without one, or the last step's, it was cut."""
+        """The stream is about to close. The reason of a step is not that of the answer: the next one may be missing."""
         self._start.tell_if_seen()
-        if self._reason is not None:
-            self._assembler.finish(0, self._reason)
-        else:
-            self._assembler.cut()
 
     # What frames the content
 

@@ -35,7 +35,7 @@ _DATA = "data-"  # and a name: the application's own parts
 class AiSdkUiDecoder:
     """One stream's decoder."""
 
-    __slots__ = ("_aborted", "_assembler", "_blocks", "_finished", "_handlers", "_message", "_out", "_tools", "ended")
+    __slots__ = ("_aborted", "_assembler", "_blocks", "_handlers", "_message", "_out", "_tools", "ended")
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
         self._assembler = assembler
@@ -45,7 +45,6 @@ class AiSdkUiDecoder:
         shown = ShownReader(assembler)
         self._tools = ToolReader(assembler)
         self._aborted = False
-        self._finished = False  # `finish` came: only the marker may be missing
         self.ended = False
         self._handlers: dict[str, Callable[[TypedPart], None]] = {
             "start": self._message.start,
@@ -146,10 +145,8 @@ class AiSdkUiDecoder:
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def flush(self) -> None:
-        """The stream is about to close. Every answer has a `finish`: without one it was cut, whatever was closed."""
+        """The stream is about to close."""
         self._message.flush()
-        if not self._finished:
-            self._assembler.cut()
 
     # What frames the content
 
@@ -174,7 +171,6 @@ class AiSdkUiDecoder:
     def _finish(self, chunk: TypedPart) -> None:
         self._message.tell()
         self._message.metadata(chunk)
-        self._finished = True
         reason, members = chunk.words("finishReason"), chunk.metadata()
         if members is not None:
             self._assembler.choice_metadata(0, members)

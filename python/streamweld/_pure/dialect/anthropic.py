@@ -125,7 +125,8 @@ class AnthropicDecoder:
         """The stream is about to close: hand over what was held back."""
         self._blocks.finish()
         if not self._reason and not self._blocks.ends_with_answer:
-            # M10 knows streams that end with the last block. One whose provider was still at work is cut.
+            # `missing_terminal="assume"` reads a stream that ends with its last block (M10) as ended, but not one whose
+            # provider was still at work.
             self._assembler.cut()
 
     def _name(self, name: str, *, is_good: bool) -> None:

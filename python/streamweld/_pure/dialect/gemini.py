@@ -108,10 +108,7 @@ class GeminiDecoder:
     def flush(self) -> None:
         """The input ends: the reasons hold now, there is no later one. They take the place of a terminal marker."""
         self._finish()
-        candidates = self._candidates.values()
-        if any(one.reason is None for one in candidates):
-            self._assembler.cut()
-        elif candidates and not any(one.ran_on for one in candidates):
+        if not any(candidate.ran_on for candidate in self._candidates.values()):
             self._assembler.whole_here()
 
     def _document(self, payload: Payload, value: dict[str, Any], path: Path, event: str, *, recovered: bool) -> None:

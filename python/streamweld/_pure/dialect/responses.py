@@ -18,7 +18,6 @@ from streamweld._pure.dialect.responses_facts import (
     COUNTS,
     ERRORS,
     EVENT_FIELDS,
-    FINISH,
     KEEP_ALIVE,
     OPENINGS,
     RESPONSE_FIELDS,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from streamweld._pure.out import Out
 
 _REMEMBERED = 64  # members of the response whose first text is kept
+_USUAL = "max_output_tokens"  # why a response is incomplete
 
 
 class ResponsesDecoder:
@@ -163,7 +163,9 @@ class ResponsesDecoder:
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """The input ends. P18 knows streams without a terminal event; one that ends at its work was cut."""
+        """The input ends. `missing_terminal="assume"` reads a stream without a terminal event (P18) as ended, but not
+        one that ends while the provider is at work.
+        """
         if not self.ended and not self._items.ends_with_answer:
             self._assembler.cut()
 
@@ -367,9 +369,9 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
 
 
 def _worse(status: str, why: object) -> str:
-    """`incomplete` stands for its usual reason; another one that is known says more than the status."""
-    known = FINISH.get(why) if status == "incomplete" and isinstance(why, str) else None
-    return status if known is None or known == FINISH[status] else str(why)
+    """`incomplete` stands for its usual reason; another one says more than the status."""
+    says_more = status == "incomplete" and isinstance(why, str) and why.strip() and why != _USUAL
+    return str(why) if says_more else status
 
 
 def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:

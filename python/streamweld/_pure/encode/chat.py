@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.encode.chat_calls import Calls
 from streamweld._pure.encode.citations import Citation, read_citation
-from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word
+from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word, own_word
 from streamweld._pure.encode.told import Told
 from streamweld._pure.encode.usage import neutral
 from streamweld._pure.encode.writer import members, quoted
@@ -72,6 +72,7 @@ class Chat:
         self._started: ResponseStarted | None = None
         self._choices: dict[int, Calls] = {}
         self._finished: dict[int, str] = {}
+        self._sent: dict[int, str | None] = {}  # the word of a source of this dialect
         self._told: dict[int, Told] = {}  # of the parts that are open
         self._citations: dict[int, list[str]] = {}
         self._usage: Usage | None = None
@@ -113,18 +114,18 @@ class Chat:
             fault = fault_of(CUT)
         if fault is None and self._finished.keys() < self._choices.keys():
             fault = fault_of(CUT)
-        if fault is None and None in (finish_word(_TARGET, reason) for reason in self._finished.values()):
+        if fault is None and None in (self._word(index) for index in self._finished):
             fault = fault_of("finish")
         if fault is not None:
             self._fail(fault)
             return
-        for index, reason in sorted(self._finished.items()):
+        for index in sorted(self._finished):
             if index in self._job.passed.finished:
                 continue
             # In one chunk: openai-python raises at a second list of them, openai-node keeps the last one.
             if index in self._citations and index not in self._job.passed.choices:
                 self._chunk(index, f'{{"annotations":[{",".join(self._citations[index])}]}}')
-            self._chunk(index, "{}", quoted(self._word(index, reason)))
+            self._chunk(index, "{}", quoted(self._word(index) or ""))
         self._write_usage()
         self._job.frames.done()
 
@@ -251,17 +252,18 @@ class Chat:
     def _finish(self, event: Finished) -> None:
         self._choice(event.choice)
         self._finished[event.choice] = event.reason
-        if finish_is_lost(_TARGET, event.reason):
+        self._sent[event.choice] = own_word(_TARGET, event) if self._job.passed.own else None
+        if self._sent[event.choice] is None and finish_is_lost(_TARGET, event.reason):
             self._job.losses.note("finish")
 
-    def _word(self, index: int, reason: str) -> str:
+    def _word(self, index: int) -> str | None:
         """Its word beside the calls that were written: some may not have been, and a provider's own are none here."""
-        calls = self._choices[index]
-        if reason == "tool_calls" and not calls.written:
-            reason = "stop"
-        elif reason in ("stop", "other") and calls.waiting:
-            reason = "tool_calls"
-        return finish_word(_TARGET, reason) or "stop"
+        calls, reason = self._choices[index], self._finished[index]
+        if reason == "tool_calls":
+            return finish_word(_TARGET, "tool_calls" if calls.written else "stop")
+        if reason == "stop":
+            return finish_word(_TARGET, "tool_calls" if calls.waiting else "stop")
+        return self._sent[index] or finish_word(_TARGET, reason)
 
     def _write_usage(self) -> None:
         if self._usage is None or not self._job.include_usage or self._job.passed.counted:

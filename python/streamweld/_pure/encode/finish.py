@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from streamweld.errors import StreamError
     from streamweld.events import Finished
 
-__all__ = ["CUT", "Completeness", "Ending", "Fault", "fault_of", "finish_is_lost", "finish_word", "own_word", "told"]
+__all__ = ["CUT", "Completeness", "Ending", "Fault", "fault_of", "finish_is_lost", "finish_word", "own_word"]
+__all__ += ["sent_word", "told"]
 
 Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 
@@ -72,10 +73,17 @@ def finish_word(target: str, reason: str) -> str | None:
     return word
 
 
-def own_word(dialect: str, finished: Finished) -> str | None:
-    """The reason as the same dialect said it, if it still holds beside what the answer came to."""
+def sent_word(target: str, finished: Finished) -> str | None:
+    """The word of any source that the target writes as it is: it says why the answer is not whole."""
     raw = finished.raw_reason
-    means = None if raw is None else DIALECTS[dialect]["finish"].get(raw)
+    kept = raw in _FACTS["finish_own"].get(target, ()) or finished.reason in _FACTS["finish_raw"].get(target, ())
+    return raw if kept else None
+
+
+def own_word(dialect: str, finished: Finished) -> str | None:
+    """The reason as a source of the same dialect sent it, if it still holds beside what the answer came to."""
+    raw = finished.raw_reason
+    means = None if raw is None else DIALECTS[dialect]["finish"].get(raw, "other")
     return raw if means in (finished.reason, "natural") else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.encode.citations import read_citation
-from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word
+from streamweld._pure.encode.finish import CUT, fault_of, finish_word, sent_word
 from streamweld._pure.encode.job import is_whole, text_behind
 from streamweld._pure.encode.responses_items import (
     CALL,
@@ -145,7 +145,7 @@ class Responses:
         fault = ending.fault
         if fault is None and (ending.completeness == "truncated" or self._finished is None):
             fault = fault_of(CUT)
-        word = None if self._finished is None else finish_word(_TARGET, self._finished.reason)
+        word = None if self._finished is None else _word(self._finished)
         if fault is None and word is None:
             fault = fault_of("finish")
         ends_unfinished = fault is not None and fault.is_cut and self._job.cut_ending == "incomplete"
@@ -441,5 +441,9 @@ class Responses:
     def _finish(self, event: Finished) -> None:
         self._settle()
         self._finished = event
-        if finish_is_lost(_TARGET, event.reason):
-            self._job.losses.note("finish")
+
+
+def _word(finished: Finished) -> str | None:
+    """`completed`, or why the response is incomplete; None where it failed."""
+    word = finish_word(_TARGET, finished.reason)
+    return word if word == _DONE else sent_word(_TARGET, finished) or word

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.blocks import Blocks
 from streamweld._pure.encode.direct import Direct
-from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word, own_word
+from streamweld._pure.encode.finish import CUT, fault_of, finish_is_lost, finish_word, own_word, sent_word
 from streamweld._pure.encode.usage import neutral
 from streamweld.events import Finished, ResponseStarted, Unknown, UpstreamErrorEvent, Usage
 
@@ -89,7 +89,8 @@ class Sequential:
             self._fail(fault or fault_of(CUT))
             return
         reason = finished.reason
-        word = finish_word(self.target, reason)
+        sent = (own_word if self.job.passed.own else sent_word)(self.target, finished)
+        word = finish_word(self.target, reason) or sent
         if word is not None:
             self.blocks.finish()
             if self.job.broken:
@@ -101,12 +102,10 @@ class Sequential:
         if word is None:
             self._fail(fault_of("finish"))
             return
-        if finish_is_lost(self.target, reason):
+        if sent is None and finish_is_lost(self.target, reason):
             self.job.losses.note("finish")
         self._over = True
-        if self.job.passed.own:
-            word = own_word(self.target, finished) or word
-        self.write_end(word, finished, self._counts())
+        self.write_end(sent or word, finished, self._counts())
 
     def contradicted(self) -> None:
         """Upstream took back what went out."""

@@ -3,16 +3,54 @@
 //! The rest of the `Assembler`. It knows in which order things close, and no rule of how.
 
 use super::choice::Choice;
+use super::finish::CallsEnd;
 use super::item_end::end_items;
 use super::records::ErrorRecord;
 use super::shared::{Desk, Step};
 use super::snapshot::{emit_finished, emit_parts};
-use super::{Assembler, finalise, finish};
-use crate::delta::{Completeness, Rest};
+use super::{Assembler, EndOnWire, finalise, finish};
+use crate::delta::{Completeness, InputEnd, Rest};
 use crate::event::Sink;
 use crate::fault::{Fault, Where};
 use crate::out::Out;
+use crate::policy::MissingTerminal;
 use crate::spec::Code;
+
+/// How far a choice came when the input ended, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ChoiceEnd {
+    /// It gave its reason.
+    Reasoned,
+    /// Whatever the wire opened was closed; nothing said that this is all.
+    Closed,
+    /// Something is open, or went on behind the reason and is not whole.
+    Open,
+}
+
+/// What the end of the input means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The dialect has no terminal marker, and this is the end.
+    Whole,
+    /// Without the marker, but with the dialect's own word for the end.
+    Reasoned,
+    /// Without any word for the end, which the policy reads as one.
+    Unsaid,
+    Cut,
+}
+
+/// By what everything closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    /// The terminal marker: choices without a reason are over as well.
+    Marked,
+    /// Every choice gave its reason.
+    Reasoned,
+    /// The end that a policy assumes: nothing is open, and a choice without a reason has none.
+    Unsaid,
+    /// The stream was cut; only choices with a reason are over.
+    Cut,
+}
 
 impl Assembler {
     /// A call, or text of one, was taken that no event has shown yet.
@@ -26,7 +64,7 @@ impl Assembler {
             return Ok(());
         }
         self.over = true;
-        self.close(out, true, false)?;
+        self.close(out, Closing::Marked)?;
         if self.choices.is_empty() {
             // Nothing was said, nor why.
             out.diagnose(Code::FINISH_MISSING, None, "")?;
@@ -36,38 +74,77 @@ impl Assembler {
     }
 
     /// The end of the input.
-    pub fn end(&mut self, out: &mut Out<'_>, rest: Rest) -> Step {
+    pub fn end(&mut self, out: &mut Out<'_>, rest: Rest, input: InputEnd) -> Step {
         if self.over {
             return Ok(());
         }
-        if self.whole_here && rest == Rest::Nothing && !self.choices.iter().any(is_cut) {
-            return self.done(out);
-        }
-        self.over = true;
-        let cut = self.broken_off || self.choices.iter().any(is_cut);
-        if !self.choices.is_empty() && !cut {
-            self.close(out, false, true)?;
-            self.completeness = Completeness::Assumed;
-            if rest != Rest::Nothing {
-                out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
+        let missing = Code::TERMINAL_MISSING;
+        let assumes = out.config.policy.switches.missing_terminal;
+        match self.outcome(assumes, rest, input) {
+            Outcome::Whole => self.done(out),
+            Outcome::Reasoned => {
+                self.over = true;
+                self.close(out, Closing::Reasoned)?;
+                self.completeness = Completeness::Assumed;
+                if rest != Rest::Nothing {
+                    out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
+                }
+                out.diagnose(Code::NO_TERMINAL_MARKER, None, "")
             }
-            return out.diagnose(Code::NO_TERMINAL_MARKER, None, "");
+            Outcome::Unsaid if !out.dooms(missing) => {
+                self.over = true;
+                self.close(out, Closing::Unsaid)?;
+                self.completeness = Completeness::Assumed;
+                out.diagnose(missing, None, "")
+            }
+            Outcome::Unsaid => self.end_cut(out, missing, rest, input),
+            Outcome::Cut => self.end_cut(out, Code::TRUNCATED, rest, input),
         }
+    }
+
+    /// What an input that ends here came to.
+    fn outcome(&self, assumes: MissingTerminal, rest: Rest, input: InputEnd) -> Outcome {
+        if input == InputEnd::Broken || self.end_on_wire == EndOnWire::BrokenOff {
+            return Outcome::Cut;
+        }
+        match self.choices.iter().map(end_of).max() {
+            Some(ChoiceEnd::Reasoned) if self.is_whole_here(rest) => Outcome::Whole,
+            Some(ChoiceEnd::Reasoned) => Outcome::Reasoned,
+            Some(ChoiceEnd::Closed)
+                if assumes == MissingTerminal::Assume && rest == Rest::Nothing =>
+            {
+                Outcome::Unsaid
+            }
+            Some(ChoiceEnd::Closed | ChoiceEnd::Open) | None => Outcome::Cut,
+        }
+    }
+
+    fn is_whole_here(&self, rest: Rest) -> bool {
+        self.end_on_wire == EndOnWire::Whole && rest == Rest::Nothing
+    }
+
+    /// The input ended too early: what is open was cut. `code` is the one whose action raises it.
+    fn end_cut(&mut self, out: &mut Out<'_>, code: Code, rest: Rest, input: InputEnd) -> Step {
+        self.over = true;
         self.completeness = Completeness::Truncated;
         out.cut();
-        let place = match rest {
-            Rest::Nothing => self.cut_where(),
-            Rest::Empty => Where::Empty,
-            Rest::MidEvent => Where::MidEvent,
-            Rest::MidUtf8 => Where::MidUtf8,
+        let place = match (rest, input) {
+            (Rest::MidEvent, _) => Where::MidEvent,
+            (Rest::MidUtf8, _) => Where::MidUtf8,
+            (Rest::Empty, InputEnd::Clean) => Where::Empty,
+            (Rest::Nothing, InputEnd::Clean) => self.cut_where(),
+            (Rest::Nothing | Rest::Empty, InputEnd::Broken) => match self.cut_where() {
+                Where::BetweenEvents => Where::Transport,
+                place => place,
+            },
         };
         let open = self.open_parts();
-        let raises = out.dooms(Code::TRUNCATED);
-        self.close(out, false, false)?;
+        let raises = out.dooms(code);
+        self.close(out, Closing::Cut)?;
         if raises {
-            return Err(Fault::truncated(place, open));
+            return Err(Fault::truncated(code, place, open));
         }
-        out.diagnose(Code::TRUNCATED, None, place.name())
+        out.diagnose(code, None, place.name())
     }
 
     /// The gateway sent an error: everything closes.
@@ -87,7 +164,7 @@ impl Assembler {
         out.cut();
         let record = ErrorRecord::new(code, kind, message, raw);
         let raises = out.dooms(Code::UPSTREAM_ERROR);
-        let closed = self.close(out, false, false);
+        let closed = self.close(out, Closing::Cut);
         let error = self.error.insert(Box::new(record));
         closed?;
         if !raises {
@@ -109,26 +186,23 @@ impl Assembler {
         self.completeness
     }
 
-    /// Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well. `assumed`: the
-    /// marker is missing, but nothing is open; that holds for what the wire closed without a reason too.
-    fn close(&mut self, out: &mut Out<'_>, ended: bool, assumed: bool) -> Step {
+    /// Everything closes.
+    fn close(&mut self, out: &mut Out<'_>, closing: Closing) -> Step {
         self.choices.sort_by_key(|choice| choice.index);
-        let over = |choice: &Choice| {
-            ended || choice.finish.raw.is_some() || (assumed && choice.book.all_closed())
-        };
-        let over: Vec<bool> = self.choices.iter().map(over).collect();
         let mut desk = Desk {
             shared: &mut self.shared,
             out,
         };
-        for (choice, over) in self.choices.iter_mut().zip(&over) {
-            close_choice(&mut desk, choice, *over, !(ended || assumed))?;
+        for choice in &mut self.choices {
+            let end = finish::end_of_calls(&choice.finish, closing != Closing::Cut);
+            close_choice(&mut desk, choice, end, closing == Closing::Cut)?;
         }
         if let Some(usage) = &self.usage {
             usage.show(|event| out.emit(event));
         }
-        for (choice, over) in self.choices.iter_mut().zip(over) {
-            if over {
+        for choice in &mut self.choices {
+            let is_said = matches!(closing, Closing::Marked | Closing::Reasoned);
+            if is_said || choice.finish.raw.is_some() {
                 conclude(out, choice)?;
             }
         }
@@ -138,7 +212,7 @@ impl Assembler {
     fn cut_where(&self) -> Where {
         let cut = || {
             let choices = self.choices.iter();
-            choices.filter(|choice| is_cut(choice))
+            choices.filter(|choice| end_of(choice) == ChoiceEnd::Open)
         };
         let mid_call = |choice: &Choice| {
             let mut calls = choice
@@ -158,7 +232,8 @@ impl Assembler {
 
     fn open_parts(&self) -> Vec<u32> {
         let mut parts: Vec<u32> = Vec::new();
-        for choice in self.choices.iter().filter(|choice| is_cut(choice)) {
+        let choices = self.choices.iter();
+        for choice in choices.filter(|choice| end_of(choice) == ChoiceEnd::Open) {
             parts.extend(choice.textual.open_parts());
             if !choice.closed {
                 let calls = choice
@@ -199,19 +274,18 @@ impl Assembler {
 pub fn close_choice(
     desk: &mut Desk<'_, '_>,
     choice: &mut Choice,
-    ended: bool,
+    end: CallsEnd,
     broken_off: bool,
 ) -> Step {
     for (member, raw) in choice.textual.end(desk)? {
         choice.metadata.put(member, raw);
     }
-    end_items(desk, choice, ended)?;
+    end_items(desk, choice, end != CallsEnd::Cut)?;
     if choice.closed {
         return Ok(());
     }
     choice.closed = true;
-    let cut = finish::is_cut(choice.finish.reason);
-    finalise::close_calls(desk, choice, ended, cut, broken_off)
+    finalise::close_calls(desk, choice, end, broken_off)
 }
 
 fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {
@@ -228,12 +302,20 @@ fn conclude(out: &mut Out<'_>, choice: &mut Choice) -> Step {
     Ok(())
 }
 
-/// It said no reason (nor closed all that it opened), or went on with a call behind it that is not whole.
-fn is_cut(choice: &Choice) -> bool {
+/// How far the choice came. What the wire closed without a reason is closed, and no more.
+fn end_of(choice: &Choice) -> ChoiceEnd {
     let mut calls = choice
         .shown()
         .into_iter()
         .filter_map(|slot| choice.get(slot));
-    let closed = || choice.book.all_closed() && choice.textual.current().is_none();
-    (choice.finish.raw.is_none() && !closed()) || calls.any(|call| call.late && !call.is_complete())
+    if calls.any(|call| call.late && !call.is_complete()) {
+        return ChoiceEnd::Open;
+    }
+    if choice.finish.raw.is_some() {
+        ChoiceEnd::Reasoned
+    } else if choice.textual.current().is_none() && choice.book.all_closed() {
+        ChoiceEnd::Closed
+    } else {
+        ChoiceEnd::Open
+    }
 }

@@ -17,6 +17,7 @@ use super::announce;
 use super::call::{Call, Id, MAX_ALIASES};
 use super::canonical;
 use super::choice::{Choice, Key};
+use super::finish::CallsEnd;
 use super::judge::{Owners, judge};
 use super::pouring::{close_fork, give_tail};
 use super::push::Change;
@@ -29,16 +30,15 @@ use crate::spec::Code;
 
 /// Close every call of the choice.
 ///
-/// `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
-/// whole (length, content filter, error), so that what is unfinished is no mistake. `broken_off`: the input ended too
-/// early, so that a call which went on behind the finish reason was cut all the same, unless its JSON is whole.
+/// `broken_off`: the input ended too early, so that a call which went on behind the finish reason was cut all the same,
+/// unless its JSON is whole.
 pub fn close_calls(
     desk: &mut Desk<'_, '_>,
     choice: &mut Choice,
-    ended: bool,
-    cut: bool,
+    end: CallsEnd,
     broken_off: bool,
 ) -> Step {
+    let ended = end != CallsEnd::Cut;
     for slot in choice.undecided() {
         settle(desk, choice, slot, ended)?;
     }
@@ -73,8 +73,9 @@ pub fn close_calls(
             continue;
         };
         let given = ids.remove(&slot).unwrap_or_default();
-        let over = ended && !(broken_off && call.late && !call.is_complete());
-        verdicts.push((slot, judge(desk, call, given, &owners, over, cut)?));
+        let went_on = broken_off && call.late && !call.is_complete();
+        let end = if went_on { CallsEnd::Cut } else { end };
+        verdicts.push((slot, judge(desk, call, given, &owners, end)?));
     }
     for (slot, verdict) in verdicts {
         if let Some(call) = choice.get_mut(slot) {
@@ -85,10 +86,20 @@ pub fn close_calls(
     Ok(())
 }
 
-/// The wire closed that call by itself: what concerns it alone.
+/// The wire closed that call by itself: what concerns it alone. A call of the client's without text waits for the end of
+/// its choice, whose reason says whether it is whole.
 pub fn close_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    // Only the provider needs the arguments of its own calls, and many have none: no text is waited for.
+    let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
+    if choice.get(slot).is_none_or(waits) {
+        return Ok(());
+    }
     settle(desk, choice, slot, true)?;
     unwrap(desk, choice, slot)?;
+    if choice.get(slot).is_none_or(waits) {
+        choice.track(slot);
+        return Ok(());
+    }
     let given = identify(desk, choice, slot)?;
     let Some(call) = choice.get(slot) else {
         return Ok(());
@@ -98,7 +109,7 @@ pub fn close_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> 
     } else {
         owners(choice)
     };
-    let verdict = judge(desk, call, given, &owners, true, false)?;
+    let verdict = judge(desk, call, given, &owners, CallsEnd::Success)?;
     if let Some(call) = choice.get_mut(slot) {
         call.verdict = Some(Box::new(verdict));
     }

@@ -9,12 +9,39 @@ use crate::event::Sign;
 use crate::out::Out;
 use crate::spec::Code;
 
-/// These say that the answer is not whole: they hold whatever else is said.
-pub fn is_cut(reason: Option<&str>) -> bool {
-    matches!(reason, Some("length" | "content_filter" | "error"))
+/// How little is left of the answer: of two reasons the heavier one holds.
+fn weight(reason: &str) -> u8 {
+    match reason {
+        "stop" | "tool_calls" => 0,
+        "other" => 1,
+        _ => 2,
+    }
 }
 
-/// One reason as sent, and what the table says it is: the first holds, unless a later one dominates it.
+/// What the end of a choice says about its calls that are still open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallsEnd {
+    /// A reason was sent, and it is one of success: a call without arguments is whole.
+    Success,
+    /// No reason was sent, but something stands for the end.
+    Unsaid,
+    /// The reason says that the answer is not whole: what is unfinished is no mistake.
+    Unfinished,
+    /// The input ended too early.
+    Cut,
+}
+
+/// The same for a choice with that reason. `ended`: the stream has an end, also for a choice without a reason.
+pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
+    match finish.reason {
+        Some("stop" | "tool_calls") => CallsEnd::Success,
+        Some(_) => CallsEnd::Unfinished,
+        None if ended => CallsEnd::Unsaid,
+        None => CallsEnd::Cut,
+    }
+}
+
+/// One reason as sent, and what the table says it is: the first holds, unless a later one that is known is worse.
 ///
 /// "natural" is a word for every end that nobody forced: stop, or calls where there are some.
 pub fn take_reason(
@@ -45,10 +72,10 @@ pub fn take_reason(
         finish.repeated = true;
         out.diagnose(Code::FINISH_REPEATED, None, raw)?;
     }
-    let stronger = is_cut(reason) && !is_cut(finish.reason);
-    if reason.is_some() && (stronger || finish.reason == Some("other")) {
+    let holds = finish.reason.map_or(0, weight);
+    if let Some(reason) = reason.filter(|reason| weight(reason) > holds) {
         finish.raw = Some(raw.to_owned());
-        finish.reason = reason;
+        finish.reason = Some(reason);
     }
     Ok(())
 }
@@ -61,7 +88,7 @@ pub fn conclude(finish: &FinishState, calls: &[&Call]) -> &'static str {
     match finish.reason {
         None if waits => "tool_calls",
         None => "stop",
-        Some("stop" | "other") if waits => "tool_calls",
+        Some("stop") if waits => "tool_calls",
         Some("tool_calls") if calls.is_empty() => "stop",
         Some(reason) => reason,
     }

@@ -419,13 +419,8 @@ pub fn end_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> St
         return Ok(());
     }
     settle_text(desk, choice, item, true)?;
-    let Some(call) = choice.call_of(item) else {
-        return Ok(());
-    };
-    // Nobody but the provider needs the arguments of its own calls, and many have none: no text is waited for.
-    if call.provider_executed || !call.text.is_blank() || (call.custom && !call.is_empty()) {
-        let slot = call.slot;
-        return close_call(desk, choice, slot);
+    match choice.slot_of(item) {
+        Some(slot) => close_call(desk, choice, slot),
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::call::{Call, Verdict};
 use super::finalise::ends_whole;
+use super::finish::CallsEnd;
 use super::shared::Desk;
 use crate::fault::Fault;
 use crate::json::{Root, Status};
@@ -21,23 +22,26 @@ pub fn judge(
     call: &Call,
     given: String,
     owners: &Owners<'_>,
-    ended: bool,
-    cut: bool,
+    end: CallsEnd,
 ) -> Result<Verdict, Fault> {
     let text = &call.text;
     let mut reason = None;
     let mut state = "incomplete";
-    if ended {
+    if end != CallsEnd::Cut {
         reason = fault(desk, call, &given)?;
         if reason.is_some() {
             state = "invalid";
         } else if text.is_blank() {
-            state = if cut { "incomplete" } else { "empty" };
+            if end == CallsEnd::Success {
+                state = "empty";
+            }
         } else if call.custom {
-            state = if cut { "incomplete" } else { "complete" };
+            if end != CallsEnd::Unfinished {
+                state = "complete";
+            }
         } else if ends_whole(call) {
             state = "complete";
-        } else if !cut {
+        } else if end != CallsEnd::Unfinished {
             desk.out
                 .diagnose(Code::ARGS_INVALID, Some(call.part), "incomplete")?;
         }

@@ -81,13 +81,21 @@ pub struct Assembler {
     started: Option<Box<StartRecord>>,
     usage: Option<Box<UsageRecord>>,
     error: Option<Box<ErrorRecord>>,
-    /// The wire said that it broke off.
-    broken_off: bool,
-    /// The dialect has no terminal marker, and may end here.
-    whole_here: bool,
+    end_on_wire: EndOnWire,
     /// Nothing that comes now counts.
     over: bool,
     completeness: Completeness,
+}
+
+/// What the wire said about its end, beside the terminal marker and the reasons of the choices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum EndOnWire {
+    #[default]
+    Unsaid,
+    /// The dialect has no terminal marker, and an input that ends here ends with the answer.
+    Whole,
+    /// It broke off: whatever was closed, the answer is not whole.
+    BrokenOff,
 }
 
 /// The choice of that index, and what its rules work at.
@@ -396,7 +404,9 @@ impl Assembler {
 
     /// The dialect has no terminal marker (Gemini): an input that ends at this place ends with the answer.
     pub fn whole_here(&mut self) {
-        self.whole_here = true;
+        if self.end_on_wire != EndOnWire::BrokenOff {
+            self.end_on_wire = EndOnWire::Whole;
+        }
     }
 
     /// A call of the choice was told as final: the choice cannot start again as if nothing had been said.
@@ -419,7 +429,7 @@ impl Assembler {
 
     /// The wire said that it broke off: whatever was closed, the answer is not whole.
     pub fn cut(&mut self) {
-        self.broken_off = true;
+        self.end_on_wire = EndOnWire::BrokenOff;
     }
 
     /// The choice said why it ended; `reason` is what the dialect's table makes of it: `natural` is a word for every end
@@ -438,7 +448,8 @@ impl Assembler {
         finish::take_reason(desk.out, choice, raw_reason, reason)?;
         let at_finish = desk.out.config.policy.close_calls_at == CloseCallsAt::Finish;
         if at_finish || (choice.message_seen && !choice.shown().is_empty()) {
-            ending::close_choice(&mut desk, choice, true, false)?;
+            let end = finish::end_of_calls(&choice.finish, true);
+            ending::close_choice(&mut desk, choice, end, false)?;
         }
         Ok(())
     }

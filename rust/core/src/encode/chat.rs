@@ -30,7 +30,7 @@ pub(crate) struct Chat {
 #[derive(Debug, Default)]
 pub(super) struct Choice {
     index: i32,
-    reason: Option<&'static str>,
+    finish: Option<Finish>,
     /// Of its texts, as JSON.
     citations: String,
     /// Ids of the calls that were written, and that nothing in the stream answered: its reader is to run them.
@@ -40,6 +40,14 @@ pub(super) struct Choice {
     /// How many calls were begun, and their indexes where they are the source's own.
     pub(super) written: usize,
     pub(super) indexes: Set<i64>,
+}
+
+/// Why a choice ended.
+#[derive(Debug)]
+struct Finish {
+    reason: &'static str,
+    /// `None`: there is no word for it.
+    word: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -105,9 +113,15 @@ impl Encode for Chat {
             // A citation here needs the place in the text that it stands for.
             Event::Source { .. } => job.losses.note("sources"),
             Event::File { .. } => job.losses.note("files"),
-            Event::Finished { reason, .. } => {
-                self.choice(choice).reason = Some(reason);
-                job.finished(NAME, reason);
+            Event::Finished {
+                reason, raw_reason, ..
+            } => {
+                // Calls are written anew in the form of today, whatever the source called them.
+                let own = job.own_word(NAME, reason, raw_reason);
+                let own = own.filter(|_| !matches!(reason, "stop" | "tool_calls"));
+                let word = own.or_else(|| job.finish_word(NAME, reason, raw_reason));
+                let word = word.map(str::to_owned);
+                self.choice(choice).finish = Some(Finish { reason, word });
             }
             _ => {}
         }
@@ -236,20 +250,23 @@ impl Chat {
     }
 
     /// The finish word of every choice, in order; or why there is none.
-    fn words(&mut self) -> Result<Vec<(i32, &'static str)>, Trouble> {
+    fn words(&mut self) -> Result<Vec<(i32, String)>, Trouble> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
         let mut lacks_word = false;
-        for choice in &self.choices {
-            let reason = choice
-                .reason
-                .ok_or_else(|| Trouble::named("TruncatedStream"))?;
-            let reason = match reason {
-                "tool_calls" if choice.written == 0 => "stop",
-                "stop" | "other" if !choice.waiting.is_empty() => "tool_calls",
-                reason => reason,
+        for choice in &mut self.choices {
+            let finish = choice.finish.take();
+            // Without a reason it is an end that a policy assumes.
+            let reason = finish.as_ref().map_or("stop", |finish| finish.reason);
+            let corrected = match reason {
+                "tool_calls" if choice.written == 0 => Some("stop"),
+                "stop" if !choice.waiting.is_empty() => Some("tool_calls"),
+                "stop" => Some("stop"),
+                _ => None,
             };
-            match finish::word(NAME, reason) {
+            let corrected = corrected.and_then(|reason| finish::word(NAME, reason));
+            let word = corrected.map(str::to_owned);
+            match word.or(finish.and_then(|finish| finish.word)) {
                 Some(word) => words.push((choice.index, word)),
                 None => lacks_word = true,
             }
@@ -263,7 +280,7 @@ impl Chat {
         Ok(words)
     }
 
-    fn finish(&mut self, job: &mut Job, words: &[(i32, &'static str)]) {
+    fn finish(&mut self, job: &mut Job, words: &[(i32, String)]) {
         for (index, word) in words {
             if job.passed.finished.contains(index) {
                 continue;

@@ -15,11 +15,29 @@ pub(crate) fn word(target: &str, reason: &str) -> Option<&'static str> {
         .as_str()
 }
 
-/// The reason as the same dialect said it, if it still holds beside what the answer came to.
+/// The target's word for the end of an answer: that of the source, where the target writes it as it is, else its own for
+/// the neutral reason.
+pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
+    let has = |table: &str, word: &str| {
+        let words = spec::conversion(table).and_then(|table| table.get(target));
+        spec::words(words).contains(&word)
+    };
+    match raw {
+        Some(raw) if has("finish_own", raw) || has("finish_raw", reason) => Some(raw),
+        _ => word(target, reason),
+    }
+}
+
+/// The reason as the same dialect said it, if it still holds beside what the answer came to. A word that is in no table is
+/// kept where the dialect has no other for the reason.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
-    let means = spec::fact(dialect, "finish")?.get(raw)?.as_str()?;
-    (means == reason || means == "natural").then_some(raw)
+    let means = spec::fact(dialect, "finish").and_then(|table| table.get(raw));
+    let holds = match means.and_then(Value::as_str) {
+        Some(means) => means == reason || means == "natural",
+        None => is_lost(dialect, reason),
+    };
+    holds.then_some(raw)
 }
 
 /// The word says less than the reason.
@@ -96,9 +114,29 @@ mod tests {
 
     #[test]
     fn words() {
-        assert_eq!(word("chat", "other"), Some("stop"));
+        assert_eq!(word("chat", "other"), Some("length"));
         assert_eq!(word("gemini", "error"), None);
         assert!(is_lost("chat", "other") && !is_lost("gemini", "other"));
+    }
+
+    #[test]
+    fn words_of_the_source() {
+        let word = |target, reason| word_of(target, reason, Some("new"));
+        assert_eq!(word("responses", "other"), Some("new"));
+        assert_eq!(word("responses", "length"), Some("max_output_tokens"));
+        assert_eq!(word("anthropic", "other"), Some("max_tokens"));
+        assert_eq!(word_of("responses", "other", None), Some("other"));
+        assert_eq!(word_of("responses", "error", Some("abort")), Some("abort"));
+        assert_eq!(word_of("chat", "error", Some("abort")), None);
+    }
+
+    #[test]
+    fn words_of_the_dialect_itself() {
+        let own = |dialect, reason, raw| own_word(dialect, reason, Some(raw)).is_some();
+        assert!(own("anthropic", "stop", "stop_sequence"));
+        assert!(!own("anthropic", "tool_calls", "end_turn"));
+        assert!(own("chat", "other", "new") && !own("chat", "tool_calls", "new"));
+        assert!(!own("ai-sdk-ui", "other", "new"));
     }
 
     #[test]

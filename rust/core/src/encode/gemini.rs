@@ -138,10 +138,10 @@ impl Encode for Gemini {
                 choice,
                 ..
             } => {
-                let raw = raw_reason.filter(|_| job.passed.own);
+                let own = job.own_word(NAME, reason, raw_reason).map(str::to_owned);
                 let candidate = self.candidate(choice);
                 candidate.reason = Some(reason);
-                candidate.raw = finish::own_word(NAME, reason, raw).map(str::to_owned);
+                candidate.raw = own;
             }
             _ => {}
         }
@@ -305,8 +305,8 @@ impl Gemini {
         let mut lacks_word = false;
         let mut words = Vec::with_capacity(self.candidates.len());
         for candidate in &mut self.candidates {
-            let reason = candidate.reason;
-            let reason = reason.ok_or_else(|| Trouble::named("TruncatedStream"))?;
+            // Without a reason it is an end that a policy assumes.
+            let reason = candidate.reason.unwrap_or("stop");
             let malformed =
                 candidate.malformed && matches!(reason, "stop" | "tool_calls" | "other");
             match finish::word(NAME, reason) {

@@ -99,11 +99,27 @@ impl Job {
         }
     }
 
-    /// Notes a reason for which the target has no word.
-    pub(crate) fn finished(&mut self, target: &str, reason: &str) {
+    /// The reason as it was sent, where the same dialect is written.
+    pub(crate) fn own_word<'r>(
+        &self,
+        target: &str,
+        reason: &str,
+        raw: Option<&'r str>,
+    ) -> Option<&'r str> {
+        finish::own_word(target, reason, raw.filter(|_| self.passed.own))
+    }
+
+    /// The target's word for that reason; `None` where it has none but its unfinished ending. Notes what it does not say.
+    pub(crate) fn finish_word<'r>(
+        &mut self,
+        target: &str,
+        reason: &str,
+        raw: Option<&'r str>,
+    ) -> Option<&'r str> {
         if finish::is_lost(target, reason) {
             self.losses.note("finish");
         }
+        finish::word_of(target, reason, raw)
     }
 
     /// Notes what of a reasoning only its own provider can read.

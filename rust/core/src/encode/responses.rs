@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::Encode;
-use super::finish::{self, Trouble};
+use super::finish::Trouble;
 use super::job::{Call, Job};
 use super::responses_body::Body;
 use super::responses_items::Items;
@@ -16,6 +16,8 @@ use crate::event::{Delta, Event, Opened};
 use crate::few::Map;
 
 const NAME: &str = "responses";
+/// Every other word is the reason of an answer that is not whole.
+const COMPLETED: &str = "completed";
 
 /// One stream of events.
 #[derive(Debug, Default)]
@@ -33,7 +35,8 @@ pub(crate) struct Responses {
     summaries: Map<u32, ()>,
     /// The one choice that is written.
     choice: Option<i32>,
-    reason: Option<&'static str>,
+    /// The word for the end, or why there is none.
+    finish: Option<Result<String, Trouble>>,
     /// A call is whole.
     called: bool,
     /// Why a call that stays open is not whole.
@@ -134,10 +137,13 @@ impl Encode for Responses {
             Event::ToolResult { .. } => job.losses.note("server_tool"),
             Event::Source { .. } => job.losses.note("sources"),
             Event::File { .. } => job.losses.note("files"),
-            Event::Finished { reason, .. } => {
+            Event::Finished {
+                reason, raw_reason, ..
+            } => {
                 self.items.leave(job, None, true);
-                self.reason = Some(reason);
-                job.finished(NAME, reason);
+                let word = job.finish_word(NAME, reason, raw_reason);
+                let word = word.map(str::to_owned);
+                self.finish = Some(word.ok_or_else(|| Trouble::named("finish")));
             }
             _ => {}
         }
@@ -150,13 +156,13 @@ impl Encode for Responses {
 
     fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
         self.open(job);
-        let word = || {
-            let reason = self
-                .reason
-                .ok_or_else(|| Trouble::named("TruncatedStream"))?;
-            finish::word(NAME, reason).ok_or_else(|| Trouble::named("finish"))
+        let word = match (trouble, self.finish.take()) {
+            (Some(trouble), _) => Err(trouble),
+            (None, Some(word)) => word,
+            // An end that a policy assumes, unless there is no answer at all.
+            (None, None) if self.choice.is_some() => Ok(COMPLETED.to_owned()),
+            (None, None) => Err(Trouble::named("TruncatedStream")),
         };
-        let word = trouble.map_or_else(word, Err);
         // Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on.
         let runs = self.called || self.items.could_be_run();
         let ends_unfinished = |trouble: &Trouble| trouble.cut && !job.options.cut_is_error && !runs;
@@ -169,8 +175,8 @@ impl Encode for Responses {
         }
         match word {
             Ok(word) => {
-                let detail = match word {
-                    "completed" => self.left,
+                let detail = match word.as_str() {
+                    COMPLETED => self.left,
                     word => Some(word),
                 };
                 match detail {

@@ -105,40 +105,43 @@ impl<A: Answer> Encode for Sequential<A> {
         if self.over {
             return;
         }
-        let finished = self.finished.take();
-        let finish = match (trouble, finished) {
+        let finish = match (trouble, self.finished.take()) {
             (None, Some(finish)) => finish,
+            // An end that a policy assumes, unless there is no answer at all.
+            (None, None) if self.choice.is_some() => Finish {
+                reason: "stop",
+                raw: None,
+            },
             (trouble, _) => {
                 let cut = || Trouble::named("TruncatedStream");
                 return self.fail(job, &trouble.unwrap_or_else(cut));
             }
         };
-        let mut reason = finish.reason;
-        let mut word = finish::word(A::TARGET, reason);
-        if word.is_some() {
+        let raw = finish.raw.as_deref();
+        let own = job.own_word(A::TARGET, finish.reason, raw);
+        if own.is_some() || finish::word_of(A::TARGET, finish.reason, raw).is_some() {
             let form = &mut self.answer;
             self.blocks.finish(&mut Pen { form, job });
             self.stop_if_contradicted(job);
             if self.over {
                 return;
             }
-            if reason == "tool_calls" && self.blocks.client_calls() == 0 {
-                // Nothing is left to be run: every call is answered already, or has no name.
-                reason = if self.blocks.answered() {
-                    "other"
-                } else {
-                    "error"
-                };
-                word = finish::word(A::TARGET, reason);
-            }
         }
+        let runs = self.blocks.client_calls() > 0;
+        let reason = match finish.reason {
+            // Nothing is left to be run: every call is answered already, or has no name.
+            "tool_calls" if !runs && self.blocks.answered() => "other",
+            "tool_calls" if !runs => "error",
+            "stop" if runs && raw.is_none() => "tool_calls",
+            reason => reason,
+        };
+        let is_said = reason == finish.reason;
+        let own = own.filter(|_| is_said || finish::word(A::TARGET, reason).is_some());
+        let word = own.or_else(|| job.finish_word(A::TARGET, reason, raw.filter(|_| is_said)));
         let Some(word) = word else {
             return self.fail(job, &Trouble::named("finish"));
         };
-        job.finished(A::TARGET, reason);
         self.over = true;
-        let raw = finish.raw.as_deref().filter(|_| job.passed.own);
-        let word = finish::own_word(A::TARGET, finish.reason, raw).unwrap_or(word);
         self.answer.finish(job, word, &finish);
     }
 }

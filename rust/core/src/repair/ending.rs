@@ -8,7 +8,7 @@ use crate::behind_error::BehindError;
 use crate::delta::Completeness;
 use crate::encode::finish::Trouble;
 use crate::event::Sink;
-use crate::fault::{Class, Fault, Where};
+use crate::fault::{Class, Fault};
 
 /// No event of theirs says that an answer is over.
 const UNMARKED: [&str; 1] = ["gemini"];
@@ -36,20 +36,11 @@ impl Repairer {
         }
         self.ended = true;
         let completeness = self.parser.standing();
-        let reported = self.hand.reported.take();
-        let mut trouble = reported.clone();
-        if trouble.is_none() && completeness == Completeness::Assumed {
-            if !self.hand.has_reason() {
-                // Everything is closed, but nothing says that this is all: a reader must not take it for it.
-                let (offset, ordinal) = self.hand.place;
-                let fault = Fault::truncated(Where::BetweenEvents, Vec::new());
-                self.error = Some(fault.at(offset, ordinal));
-                trouble = Some(Trouble::named(Class::Truncated.name()));
-            } else if !UNMARKED.contains(&self.hand.job.source) {
-                self.hand.block.touch("end_missing");
-            }
+        let trouble = self.hand.reported.take();
+        let is_assumed = trouble.is_none() && completeness == Completeness::Assumed;
+        if is_assumed && !UNMARKED.contains(&self.hand.job.source) {
+            self.hand.block.touch("end_missing");
         }
-        self.hand.block.touched |= trouble.is_some() && reported.is_none();
         let hand = &self.hand;
         let changed =
             trouble.is_some() || hand.block.touched || hand.block.emptied || hand.rendering;

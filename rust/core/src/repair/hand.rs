@@ -284,11 +284,6 @@ impl Hand {
         Err(arrival.place(Fault::of_code(code, detail)))
     }
 
-    /// A choice said why it ends.
-    pub(super) fn has_reason(&self) -> bool {
-        self.said.has_reason()
-    }
-
     /// Calls are shown whole, and one is under way.
     pub(super) fn holds(&self) -> bool {
         self.job.options.hold_arguments && !self.calls.is_empty()

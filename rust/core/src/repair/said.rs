@@ -63,11 +63,6 @@ impl Said {
         }
     }
 
-    /// Some choice said why it ends.
-    pub(super) fn has_reason(&self) -> bool {
-        !self.reasons.is_empty()
-    }
-
     /// The latest token counts have passed.
     pub(super) fn counts_have_passed(&self) -> bool {
         self.counts_passed > 0 && self.counts_passed == self.counted

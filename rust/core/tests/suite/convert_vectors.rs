@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::vectors::{bytes_of, files_in, policy_of};
+use crate::vectors::{bytes_of, files_in, input_end, policy_of};
 use serde_json::{Map, Value as Json};
+use streamweld_core::delta::InputEnd;
 use streamweld_core::{Config, Converter, Dialect, WriteOptions};
 
 /// Targets that can be written.
@@ -21,6 +22,7 @@ struct Setting {
     target: Dialect,
     config: Arc<Config>,
     options: WriteOptions,
+    input: InputEnd,
 }
 
 impl Setting {
@@ -61,6 +63,7 @@ impl Setting {
             target: dialect("target").unwrap(),
             config: Arc::new(config),
             options: written,
+            input: input_end(test),
         }
     }
 
@@ -72,8 +75,8 @@ impl Setting {
         for piece in pieces {
             converter.feed(piece, &mut out).unwrap();
         }
-        converter.close(&mut out).unwrap();
-        converter.close(&mut out).unwrap();
+        converter.close(self.input, &mut out).unwrap();
+        converter.close(self.input, &mut out).unwrap();
         let diagnostics = converter.diagnostics();
         assert_eq!(converter.diagnostics_dropped(), 0);
         let places = diagnostics.iter().map(|said| {

@@ -2,7 +2,7 @@
 
 use streamweld_core::Config;
 use streamweld_core::assemble::Assembler;
-use streamweld_core::delta::{Address, CallSaid, Channel, ItemKind, PartAt, Rest};
+use streamweld_core::delta::{Address, CallSaid, Channel, InputEnd, ItemKind, PartAt, Rest};
 use streamweld_core::event::{Event, Sink};
 use streamweld_core::fault::Fault;
 use streamweld_core::json::Text;
@@ -169,7 +169,8 @@ fn what_an_opening_carries_is_told_once() {
         items.part_text(out, at(index(1)), Text::plain("b"), None)?;
         items.part_closed(out, at(index(0)), None, None)?;
         items.item_closed(out, 0, None, index(1), None, None)?;
-        items.end(out, Rest::Nothing)
+        items.finish(out, 0, "stop", Some("stop"))?;
+        items.end(out, Rest::Nothing, InputEnd::Clean)
     });
     assert_eq!(
         lines,
@@ -180,7 +181,6 @@ fn what_an_opening_carries_is_told_once() {
             "text 1 + A b",
             "text 0 = Hello",
             "text 1 = A b",
-            "finish_missing",
             "finished stop",
             "no_terminal_marker",
         ]

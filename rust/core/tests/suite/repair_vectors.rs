@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::vectors::{bytes_of, files_in, policy_of};
+use crate::vectors::{bytes_of, files_in, input_end, policy_of};
 use serde_json::{Map, Value as Json};
+use streamweld_core::delta::InputEnd;
 use streamweld_core::{Config, Dialect, Repairer, WriteOptions};
 
 struct Setting {
@@ -12,6 +13,7 @@ struct Setting {
     config: Arc<Config>,
     cut_is_error: bool,
     hold_arguments: bool,
+    input: InputEnd,
 }
 
 #[derive(Debug, PartialEq)]
@@ -43,6 +45,7 @@ impl Setting {
             config: Arc::new(config),
             cut_is_error,
             hold_arguments,
+            input: input_end(test),
         }
     }
 
@@ -60,7 +63,7 @@ impl Setting {
             let run = repairer.feed(piece, &mut out);
             out.extend_from_slice(run);
         }
-        repairer.close(&mut out);
+        repairer.close(self.input, &mut out);
         let diagnostics = repairer.diagnostics();
         let codes = diagnostics.iter().map(|said| said.code.name()).collect();
         Run {

@@ -274,8 +274,9 @@ impl Decode for AiSdkParts {
 
     /// `[DONE]` of a gateway: this dialect has none, but behind a finish reason nothing was to come.
     fn marker(&mut self, wire: &mut Wire<'_, '_>) -> Step {
-        if self.reason.is_some() {
-            self.flush(wire)?;
+        if let Some(reason) = &self.reason {
+            self.start.tell_if_seen(wire)?;
+            say_reason(wire, reason)?;
             wire.assembler.done(wire.out)?;
             self.ended = true;
         }
@@ -287,16 +288,9 @@ impl Decode for AiSdkParts {
         Notes::default().complain(wire, &Complaint::of_text(payload.text), payload)
     }
 
-    /// Every answer has a `finish`: without one, or the last step's, it was cut.
+    /// The reason of a step is not that of the stream: the next step may be missing.
     fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
-        self.start.tell_if_seen(wire)?;
-        match &self.reason {
-            Some(reason) => say_reason(wire, reason),
-            None => {
-                wire.assembler.cut();
-                Ok(())
-            }
-        }
+        self.start.tell_if_seen(wire)
     }
 
     fn ended(&self) -> bool {

@@ -126,8 +126,6 @@ pub(crate) struct AiSdkUi {
     message: MessageReader,
     blocks: BlockReader,
     aborted: bool,
-    /// `finish` came: only the marker may be missing.
-    finished: bool,
     ended: bool,
 }
 
@@ -207,7 +205,6 @@ impl AiSdkUi {
     fn finish(&mut self, wire: &mut Wire<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
         self.message.tell(wire)?;
         self.message.metadata(wire, chunk)?;
-        self.finished = true;
         let reason = chunk.words("finishReason");
         if let Some(members) = chunk.metadata() {
             wire.assembler.choice_metadata(wire.out, 0, &members)?;
@@ -291,13 +288,8 @@ impl Decode for AiSdkUi {
         Notes::default().complain(wire, &Complaint::of_text(payload.text), payload)
     }
 
-    /// Every answer has a `finish`: without one it was cut, whatever was closed.
     fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
-        self.message.flush(wire)?;
-        if !self.finished {
-            wire.assembler.cut();
-        }
-        Ok(())
+        self.message.flush(wire)
     }
 
     fn ended(&self) -> bool {

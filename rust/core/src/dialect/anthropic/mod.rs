@@ -273,7 +273,7 @@ impl Decode for Anthropic {
     fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
         self.blocks.finish(wire)?;
         if !self.reason && !self.blocks.ends_with_answer() {
-            // M10 knows streams that end with the last block. One whose provider was still at work is cut.
+            // The provider was still at work: that is cut, whatever a policy assumes of a missing end.
             wire.assembler.cut();
         }
         Ok(())

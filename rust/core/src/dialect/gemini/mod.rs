@@ -269,9 +269,7 @@ impl Decode for Gemini {
     /// The reasons hold now, there is no later one. They take the place of a terminal marker.
     fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
         self.finish(wire)?;
-        if self.candidates.iter().any(|one| one.reason.is_none()) {
-            wire.assembler.cut();
-        } else if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
+        if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
             wire.assembler.whole_here();
         }
         Ok(())

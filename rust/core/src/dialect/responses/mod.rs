@@ -351,7 +351,7 @@ impl Decode for Responses {
         self.complain(wire, &Complaint::of_text(payload.text), payload)
     }
 
-    /// P18 knows streams without a terminal event; one that ends at its work was cut.
+    /// A stream that ends at the provider's own work was cut, whatever a policy assumes of a missing end.
     fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
         if !self.ended && !self.items.ends_with_answer {
             wire.assembler.cut();

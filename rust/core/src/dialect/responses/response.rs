@@ -21,6 +21,8 @@ use crate::wire::{Payload, Step, Wire};
 
 /// Members of the response whose first text is compared with their last.
 const REMEMBERED: usize = 64;
+/// The reason that a bare `incomplete` stands for.
+const USUAL: &str = "max_output_tokens";
 
 impl Responses {
     pub(super) fn opening<'a>(
@@ -170,7 +172,7 @@ impl Responses {
             left = news(response, reader.wire.assembler.start_metadata());
             if let Some(details) = reader.object(response, at, "incomplete_details") {
                 left.add(member("incomplete_details", details.raw));
-                status = worse(status, details.get("reason"));
+                status = reason_of(status, details.get("reason"));
             }
         }
         if let Some(text) = left.and(&beside).text() {
@@ -230,14 +232,11 @@ fn usage<'a>(response: &Object<'a>, at: Pointer<'_>, reader: &mut Reader<'_, '_,
     assembler.merge_usage(out, FACTS.counts.read(usage.raw))
 }
 
-/// `incomplete` stands for its usual reason; another one that is known says more than the status.
-fn worse<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
+/// `incomplete` stands for its usual reason; another one says more than the status.
+fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
     let why = why.and_then(string).filter(|_| status == "incomplete");
-    let known = why.as_deref().and_then(|why| FACTS.finish(why));
-    match why {
-        Some(why) if known.is_some() && known != FACTS.finish(&status) => why,
-        _ => status,
-    }
+    why.filter(|why| !why.trim().is_empty() && why != USUAL)
+        .unwrap_or(status)
 }
 
 /// What is no event of a response.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use streamweld_core::delta::InputEnd;
 use streamweld_core::event::{Event, Sink};
 use streamweld_core::{Config, Dialect, Parser};
 
@@ -47,7 +48,7 @@ pub(crate) fn read(
         }
         from = to;
     }
-    if let Err(fault) = parser.close(&mut log) {
+    if let Err(fault) = parser.close(InputEnd::Clean, &mut log) {
         writeln!(log.0, "{fault:?}").unwrap();
     }
     parser.snapshot(&mut log);

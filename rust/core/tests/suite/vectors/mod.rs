@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use streamweld_core::delta::InputEnd;
 use streamweld_core::policy::{Action, Base, Policy, SwitchValue};
 use streamweld_core::spec::Code;
 
@@ -58,6 +59,15 @@ pub(crate) fn bytes_of(chunk: &Value) -> Vec<u8> {
         .unwrap()
         .repeat(times as usize)
         .into_bytes()
+}
+
+/// How the input of a vector ends.
+pub(crate) fn input_end(test: &Value) -> InputEnd {
+    match test["end"].as_str() {
+        None => InputEnd::Clean,
+        Some("broken") => InputEnd::Broken,
+        Some(other) => panic!("end {other}"),
+    }
 }
 
 /// The option `policy`: the name of a base, or an object with `base` and `actions`.

@@ -22,7 +22,10 @@ ASK: dict[str, Any] = {"model": "m", "stream": True, "max_tokens": 9, "messages"
 def between(upstream: Upstream, **options: Any) -> Iterator[str]:
     with (
         upstream.serving(),
-        running(create_app(ProxyConfig(upstream.url, **{"to": "chat", **options})), server_header=False) as url,
+        running(
+            create_app(ProxyConfig(upstream.url, **{"to": "chat", "allow_hosts": ("h",), **options})),
+            server_header=False,
+        ) as url,
     ):
         yield url
 

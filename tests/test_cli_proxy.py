@@ -36,7 +36,11 @@ OTHERS: dict[str, Any] = {
     "event_timeout": 3.5,
     "client_timeout": 4.5,
     "tracing": True,
+    "token": "s3cret",
+    "allow_hosts": ["llm.example", "*.example.com"],
+    "allow_origins": ["http://localhost:3000"],
 }
+REPEATED = {"allow_hosts": "--allow-host", "allow_origins": "--allow-origin"}
 
 
 def told(*args: str) -> Any:
@@ -49,14 +53,21 @@ def told(*args: str) -> Any:
 def test_every_part_of_the_configuration_has_an_option() -> None:
     args = ["--host", "::1", "--port", "9", "--grace", "7", "--otel"]
     for name, value in OTHERS.items():
-        if name not in ("upstream", "tracing"):
+        if name in REPEATED:
+            args += [word for each in value for word in (REPEATED[name], each)]
+        elif name not in ("upstream", "tracing"):
             args += [f"--{name.replace('_', '-')}", str(value)]
     assert told(*args) == ["::1", 9, 7, OTHERS]
     assert {part.name for part in dataclasses.fields(ProxyConfig)} == OTHERS.keys()
 
 
 def test_what_is_not_given_is_as_in_python() -> None:
-    assert told() == ["127.0.0.1", 8787, 300, dataclasses.asdict(ProxyConfig(UPSTREAM))]
+    assert told() == [
+        "127.0.0.1",
+        8787,
+        300,
+        {**dataclasses.asdict(ProxyConfig(UPSTREAM)), "allow_hosts": [], "allow_origins": []},
+    ]
 
 
 @pytest.mark.parametrize(

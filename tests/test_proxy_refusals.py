@@ -246,4 +246,5 @@ def test_a_header_that_does_not_pass_may_stand_as_often_as_it_likes() -> None:
         "accept-encoding",
         "content-length",
         "content-type",
+        "via",
     }

@@ -168,3 +168,45 @@ def test_spans_that_wait_to_be_sent_are_sent_before_the_end(told: signal.Signals
             spans, _ = process.communicate(timeout=20)
     assert '"name": "chat m"' in spans
     assert process.returncode == 128 + told
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_at_once(first: signal.Signals, second: signal.Signals) -> None:
+    upstream = Upstream(silent)
+    with (
+        upstream.serving(),
+        command("--upstream", upstream.url, "--grace", "300") as (process, url, lines),
+        httpx2.stream("POST", f"{url}/v1/chat/completions", json=CHAT, timeout=20) as answer,
+    ):
+        pieces = answer.iter_raw()
+        assert next(pieces) == FIRST
+        process.send_signal(first)
+        time.sleep(0.5)
+        assert process.poll() is None
+        told = time.monotonic()
+        process.send_signal(second)
+        assert process.wait(10) == 128 + second
+        assert time.monotonic() - told < 1
+        with pytest.raises(httpx2.RemoteProtocolError):
+            list(pieces)
+    assert not any("Traceback" in line for line in lines)
+
+
+def test_a_signal_ends_what_others_do_at_the_end() -> None:
+    """An SDK that sends its last spans to a collector that does not answer takes its time."""
+    slow = "import atexit, time\nfrom streamweld.__main__ import main\natexit.register(time.sleep, 60)\nmain()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", slow, "proxy", "--port", "0", "--upstream", "http://127.0.0.1:9"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        time.sleep(1)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 128 + signal.SIGTERM
+        assert process.stderr.read() == ""

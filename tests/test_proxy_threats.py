@@ -99,6 +99,7 @@ def test_g3_only_listed_headers_pass() -> None:
         "host": urlsplit(upstream.url).netloc,
         "accept": "*/*",
         "accept-encoding": "identity",
+        "via": sent["via"],
         "authorization": "Bearer k",
         "user-agent": sent["user-agent"],
         "x-stainless-lang": "python",

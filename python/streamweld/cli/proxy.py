@@ -13,6 +13,7 @@ from streamweld._spec import Base
 from streamweld.cli.console import UNREADABLE
 from streamweld.integrations.proxy import ProxyConfig, serve
 from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.signals import end_at_once
 
 if TYPE_CHECKING:
     from streamweld.integrations.proxy.config import Speaks
@@ -35,14 +36,41 @@ __all__ = ["proxy"]
     help="What is repaired, and what ends a stream with an error.",
 )
 @click.option("--gateway", metavar="NAME", help="Whose rules a converted history has to follow, if not those of --to.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen. An address that other machines can reach needs --token.",
+)
 @click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--token",
+    envvar="STREAMWELD_PROXY_TOKEN",
+    show_envvar=True,
+    help="What clients have to send, as their API key or as x-streamweld-token; better set in the environment, where "
+    "other users do not see it.",
+)
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name that clients may use for this server, beside localhost and the address of --host; may be repeated.",
+)
+@click.option(
+    "--allow-origin",
+    "allow_origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Web pages that may use this server, such as http://localhost:3000; may be repeated. Others are refused.",
+)
 @click.option(
     "--grace",
     type=click.IntRange(0),
     default=300,
     show_default=True,
-    help="Seconds that open streams have on SIGTERM or SIGINT; then they end with an error.",
+    help="Seconds that open streams have on SIGTERM or SIGINT; then they end with an error. A second signal ends all "
+    "at once.",
 )
 @click.option(
     "--connect-timeout",
@@ -98,6 +126,9 @@ def proxy(
     gateway: str | None,
     host: str,
     port: int,
+    token: str | None,
+    allow_hosts: tuple[str, ...],
+    allow_origins: tuple[str, ...],
     grace: int,
     connect_timeout: float,
     idle_timeout: float,
@@ -125,6 +156,9 @@ def proxy(
         max_body_bytes=max_body_bytes,
         max_stream_bytes=max_stream_bytes,
         tracing=otel,
+        token=token,
+        allow_hosts=allow_hosts,
+        allow_origins=allow_origins,
     )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
@@ -139,9 +173,14 @@ def proxy(
         click.echo(f"streamweld: {host}:{port}: {error.strerror or error}", err=True)
         sys.exit(UNREADABLE)
     except KeyboardInterrupt:  # raised again when everything has come to its end
-        sys.exit(128 + signal.SIGINT)
+        _end(signal.SIGINT, None)
 
 
 def _end(number: int, _: object) -> None:
-    """For SIGTERM, which is raised again, too: an exit, so that what others do at the end (send spans) is done."""
+    """For SIGTERM, which is raised again, too: an exit, so that what others do at the end (send spans) is done.
+
+    That may take its time, too: another signal ends it.
+    """
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, end_at_once)
     sys.exit(128 + number)

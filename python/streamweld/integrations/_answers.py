@@ -1,10 +1,15 @@
-"""What integrations share about answers: which are event streams, and what fills a silence. It knows no dialect."""
+"""What integrations share about answers: which are event streams, how much of one is taken, what fills a silence."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "is_event_stream"]
+from streamweld.options import Limits
+
+__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "LIMITS", "is_event_stream"]
+
+LIMITS: Final = Limits(max_stream_bytes=256 * 1_048_576)
+"""The limits where none are given: those of a parser, and a cap on the whole answer, for nobody counts its bytes."""
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS: Final = 5.0

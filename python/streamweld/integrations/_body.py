@@ -7,21 +7,23 @@ turns the pieces of one answer into repaired ones; what stands in them, `StreamC
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._step import Step
 from streamweld.convert import StreamConverter, Target
-from streamweld.errors import UpstreamError, UsageError
-from streamweld.integrations._answers import is_event_stream
+from streamweld.errors import LimitExceeded, UpstreamError, UsageError
+from streamweld.integrations._answers import LIMITS, is_event_stream
+from streamweld.integrations._inflate import BrokenBodyError
 from streamweld.integrations._tell import Teller, callback
-from streamweld.options import DIALECTS, Limits
+from streamweld.options import DIALECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from streamweld.integrations._tell import OnDiagnostic
-    from streamweld.options import Base, Dialect, Policy
+    from streamweld.options import Base, Dialect, Limits, Policy
 
 __all__ = ["EVENT_STREAM", "Body", "OnError", "RepairOptions", "Settings"]
 
@@ -41,7 +43,6 @@ _ENDPOINTS: Final[dict[str, Target]] = {
 _VERTEX: Final = "/publishers/anthropic/"  # Vertex AI serves several makers' models at one kind of path
 _VERTEX_END: Final = ":streamRawPredict"
 _TARGETS: Final = get_args(Target)
-_LIMITS: Final = Limits()
 _ON_ERROR: Final = ("client", "raise")
 _NO_BODY: Final = 204
 
@@ -50,7 +51,7 @@ class RepairOptions(TypedDict, total=False):
     """The keywords of everything that repairs under a client.
 
     policy: what is repaired and what is an error, as of `StreamParser`.
-    limits: how much of an answer is taken, as of `StreamParser`.
+    limits: how much of an answer is taken, as of `StreamParser`; without it, 256 MiB of one answer.
     upstream: the dialect that the gateway answers in, or `auto`, if it is not the one that the client reads; the answer
         is converted. The request goes out as the client wrote it: to convert that as well, take `streamweld proxy`.
     endpoints: other ends of paths, and the dialect that the client reads there, or `same`: whatever comes. As in
@@ -81,7 +82,7 @@ class Settings:
         self,
         *,
         policy: Base | Policy = "standard",
-        limits: Limits = _LIMITS,
+        limits: Limits = LIMITS,
         upstream: Dialect | None = None,
         endpoints: Mapping[str, Target] | None = None,
         on_diagnostic: OnDiagnostic | None = None,
@@ -155,8 +156,19 @@ class Settings:
         )
 
 
+# Lines of an event, up to and including the blank lines behind it; a line of JSON alone. At most one event is complete
+# in each, if it begins at the beginning of a line.
+_EVENT: Final = re.compile(rb"(?:[A-Za-z:][^\r\n]*(?:\r\n|\r|\n))*+[^\r\n]*+[\r\n]*+")
+_LINE: Final = re.compile(rb"[^\r\n]*[\r\n]*")
+
+
 class Body(Step[bytes]):
-    """The step of one answer: repaired bytes. What the connection raises goes on as it is: the client knows it best."""
+    """The step of one answer: repaired bytes.
+
+    What the connection raises goes on as it is, because the client knows it best; the converter is told that the
+    transport has failed. Pieces should be small, for instance of `_inflate.SLICE` bytes: what one of them becomes is in
+    memory at once.
+    """
 
     __slots__ = ("_raises", "_tell", "converter")
 
@@ -169,11 +181,11 @@ class Body(Step[bytes]):
     def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
         if not self._raises:
             return self._looked(self.converter.feed(chunk))
-        # Line by line, so that all that stands before the fault goes out, and of the ending nothing: a client would
+        # Event by event, so that all that stands before the fault goes out, and of the ending nothing: a client would
         # raise its own exception from that before ours comes.
         out: list[bytes] = []
-        for line in bytes(chunk).splitlines(keepends=True):
-            out.append(self._looked(self.converter.feed(line)))
+        for event in _events(bytes(chunk)):
+            out.append(self._looked(self.converter.feed(event)))
             if self.fault is not None:
                 break
         return b"".join(out)
@@ -182,6 +194,13 @@ class Body(Step[bytes]):
         return self._looked(self.converter.close(broken=broken))
 
     def failed(self, error: Exception) -> bytes:
+        if isinstance(error, LimitExceeded):
+            return self._looked(self.converter.exceed(error))
+        left = self.converter.close(broken=True)
+        if isinstance(error, BrokenBodyError):  # no client raises this: it is the converter's to report
+            self.over = True
+            return self._looked(left)
+        self._tell()
         self.fault = error
         return b""
 
@@ -196,6 +215,16 @@ class Body(Step[bytes]):
             return given
         self.fault = error
         return b""
+
+
+def _events(chunk: bytes) -> Iterator[bytes]:
+    at = 0
+    pattern = _LINE  # the chunk may begin in the middle of a line
+    while at < len(chunk):
+        found = cast("re.Match[bytes]", pattern.match(chunk, at))
+        yield found[0]
+        at = found.end()
+        pattern = _EVENT
 
 
 def _asked(request: Callable[[], bytes | None]) -> dict[str, Any]:

@@ -1,77 +1,295 @@
 """Compressed bodies in slices: what a small piece inflates to is never in memory at once (R:A16).
 
-It knows gzip and deflate, and nothing of HTTP but the names that `content-encoding` gives them.
+gzip and deflate are always available, `br` and `zstd` where a package that can bound its output is installed.
 """
 
 from __future__ import annotations
 
+import sys
 import zlib
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from streamweld.errors import LimitExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["SLICE", "Inflater", "is_plain", "is_readable"]
+__all__ = [
+    "FREE_BYTES",
+    "MAX_RATIO",
+    "SLICE",
+    "BrokenBodyError",
+    "Inflater",
+    "check_ratio",
+    "coding_of",
+    "is_installed",
+    "is_plain",
+    "is_readable",
+    "slices",
+]
 
 SLICE: Final = 65_536
 """The most bytes that come out at once."""
 
+MAX_RATIO: Final = 200
+"""How many bytes one compressed byte may become, on average; mod_deflate of Apache has the same default. Text of
+streams stays below 60, deflate itself can reach 1,032."""
+
+FREE_BYTES: Final = 16 * 1_048_576
+"""Up to this size the ratio does not matter."""
+
+_WINDOW: Final = 4096  # of input: decoders copy what they leave, and a body may consist of many small members
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
 _PLAIN: Final = frozenset({"", "identity"})
+_BUILT_IN: Final = _GZIP | _PLAIN | {"deflate"}
+_CODINGS: Final = _GZIP | {"deflate", "br", "zstd"}
+_ZSTD_WINDOW_LOG: Final = 23  # RFC 9659 3: 8 MiB, the most that a decoder of this content coding has to provide
+
+
+class BrokenBodyError(Exception):
+    """The compressed body is malformed, or ends before it is complete."""
+
+
+def coding_of(header: str) -> str:
+    """The encoding that a client undoes for a `content-encoding`: words that are not known change nothing.
+
+    >>> coding_of("GZIP"), coding_of("utf-8, br"), coding_of("none"), coding_of("gzip, br")
+    ('gzip', 'br', '', 'gzip, br')
+    """
+    words = [word for part in header.split(",") if (word := _word(part)) in _CODINGS]
+    return ", ".join(words)
 
 
 def is_plain(encoding: str) -> bool:
     """Whether a `content-encoding` changes nothing."""
-    return encoding.strip().lower() in _PLAIN
+    return _word(encoding) in _PLAIN
 
 
 def is_readable(encoding: str) -> bool:
-    """Whether `Inflater` takes bodies of this `content-encoding`."""
-    word = encoding.strip().lower()
-    return word in _PLAIN or word in _GZIP or word == "deflate"
+    """Whether `Inflater` takes bodies of this `content-encoding`, whatever is installed."""
+    return _word(encoding) in _BUILT_IN
+
+
+def is_installed(encoding: str) -> bool:
+    """Whether `Inflater` takes bodies of this `content-encoding` with the packages that are installed."""
+    word = _word(encoding)
+    return word in _BUILT_IN or (word == "br" and _brotli() is not None) or (word == "zstd" and _zstd() is not None)
+
+
+def slices(data: bytes | bytearray | memoryview, size: int = SLICE) -> Iterator[bytes]:
+    """The data in slices of at most `size` bytes; the very object if it is one slice.
+
+    >>> list(slices(b"abcde", 2))
+    [b'ab', b'cd', b'e']
+    """
+    if len(data) <= size:
+        yield bytes(data)
+        return
+    with memoryview(data) as view:
+        for at in range(0, len(view), size):
+            yield bytes(view[at : at + size])
+
+
+def check_ratio(packed: int | None, plain: int) -> None:
+    """Raise LimitExceeded if so many bytes have become too many; None if they were not packed."""
+    if packed is not None and plain > max(FREE_BYTES, MAX_RATIO * packed):
+        raise LimitExceeded(limit_name="max_inflate_ratio", limit=MAX_RATIO, observed=MAX_RATIO + 1)
 
 
 class Inflater:
     """The plain bytes of one body.
 
     Args:
-        encoding: the value of `content-encoding`, of which `is_readable` says that it can be read.
+        encoding: the value of `content-encoding`, for which `is_installed` returns True.
     """
 
-    __slots__ = ("_first", "_gzip", "_state")
+    __slots__ = ("_decoder", "_head", "_in", "_new", "_out", "_word")
 
     def __init__(self, encoding: str) -> None:
-        word = encoding.strip().lower()
-        self._gzip = word in _GZIP
-        self._state = None if word in _PLAIN else self._new(raw=False)
-        self._first = True
+        self._word = _word(encoding)
+        self._head = b""  # of a deflate body, until it shows whether it has its wrapper
+        self._decoder: _Decoder | None = None
+        self._new: Callable[[], _Decoder] = _decoder_of(self._word)
+        self._in = self._out = 0
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The bytes that are in `data`, at most `SLICE` at once.
+    @property
+    def is_complete(self) -> bool:
+        """Whether the body may end here. An empty one may."""
+        return not self._head and (self._decoder is None or self._decoder.is_done)
+
+    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
+        """The bytes that are in `data`, at most `SLICE` at once; some of them may be empty.
 
         Raises:
-            zlib.error: for what is not of the encoding.
+            BrokenBodyError: if the data is not of the encoding.
+            LimitExceeded: if the body inflates to more than `MAX_RATIO` times its size.
         """
-        if self._state is None:
-            yield data
+        if self._word in _PLAIN:
+            yield from slices(data)
             return
-        while data:
-            if self._state.eof:  # another member of the same gzip body; trailing bytes that are none are an error
-                self._state = self._new(raw=False)
-            try:
-                out = self._state.decompress(data, SLICE)
-            except zlib.error:
-                if self._gzip or not self._first:
-                    raise
-                self._state = self._new(raw=True)  # RFC 9110 8.4.1.2: some send deflate without its wrapper
-                out = self._state.decompress(data, SLICE)
-            self._first = False
-            data = self._state.unconsumed_tail or self._state.unused_data
-            if out:
-                yield out
-            if not data and len(out) == SLICE:
-                while more := self._state.decompress(b"", SLICE):
-                    yield more
+        for window in slices(data, _WINDOW):
+            self._in += len(window)
+            yield from self._inflated(window)
 
-    def _new(self, *, raw: bool) -> zlib._Decompress:  # pyright: ignore[reportPrivateUsage] (it has no other name)
-        return zlib.decompressobj(31 if self._gzip else -15 if raw else 15)
+    def end(self) -> None:
+        """The body has ended. Raises BrokenBodyError if it is not complete."""
+        if not self.is_complete:
+            raise BrokenBodyError(f"the {self._word} body ends before it is complete")
+
+    def _inflated(self, rest: bytes) -> Iterator[bytes]:
+        if self._decoder is None and self._word == "deflate":
+            rest, self._head = self._head + rest, b""
+            if len(rest) < _WRAPPER:
+                self._head = rest
+                return
+            if not _is_wrapped(rest):
+                self._new = lambda: _Zlib(-zlib.MAX_WBITS)  # RFC 9110 8.4.1.2: some send deflate without its wrapper
+        while True:
+            if self._decoder is None or (self._decoder.is_done and rest):  # or another member of the same body
+                self._decoder = self._new()
+            decoder = self._decoder
+            try:
+                out = decoder.inflate(rest)
+            except decoder.errors as error:
+                raise BrokenBodyError(f"the {self._word} body is malformed: {error}") from None
+            self._out += len(out)
+            check_ratio(self._in, self._out)
+            yield out
+            rest = decoder.unused
+            if not (decoder.has_more or rest):
+                return
+
+
+# --- One compressed stream each
+
+
+class _Decoder(Protocol):
+    errors: tuple[type[Exception], ...]
+    has_more: bool
+    """More comes out without further input."""
+
+    @property
+    def is_done(self) -> bool: ...
+    @property
+    def unused(self) -> bytes:
+        """The input after the end of the stream."""
+        ...
+
+    def inflate(self, data: bytes) -> bytes:
+        """At most `SLICE` bytes."""
+        ...
+
+
+class _Zlib:
+    errors: tuple[type[Exception], ...] = (zlib.error,)
+
+    def __init__(self, wbits: int) -> None:
+        self._state = zlib.decompressobj(wbits)
+        self.has_more = False
+
+    @property
+    def is_done(self) -> bool:
+        return self._state.eof
+
+    @property
+    def unused(self) -> bytes:
+        return self._state.unused_data
+
+    def inflate(self, data: bytes) -> bytes:
+        out = self._state.decompress(self._state.unconsumed_tail + data, SLICE)
+        self.has_more = not self._state.eof and len(out) == SLICE
+        return out
+
+
+class _Brotli:
+    unused = b""  # what follows the end is an error
+
+    def __init__(self, module: Any) -> None:
+        self._state = module.Decompressor()
+        self.errors: tuple[type[Exception], ...] = (module.error,)
+        self.has_more = False
+
+    @property
+    def is_done(self) -> bool:
+        finished: bool = self._state.is_finished()
+        return finished
+
+    def inflate(self, data: bytes) -> bytes:
+        out: bytes = self._state.process(data, output_buffer_limit=SLICE // 4)  # it may give three times as much
+        self.has_more = not (self.is_done or self._state.can_accept_more_data())
+        return out
+
+
+class _Zstd:
+    """`compression.zstd`, or `backports.zstd`."""
+
+    def __init__(self, module: Any) -> None:
+        options = {module.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
+        self._state = module.ZstdDecompressor(options=options)
+        self.errors: tuple[type[Exception], ...] = (module.ZstdError,)
+        self.has_more = False
+
+    @property
+    def is_done(self) -> bool:
+        done: bool = self._state.eof
+        return done
+
+    @property
+    def unused(self) -> bytes:
+        rest: bytes = self._state.unused_data
+        return rest
+
+    def inflate(self, data: bytes) -> bytes:
+        out: bytes = self._state.decompress(data, SLICE)
+        self.has_more = not (self._state.eof or self._state.needs_input)
+        return out
+
+
+_WRAPPER: Final = 2  # bytes
+
+
+def _is_wrapped(head: bytes) -> bool:
+    """Whether deflate data has the header of RFC 1950."""
+    return head[0] & 15 == zlib.DEFLATED and (head[0] << 8 | head[1]) % 31 == 0
+
+
+def _word(encoding: str) -> str:
+    return encoding.strip().lower()
+
+
+def _decoder_of(word: str) -> Callable[[], _Decoder]:
+    match word:
+        case "br":
+            return lambda: _Brotli(_brotli())
+        case "zstd":
+            return lambda: _Zstd(_zstd())
+        case _:
+            wbits = zlib.MAX_WBITS | 16 if word in _GZIP else zlib.MAX_WBITS
+            return lambda: _Zlib(wbits)
+
+
+@cache
+def _brotli() -> Any:
+    """brotli or brotlicffi; None where neither is installed, or the release cannot bound its output (before 1.2)."""
+    module = _first("brotlicffi", "brotli")
+    try:
+        module.Decompressor().process(b"", output_buffer_limit=1)
+    except (AttributeError, TypeError):
+        return None
+    return module
+
+
+@cache
+def _zstd() -> Any:
+    return _first("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+
+
+def _first(*names: str) -> Any:
+    for name in names:
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    return None

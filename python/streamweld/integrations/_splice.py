@@ -3,6 +3,8 @@
 The two are different classes with one interface, and each asserts its own: which one is at hand is seen by the
 response, and the classes are made from that module. Nothing is imported. It knows how these libraries hold a body
 (encoded, closed once, iterated twice), and nothing of what stands in it.
+
+The body is inflated here, in slices, where httpx would make one piece of all that a piece inflates to.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from streamweld._source import Source
 from streamweld._step import run
 from streamweld.errors import UsageError
 from streamweld.integrations._body import EVENT_STREAM
+from streamweld.integrations._inflate import Inflater, coding_of, is_installed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Generator, Iterator
     from typing import Self
 
     from streamweld.integrations._body import Body, Settings
@@ -33,7 +36,8 @@ EXTENSION: Final = "streamweld"
 def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     """Put the repairer between a response and its body, if it is one to repair, and there is none yet.
 
-    Its `content-encoding` and `content-length` are taken out: what the client reads now is neither.
+    Its `content-encoding` and `content-length` are taken out: what the client reads now is neither. A body in an
+    encoding that cannot be inflated within bounds is left as it is.
 
     Args:
         response: whose body nobody has read.
@@ -54,6 +58,9 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     if EXTENSION in response.extensions:
         return  # a transport or hook of ours, closer to the connection: what it writes is no gateway's
     headers = response.headers
+    encoding = coding_of(headers.get("content-encoding", ""))
+    if not is_installed(encoding):
+        return  # nothing here can inflate it within bounds
     body = settings.body(
         request.method,
         request.url.path,
@@ -63,11 +70,11 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     )
     if body is None:
         return
-    # A second response around the body as it came decodes it by public API, with whatever decoders are installed.
-    decoded = module.Response(response.status_code, headers=headers, stream=inner, request=request)
+    # A second response around the body as it came gives its raw bytes by public API.
+    received = module.Response(response.status_code, headers=headers, stream=inner, request=request)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
-    )(body, decoded, inner)
+    )(body, received, inner, Inflater(encoding))
     response.extensions[EXTENSION] = body.converter
     for name in ("content-encoding", "content-length"):
         headers.pop(name, None)
@@ -98,8 +105,7 @@ def _class(ours: type[Any], base: type[Any]) -> Any:
 class _Held:
     """What both streams have: all else that is asked of them (`elapsed`) is asked of the body as it came."""
 
-    def __init__(self, decoded: Any, inner: Any) -> None:
-        self._decoded = decoded
+    def __init__(self, inner: Any) -> None:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
@@ -111,9 +117,10 @@ class _Held:
 class _Repaired(_Held):
     """Its own one iterator: openai iterates a second time behind `[DONE]`, and must go on where the first was."""
 
-    def __init__(self, body: Body, decoded: Any, inner: Any) -> None:
-        super().__init__(decoded, inner)
-        self._pieces: Generator[bytes] = run(body, Source(_Decoded(decoded), close=True))
+    def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
+        super().__init__(inner)
+        self._received = received
+        self._pieces: Generator[bytes] = run(body, Source(_Inflated(received, inflater), close=True))
 
     def __iter__(self) -> Self:
         return self
@@ -123,17 +130,20 @@ class _Repaired(_Held):
 
     def close(self) -> None:
         self._pieces.close()
-        self._decoded.close()  # nothing more, where the iterator has done it
+        self._received.close()  # nothing more, where the iterator has done it
 
 
 class _AsyncRepaired(_Held):
     """The same for `async for`, and no generator: an event loop that ends closes all of those at once, and tells of
     each that another one is just closing."""
 
-    def __init__(self, body: Body, decoded: Any, inner: Any) -> None:
-        super().__init__(decoded, inner)
+    def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
+        super().__init__(inner)
         self._body = body
-        self._pieces: AsyncGenerator[bytes] = decoded.aiter_bytes()
+        self._received = received
+        self._raw: AsyncGenerator[bytes] = received.aiter_raw()
+        self._inflater = inflater
+        self._plain: Iterator[bytes] = iter(())
 
     def __aiter__(self) -> Self:
         return self
@@ -142,11 +152,7 @@ class _AsyncRepaired(_Held):
         body = self._body
         try:
             while body.fault is None and not body.over:
-                try:
-                    given = body.step(await anext(self._pieces))
-                except StopAsyncIteration:
-                    given = body.end()
-                    body.over = True
+                given = await self._step()
                 if given:
                     return given
             if body.fault is not None:
@@ -159,22 +165,49 @@ class _AsyncRepaired(_Held):
         await self.aclose()
         raise StopAsyncIteration
 
+    async def _step(self) -> bytes:
+        body = self._body
+        try:
+            piece = await self._next()
+        except Exception as error:  # noqa: BLE001 (it is kept, and raised by the caller)
+            return body.failed(error)
+        if piece is not None:
+            return body.step(piece)
+        given = body.end()
+        body.over = True
+        return given
+
+    async def _next(self) -> bytes | None:
+        """The next plain piece; None at the end of a body that is complete."""
+        while True:
+            for piece in self._plain:
+                return piece
+            try:
+                raw = await anext(self._raw)
+            except StopAsyncIteration:
+                self._inflater.end()
+                return None
+            self._plain = self._inflater.feed(raw)
+
     async def aclose(self) -> None:
         self._body.over, self._body.fault = True, None
         # The connection first, as the clients do it: then nothing has to wait inside of a generator that is closed.
-        await self._decoded.aclose()
+        await self._received.aclose()
         with suppress(RuntimeError):  # it is being read, or closed: whoever does that finds out by the connection
-            await self._pieces.aclose()
+            await self._raw.aclose()
 
 
-class _Decoded:
-    """The pieces of a response, as a source that can be closed."""
+class _Inflated:
+    """The plain pieces of a response, as a source that can be closed."""
 
-    def __init__(self, response: Any) -> None:
+    def __init__(self, response: Any, inflater: Inflater) -> None:
         self._response = response
+        self._inflater = inflater
 
     def __iter__(self) -> Generator[bytes]:
-        return self._response.iter_bytes()  # type: ignore[no-any-return]
+        for piece in self._response.iter_raw():
+            yield from self._inflater.feed(piece)
+        self._inflater.end()
 
     def close(self) -> None:
         self._response.close()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld.errors import MissingExtra
 from streamweld.integrations._body import RepairOptions, Settings
+from streamweld.integrations._inflate import check_ratio, slices
 
 try:
     from aiohttp import BytesPayload, StreamReader
@@ -22,7 +23,7 @@ except ImportError:
     raise MissingExtra("aiohttp", "aiohttp") from None
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Unpack
 
     from aiohttp import ClientHandlerType, ClientMiddlewareType, ClientRequest, ClientResponse
@@ -99,6 +100,7 @@ class _Repaired(StreamReader):
         super().__init__(BaseProtocol(loop), _LINE, loop=loop)
         self._inner = inner
         self._body = body
+        self._pieces: Iterator[bytes] = iter(())
         self._over = False
 
     async def _wait(self, func_name: str) -> None:  # noqa: ARG002 (it is a name of aiohttp's)
@@ -109,14 +111,36 @@ class _Repaired(StreamReader):
             self.feed_eof()
             return
         try:
-            piece = await self._inner.readany()
-            given = self._body.step(piece) if piece else self._body.end()
-        except Exception as error:  # the connection's, or what the callback raised: whoever reads again gets it again
+            given = await self._step()
+        except Exception as error:  # what the callback raised: whoever reads again gets it again
             self.set_exception(error)
             raise
         if given:
             self.feed_data(given)
-        self._over = self._body.over or not piece
+
+    async def _step(self) -> bytes:
+        body = self._body
+        try:
+            piece = await self._next()
+        except Exception as error:  # noqa: BLE001 (it is kept, and raised by the next wait)
+            given = body.failed(error)
+        else:
+            given = body.end() if piece is None else body.step(piece)
+            self._over = piece is None
+        self._over = self._over or body.over
+        return given
+
+    async def _next(self) -> bytes | None:
+        """The next slice of the plain body; None at the end."""
+        for piece in self._pieces:
+            return piece
+        received = await self._inner.readany()
+        if not received:
+            return None
+        packed: int | None = getattr(self._inner, "total_compressed_bytes", None)
+        check_ratio(packed, self._inner.total_bytes)
+        self._pieces = slices(received)
+        return next(self._pieces)
 
     async def wait_eof(self) -> None:
         """Waits until everything is here."""

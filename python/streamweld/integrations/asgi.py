@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamweld.convert import StreamConverter
-from streamweld.errors import UpstreamError
-from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, is_event_stream
-from streamweld.integrations._inflate import Inflater, is_plain, is_readable
+from streamweld.errors import LimitExceeded, UpstreamError
+from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, LIMITS, is_event_stream
+from streamweld.integrations._inflate import SLICE, BrokenBodyError, Inflater, is_plain, is_readable, slices
+from streamweld.integrations._pace import FEED, Pace
 from streamweld.integrations._tell import Teller, callback
-from streamweld.options import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from streamweld.integrations._tell import OnDiagnostic
-    from streamweld.options import Base, Dialect, Policy
+    from streamweld.options import Base, Dialect, Limits, Policy
 
     Message: TypeAlias = MutableMapping[str, Any]
     Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     App: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 __all__ = ["RepairMiddleware"]
-
-_LIMITS: Final = Limits()
 
 
 class RepairMiddleware:
@@ -44,14 +41,15 @@ class RepairMiddleware:
     encoding other than gzip and deflate pass as they are. Of a stream `content-length` is taken out, and the encoding
     that it had; a stream that needs no repair passes byte for byte, and nothing is held back but what is not decided.
     A stream that is cut, broken or past a limit ends there, with the dialect's own error, and so does the answer. Where
-    the application fails or is cancelled in mid-stream, the dialect's own error ending goes out before its
-    exception goes on.
+    the application fails, is cancelled or returns in mid-stream, the dialect's own error ending goes out before its
+    exception goes on. A body that is shorter or longer than its `content-length`, or whose packing is not complete, is
+    cut as well.
 
     Args:
         app: the application.
         dialect: what it streams, or `auto`: what the first payloads show.
         policy: what is repaired, and what ends the stream with an error.
-        limits: how much of a stream is taken.
+        limits: how much of a stream is taken; without it those of a parser, and 256 MiB of one answer.
         on_diagnostic: called with each `Diagnostic`, in the task of the request. What it raises ends the answer.
 
     Raises:
@@ -64,7 +62,7 @@ class RepairMiddleware:
         *,
         dialect: Dialect = "auto",
         policy: Base | Policy = "standard",
-        limits: Limits = _LIMITS,
+        limits: Limits = LIMITS,
         on_diagnostic: OnDiagnostic | None = None,
     ) -> None:
         self._app = app
@@ -93,6 +91,7 @@ class RepairMiddleware:
         answer = _Answer(self, send, self._on_diagnostic)
         try:
             await self._app(scope, receive, answer)
+            await answer.cut()  # nothing, if it has ended its answer
         except (Exception, asyncio.CancelledError):  # cancelled by a server that stops: the client is told of that, too
             await answer.cut()
             raise
@@ -111,6 +110,8 @@ class _Answer:
         self._stream: StreamConverter | None = None
         self._held: Message | None = None
         self._kept: list[tuple[bytes, bytes]] = []
+        self._length: int | None = None
+        self._received = 0
         self._over = False
         self._passed = 0.0
 
@@ -127,11 +128,11 @@ class _Answer:
             await self._send(message)
 
     async def cut(self) -> None:
-        """The application has failed, or is cancelled: what the stream can say of that it says, if anybody listens."""
+        """The application has failed, is cancelled, or has returned too early: the answer ends as one that was cut."""
         if self._stream is None or self._over:
             return
         self._over = True
-        out = self._stream.close()
+        out = self._stream.close(broken=True)
         try:
             self._tell()
         finally:
@@ -150,6 +151,8 @@ class _Answer:
         self._inflater = Inflater(encoding)
         gone = (b"content-length",) if is_plain(encoding) else (b"content-length", b"content-encoding")
         self._kept = [header for header in headers if header[0] not in gone]
+        length = _value(headers, b"content-length")
+        self._length = int(length) if length.isdecimal() else None
         self._passed = time.monotonic()
         if any(name == b"content-length" for name, _ in headers):
             self._held = message  # no live stream, so it can wait for what follows: `pathsend` needs it as it is
@@ -160,17 +163,28 @@ class _Answer:
         data, more = message.get("body", b""), message.get("more_body", False)
         if self._over:
             return
+        self._received += len(data)
+        pace = Pace()
         out = b""
         try:
             for piece in self._inflater.feed(data):
-                if out:  # each slice waits for the client: a small body does not become a large piece (R:A16)
-                    await self._pass(out, more=True)
-                out = stream.feed(piece)
-                self._tell()
-        except zlib.error:
+                for part in slices(piece, FEED):
+                    out += stream.feed(part)
+                    self._tell()
+                    # Each slice waits for the client: a small body does not become a large piece (R:A16).
+                    if out and (len(out) >= SLICE or pace.is_due):
+                        await self._pass(out, more=True)
+                        out = b""
+                    await pace.pause()
+            if not more:
+                self._check_length()
+                self._inflater.end()
+                out += stream.close()
+        except BrokenBodyError:
             more = False
-        if not more:
-            out += stream.close()
+            out += stream.close(broken=True)
+        except LimitExceeded as limit:
+            out += stream.exceed(limit)
         self._tell()
         # Behind an error of the gateway the rest is read; behind ours there is nothing to wait for. An application that
         # goes on hears of the end as it hears of a client that has left.
@@ -179,6 +193,10 @@ class _Answer:
             await self._pass(out, more=not self._over)
         elif data and time.monotonic() - self._passed >= KEEP_ALIVE_SECONDS:
             await self._pass(KEEP_ALIVE, more=True)
+
+    def _check_length(self) -> None:
+        if self._length is not None and self._length != self._received:
+            raise BrokenBodyError("the body is not as long as its content-length")
 
     async def _pass(self, body: bytes, *, more: bool) -> None:
         if self._held is not None:

@@ -37,6 +37,8 @@ def _need(config: ProxyConfig) -> None:
 def create_app(config: ProxyConfig) -> Starlette:
     """The proxy as an ASGI application, with `/healthz` and `/metrics`; it needs the lifespan protocol.
 
+    It does not know on which address it will be served: give `config` a token if other machines can reach it.
+
     Mounted in another application, which runs no lifespan but its own, its own is to be entered there:
     `async with proxy.router.lifespan_context(proxy) as state: yield state`.
 
@@ -52,10 +54,12 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
     """Serve on an address until SIGINT or SIGTERM; open streams then have `grace` seconds to come to their end.
 
     Those that do not are ended with an error of their API, as streams that were cut. When all of that is done, the
-    signal is raised again: an interrupt ends in a `KeyboardInterrupt`.
+    signal is raised again: an interrupt ends in a `KeyboardInterrupt`. A second signal ends the process at once.
 
     Raises:
         MissingExtra: as `create_app`.
+        UsageError: if other machines can reach the address and `config` has no token, if the address is the upstream's,
+            and for a host, port or grace that cannot be.
         OSError: where the address is not to be had.
     """
     _need(config)

@@ -1,25 +1,33 @@
-"""The proxy as an ASGI application: `/healthz`, `/metrics`, and everything else to the upstream, or refused."""
+"""The proxy as an ASGI application: `/healthz`, `/metrics`, and everything else to the upstream, or refused.
+
+Host and origin are checked for every request, the token for all but `/healthz`, which discloses nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match, Route
 
 from streamweld.errors import UsageError
-from streamweld.integrations.proxy.endpoint import LAST, Conversation
+from streamweld.integrations.proxy.admission import Admission, admits_host_and_origin, admits_token
+from streamweld.integrations.proxy.endpoint import LAST, METHODS, Conversation
+from streamweld.integrations.proxy.hosts import origin_of
 from streamweld.integrations.proxy.metrics import CONTENT_TYPE, Metrics
 from streamweld.integrations.proxy.upstream import open_session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from streamweld.integrations.proxy.config import ProxyConfig
 
@@ -32,6 +40,7 @@ class _Everything:
     def __init__(self, config: ProxyConfig, metrics: Metrics) -> None:
         self._config = config
         self._metrics = metrics
+        self._pseudonym = f"streamweld-{secrets.token_hex(8)}"
         self._open: set[asyncio.Task[object]] = set()
 
     async def stop(self) -> None:
@@ -52,7 +61,8 @@ class _Everything:
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self._open.add(task)
         try:
-            await Conversation(request, send, session, self._config, self._metrics).hold()
+            conversation = Conversation(request, send, session, self._config, self._metrics, pseudonym=self._pseudonym)
+            await conversation.hold()
         except ClientDisconnect:
             pass  # while its request was being read: nobody is left to answer
         finally:
@@ -94,14 +104,30 @@ def create_app(config: ProxyConfig) -> Starlette:
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def measured(_: Request) -> Response:
-        return Response(metrics.text(), media_type=None, headers={"content-type": CONTENT_TYPE})
+    async def measured(scope: Scope, receive: Receive, send: Send) -> None:
+        await Response(metrics.text(), headers={"content-type": CONTENT_TYPE})(scope, receive, send)
 
+    def with_token(app: ASGIApp) -> ASGIApp:
+        return Admission(app, admits_token(config), metrics)
+
+    middleware = [Middleware(Admission, admits_host_and_origin(config), metrics)]
+    if config.allow_origins:
+        # Browsers ask before they send (preflight), without a token, and read answers only with these headers.
+        middleware.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=[origin_of(origin) or origin for origin in config.allow_origins],
+                allow_methods=METHODS,
+                allow_headers=["*"],
+                expose_headers=["*"],
+            )
+        )
     return Starlette(
         routes=[
             _Own("/healthz", health),
-            _Own("/metrics", measured),
-            _Rest("/{path:path}", everything),
+            _Own("/metrics", with_token(measured), methods=["GET"]),
+            _Rest("/{path:path}", with_token(everything)),
         ],
+        middleware=middleware,
         lifespan=lifespan,
     )

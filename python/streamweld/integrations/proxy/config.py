@@ -5,18 +5,19 @@ It checks what it is told, so that nothing behind it has to. It opens no connect
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+import re
+from dataclasses import KW_ONLY, dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from streamweld.errors import UsageError
 from streamweld.history.profiles import resolve
-from streamweld.options import Limits, to_config
+from streamweld.integrations.proxy.hosts import is_host, origin_of
+from streamweld.options import Limits, Policy, to_config
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from streamweld.options import Base, Policy
+    from streamweld.options import Base
 
 __all__ = ["SPEAKS", "ProxyConfig", "Speaks"]
 
@@ -24,6 +25,7 @@ Speaks: TypeAlias = Literal["chat", "responses", "anthropic"]
 SPEAKS: Final[tuple[str, ...]] = get_args(Speaks)
 """The dialects whose requests can be converted."""
 
+_TOKEN: Final = re.compile(r"[!-~]+", re.ASCII)
 _MEBI: Final = 1_048_576
 
 
@@ -74,6 +76,18 @@ class ProxyConfig:
     tracing: bool = False
     """Whether a span is opened for each request (OpenTelemetry, extra `otel`)."""
 
+    token: str | None = field(default=None, repr=False)
+    """The token that clients have to send, as their API key or in the header `x-streamweld-token`; it is removed from
+    what goes to the upstream. None: clients need none, which is for addresses that other machines cannot reach."""
+
+    allow_hosts: tuple[str, ...] = ()
+    """Host names that requests may use for the proxy, beside loopback names and the address it listens on; against DNS
+    rebinding. `*.example.com` stands for all names below `example.com`, `*` for every name."""
+
+    allow_origins: tuple[str, ...] = ()
+    """Origins of web pages that may use the proxy, such as `http://localhost:3000`, or `*`. Requests with another
+    `Origin` are refused; those without one, which do not come from web pages, are not affected."""
+
     def __post_init__(self) -> None:
         parts = _address(self.upstream)
         if parts is None:
@@ -88,15 +102,39 @@ class ProxyConfig:
             if self.to is None:
                 raise UsageError("gateway is about converted requests: give `to` as well")
             resolve(self.gateway, self.to)
-        for name in ("max_body_bytes", "max_stream_bytes", "connect_timeout", "idle_timeout", "event_timeout"):
+        for name in ("connect_timeout", "idle_timeout", "event_timeout", "client_timeout"):
             self._positive(name)
-        self._positive("client_timeout")
-        to_config(self.policy)
+        for name in ("max_body_bytes", "max_stream_bytes"):
+            self._positive(name, whole=True)
+        to_config(self.policy, self.limits)
+        self._check_admission()
 
-    def _positive(self, name: str) -> None:
-        value: Any = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise UsageError(f"{name}={value!r}: it must be a number above 0")
+    def _positive(self, name: str, *, whole: bool = False) -> None:
+        value: object = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < inf:
+            raise UsageError(f"{name}={value!r}: it must be a {'whole ' if whole else ''}number above 0")
+
+    def _check_admission(self) -> None:
+        if self.token is not None and _TOKEN.fullmatch(self.token) is None:
+            raise UsageError("token must consist of printable ASCII characters without spaces")
+        for name in ("allow_hosts", "allow_origins"):
+            values: object = getattr(self, name)
+            if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
+                raise UsageError(f"{name}={values!r}: it must be a tuple of strings")
+            if "*" in values and self.token is None:
+                raise UsageError(f"{name}: `*` lets every web page use the proxy; it needs a token")
+        for host in self.allow_hosts:
+            if host != "*" and not is_host(host.removeprefix("*.")):
+                raise UsageError(f"allow_hosts: {host!r} is not a host name or an IP address; give it without a port")
+        for origin in self.allow_origins:
+            if origin != "*" and origin_of(origin) is None:
+                raise UsageError(f"allow_origins: {origin!r} is not an origin, such as https://app.example")
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether the policy records a stream that is cut, or lacks its end, and raises nothing."""
+        policy = Policy(self.policy) if isinstance(self.policy, str) else self.policy
+        return policy.action("truncated") != "raise" or policy.missing_terminal == "assume"
 
     @property
     def limits(self) -> Limits:

@@ -6,40 +6,42 @@ It decides; paths, headers, bodies and loops have modules of their own.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote
 
-import orjson
-
 from streamweld.convert import StreamConverter
-from streamweld.history.conversion import tool_names
 from streamweld.integrations._answers import is_event_stream
+from streamweld.integrations._pace import Pace
 from streamweld.integrations.otel import RequestSpan
 from streamweld.integrations.proxy import headers as passing
 from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.access import log
+from streamweld.integrations.proxy.answers import CLOSE, send_json, send_refusal
 from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.exchange import Exchange
-from streamweld.integrations.proxy.members import list_of
 from streamweld.integrations.proxy.names import unnamed
-from streamweld.integrations.proxy.refusals import Refusal, refusal_body, retold
+from streamweld.integrations.proxy.prepare import prepared
+from streamweld.integrations.proxy.refusals import Refusal, retold
 from streamweld.integrations.proxy.relay import Relay
-from streamweld.integrations.proxy.translate import translated
 from streamweld.integrations.proxy.upstream import ask, whole_body
-from streamweld.integrations.proxy.whole import folded
+from streamweld.integrations.proxy.whole import converted
+from streamweld.integrations.proxy.work import aside
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aiohttp import ClientResponse, ClientSession
     from starlette.requests import Request
 
+    from streamweld.errors import StreamError
     from streamweld.integrations.proxy.config import ProxyConfig, Speaks
     from streamweld.integrations.proxy.metrics import Metrics
+    from streamweld.integrations.proxy.prepare import Prepared
     from streamweld.integrations.proxy.relay import Send
-    from streamweld.integrations.proxy.translate import Translated
     from streamweld.options import Dialect
     from streamweld.response import Response
 
-__all__ = ["LAST", "Conversation"]
+__all__ = ["LAST", "METHODS", "Conversation"]
 
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _TICK: Final = 5.0
@@ -51,8 +53,16 @@ class Conversation:
     """One request, the upstream's answer to it, and what became of both."""
 
     def __init__(
-        self, request: Request, send: Send, session: ClientSession, config: ProxyConfig, metrics: Metrics
+        self,
+        request: Request,
+        send: Send,
+        session: ClientSession,
+        config: ProxyConfig,
+        metrics: Metrics,
+        *,
+        pseudonym: str,
     ) -> None:
+        """`pseudonym`: what the proxy calls itself in `Via`."""
         # Not `request.url`: that is put together from what the client says its host is.
         scope = request.scope
         path, sent = routes.asked_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
@@ -63,6 +73,9 @@ class Conversation:
         self._session = session
         self._config = config
         self._metrics = metrics
+        self._pseudonym = pseudonym
+        self._via = ""
+        self._body = b""
         self._path = path
         self._sent = sent
         self._query = quote(scope["query_string"], safe="/:@!$&'()*+,;=-._~?%")
@@ -76,18 +89,16 @@ class Conversation:
     async def hold(self) -> None:
         """All of it. It returns when the answer is sent, or when there is nobody to send it to."""
         done = self._done
-        close = {"connection": "close"}  # until the body is read: what is left of it is not
+        close: Mapping[str, str] = CLOSE  # until the body is read
         try:
             if done.method not in METHODS:
-                close["allow"] = ", ".join(METHODS)  # RFC 9110 15.5.6
-                raise Refusal(405, "invalid_method", "the method is none that an upstream could be asked with")
-            body = await self._body()
+                allow = {"allow": ", ".join(METHODS)}  # RFC 9110 15.5.6
+                raise Refusal(405, "invalid_method", "the method is none that an upstream could be asked with", allow)
+            self._body = await self._received()
             close = {}
-            await self._together(body)
+            await self._together()
         except Refusal as refusal:
-            done.status, done.outcome, done.fault = refusal.status, "refused", refusal.code
-            said = refusal_body(done.dialect, refusal.status, refusal.code, refusal.message)
-            await self._json(refusal.status, said, close)
+            await send_refusal(self._send, done, refusal, close)
         finally:
             done.ended()
             self._metrics.count(done)
@@ -96,7 +107,7 @@ class Conversation:
                 fault = done.fault or (None if done.outcome == "complete" else done.outcome)
                 self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 
-    async def _body(self) -> bytes:
+    async def _received(self) -> bytes:
         """The request's body; refused before it is read where its head is, or says that it is too long (R:G7)."""
         given = self._request.headers
         if "transfer-encoding" in given and "content-length" in given:
@@ -104,6 +115,7 @@ class Conversation:
         if not routes.is_safe(self._path):
             raise Refusal(400, "invalid_path", "the path is none that an upstream could be asked for")
         self._headers, self._done.dropped = passing.received(given.items())
+        self._via = passing.via(given.getlist("via"), self._pseudonym)
         most = self._config.max_body_bytes
         too_long = Refusal(413, "request_too_large", f"the request has more than {most} bytes")
         said = given.get("content-length", "0")
@@ -121,12 +133,12 @@ class Conversation:
             raise Refusal(408, "request_timeout", "the request's body did not come in time") from None
         return bytes(made)
 
-    async def _together(self, body: bytes) -> None:
+    async def _together(self) -> None:
         """The answer, while somebody waits for it: whoever leaves ends it, and the upstream is left at once (R:G6).
 
         A cancellation ends it, too, as an answer that was cut: with the error of its API, not in silence.
         """
-        work = asyncio.create_task(self._answer(body))
+        work = asyncio.create_task(self._answer())
         gone = asyncio.create_task(self._gone())
         config = self._config
         tick = min(_TICK, config.event_timeout / 4, config.client_timeout / 4)
@@ -161,55 +173,43 @@ class Conversation:
 
     # The upstream's answer
 
-    async def _answer(self, body: bytes) -> None:
+    async def _answer(self) -> None:
         done, config = self._done, self._config
-        request = self._parsed(body) if done.dialect is not None else None
-        told: Translated | None = None
+        body, self._body = self._body, b""
+        asked = await aside(
+            len(body), lambda: prepared(body, done.dialect, self._query, config, converts=self._converts)
+        )
         path, query = self._sent, self._query
         if self._converts:
-            told = translated(cast("dict[str, Any]", request), cast("Speaks", done.dialect), config)
-            body = orjson.dumps(told.payload)
             path, query = routes.path_of(cast("str", config.to)), ""
             headers = passing.asked_in(self._headers, cast("str", config.to))
-            done.mode, done.dropped = "convert", (*done.dropped, *told.dropped)
+            done.mode, done.dropped = "convert", (*done.dropped, *asked.dropped)
         else:
             headers = passing.asked(self._headers)
-        asks_stream = done.dialect is not None and routes.is_stream(done.dialect, request, self._query)
+        headers["via"] = self._via
         url = routes.target_of(config.upstream, path, query)
-        done.stream = asks_stream
-        if config.tracing and done.upstream_dialect is not None and request is not None:
+        done.stream = asked.stream
+        if config.tracing and done.upstream_dialect is not None:
             given = self._request.headers
-            model = request.get("model")
-            named = model if isinstance(model, str) else None
-            self._span = RequestSpan(config.upstream, done.upstream_dialect, named, stream=asks_stream, headers=given)
+            upstream = done.upstream_dialect
+            self._span = RequestSpan(config.upstream, upstream, asked.model, stream=asked.stream, headers=given)
             self._span.inject(headers)
-        answer = await ask(self._session, done.method, url, headers, body or None)
+        answer = await ask(self._session, done.method, url, headers, asked.body or None)
         try:
-            await self._carry(answer, request, told, asks_stream)
+            await self._carry(answer, asked)
         finally:
             # Read to its end, its connection goes back to the pool; else this is where the upstream is left.
             answer.close()
 
-    def _parsed(self, body: bytes) -> dict[str, Any]:
-        try:
-            request: object = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            request = None
-        if not isinstance(request, dict):
-            raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
-        return cast("dict[str, Any]", request)
-
-    async def _carry(
-        self, answer: ClientResponse, request: dict[str, Any] | None, told: Translated | None, asks_stream: bool
-    ) -> None:
+    async def _carry(self, answer: ClientResponse, asked: Prepared) -> None:
         done = self._done
         headers = passing.answered(answer.headers.items())
         good = 200 <= answer.status < 300
-        streams = good and (asks_stream or is_event_stream(answer.headers.get("content-type", "")))
-        if done.dialect is not None and streams and (told is None or asks_stream):
-            await self._stream(answer, request or {}, told, headers)
-        elif told is not None:
-            await self._whole(answer, told, headers, good=good)
+        streams = good and (asked.stream or is_event_stream(answer.headers.get("content-type", "")))
+        if done.dialect is not None and streams and (asked.stream or not self._converts):
+            await self._stream(answer, asked, headers)
+        elif self._converts:
+            await self._whole(answer, asked, headers, good=good)
         else:
             self._relay = Relay(answer, self._send, done, self._config)
             encoding = answer.headers.getall("content-encoding", ())
@@ -217,59 +217,53 @@ class Conversation:
                 answer.status, headers | ({"content-encoding": ", ".join(encoding)} if encoding else {})
             )
 
-    async def _stream(
-        self, answer: ClientResponse, request: dict[str, Any], told: Translated | None, headers: dict[str, str]
-    ) -> None:
+    async def _stream(self, answer: ClientResponse, asked: Prepared, headers: dict[str, str]) -> None:
         done, config = self._done, self._config
         done.stream = True  # also where it was not asked for
-        if told is None:
+        if not self._converts:
             done.mode = "repair"
-        converter = StreamConverter(
-            source=cast("Dialect", done.upstream_dialect),
-            target="same" if told is None else cast("Speaks", done.dialect),
-            policy=config.policy,
-            limits=config.limits,
-            tools=_names(request) if told is None else list(told.tools),
-            known_call_ids=() if told is None else told.known_call_ids,
-            cut_ending="error",  # openai-python raises nothing for a response that is `incomplete`
-            content_type=passing.plain(answer.headers.get("content-type")) or None,
-            include_usage=told is None or told.include_usage,
-        )
+        converter = self._converter(answer, asked)
         self._relay = Relay(answer, self._send, done, config)
         self._metrics.opened()
         try:
-            own = unnamed(cast("str", done.dialect)) if told is None else None
+            own = None if self._converts else unnamed(cast("str", done.dialect))
             await self._relay.repaired(converter, passing.of_stream(headers), own)
         finally:
             self._metrics.closed()
-            done.repaired = told is None and converter.repaired
+            done.repaired = not self._converts and converter.repaired
             self._read(converter)
 
-    async def _whole(self, answer: ClientResponse, told: Translated, headers: dict[str, str], *, good: bool) -> None:
+    async def _whole(self, answer: ClientResponse, asked: Prepared, headers: dict[str, str], *, good: bool) -> None:
         """An answer that is not streamed, or an error, in the client's own API."""
         done, config = self._done, self._config
-        body = await whole_body(answer, config.max_body_bytes)
-        done.bytes_in = len(body)
+        body = await whole_body(answer, config.max_body_bytes, done, Pace())
         dialect = cast("Speaks", done.dialect)
         if not good:
             done.outcome, done.fault = "complete", None
-            await self._json(answer.status, retold(dialect, answer.status, body), headers)
+            said = await aside(len(body), lambda: retold(dialect, answer.status, body))
+            await send_json(self._send, done, answer.status, said, headers)
             return
-        converter = StreamConverter(
-            source=cast("Speaks", config.to),
-            target=dialect,
-            policy=config.policy,
-            limits=config.limits,
-            tools=list(told.tools),
-            known_call_ids=told.known_call_ids,
-            content_type=passing.plain(answer.headers.get("content-type")) or None,
-        )
-        made = converter.feed(body) + converter.close()
+        converter = self._converter(answer, asked)
+        made = await aside(len(body), lambda: converted(converter, body, dialect))
         self._read(converter)
-        if converter.error is not None:
-            raise Refusal(502, type(converter.error).__name__, f"the upstream's answer: {converter.error}")
+        if made is None:
+            error = cast("StreamError", converter.error)
+            raise Refusal(502, type(error).__name__, f"the upstream's answer: {error}")
         done.outcome = "complete"
-        await self._json(200, folded(made, dialect), headers)
+        await send_json(self._send, done, 200, made, headers)
+
+    def _converter(self, answer: ClientResponse, asked: Prepared) -> StreamConverter:
+        return StreamConverter(
+            source=cast("Dialect", self._done.upstream_dialect),
+            target=cast("Speaks", self._done.dialect) if self._converts else "same",
+            policy=self._config.policy,
+            limits=self._config.limits,
+            tools=asked.tools,
+            known_call_ids=asked.known_call_ids,
+            content_type=passing.plain(answer.headers.get("content-type")) or None,
+            include_usage=asked.include_usage,
+            cut_ending="error",  # openai-python raises nothing for a response that is `incomplete`
+        )
 
     def _read(self, converter: StreamConverter) -> None:
         """What there is to tell of an answer that was read."""
@@ -278,25 +272,3 @@ class Conversation:
             for note in converter.diagnostics:
                 self._span.record(note)
             self._response = converter.response
-
-    async def _json(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        done = self._done
-        done.status = status
-        told = {
-            **(headers or {}),
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-            "x-content-type-options": "nosniff",
-        }
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": raw})
-        await self._send({"type": "http.response.body", "body": body if done.method != "HEAD" else b""})
-        done.wrote(body)
-
-
-def _names(request: dict[str, Any]) -> list[str] | None:
-    """The tools that a request declares, where it says so in a way that can be read."""
-    try:
-        return [*tool_names(list_of(request.get("tools")))] or None
-    except TypeError:
-        return None

@@ -13,7 +13,10 @@ from typing import Literal, TypeAlias
 __all__ = ["Exchange", "Mode", "Outcome"]
 
 Mode: TypeAlias = Literal["pass", "repair", "convert"]
-Outcome: TypeAlias = Literal["complete", "fault", "refused", "client_gone", "client_stalled", "shutdown", "aborted"]
+Outcome: TypeAlias = Literal[
+    "complete", "assumed", "fault", "refused", "client_gone", "client_stalled", "shutdown", "aborted"
+]
+"""`assumed`: the policy took a stream without an end of its own for whole."""
 
 
 @dataclass(slots=True)

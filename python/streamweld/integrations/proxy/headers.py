@@ -14,7 +14,7 @@ from streamweld.integrations.proxy.refusals import Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["STREAM", "answered", "asked", "asked_in", "of_stream", "plain", "received"]
+__all__ = ["STREAM", "answered", "asked", "asked_in", "of_stream", "plain", "received", "via"]
 
 _SPEC: Final = load_proxy()
 _LISTS: Final = _SPEC["headers"]
@@ -87,6 +87,22 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
         else:
             raise Refusal(400, "invalid_header", f"{name} must be of printable ASCII characters")
     return made, tuple(dict.fromkeys(left))
+
+
+def via(given: Iterable[str], pseudonym: str) -> str:
+    """The `Via` of the request to the upstream: the one that was received, and this proxy (RFC 9110 7.6.3).
+
+    Args:
+        given: the values of `Via` in the request; those that are not printable ASCII are left out.
+        pseudonym: this proxy's own, which no other one has.
+
+    Raises:
+        Refusal: 508 if the request has passed this proxy before: the upstream leads back to it.
+    """
+    passed = [value for value in given if plain(value)]
+    if any(pseudonym in value for value in passed):
+        raise Refusal(508, "loop_detected", "the request has passed this proxy before: its upstream leads back to it")
+    return ", ".join([*passed, f"1.1 {pseudonym}"])
 
 
 def asked(given: Mapping[str, str]) -> dict[str, str]:

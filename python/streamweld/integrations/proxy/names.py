@@ -23,8 +23,10 @@ def _foreign(dialect: str) -> re.Pattern[bytes]:
     facts = DIALECTS[dialect]
     known = [name for place in _LISTS for name in facts.get(place, ())] + list(_OWN[dialect])
     words = "|".join([re.escape(name).replace(r"\*", r"[\w.]*") for name in known])
-    # Lines end as event streams have it: LF, CR, or both. A BOM may stand before the first.
-    line = rf"(?:(?<=[\r\n])|\A(?:\xef\xbb\xbf)?)event:[ ]?+(?!(?:{words})[\r\n])[^\r\n]*(?:\r\n|\r|\n)"
+    # Lines end as event streams have it: LF, CR, or both. A BOM may stand before the first. The literal comes first, so
+    # that `re` searches for it: what stands before it is looked at only where it is found.
+    start = r"event:(?:(?<=[\r\n]event:)|(?<=\Aevent:)|(?<=\A\xef\xbb\xbfevent:))"
+    line = rf"{start}[ ]?+(?!(?:{words})[\r\n])[^\r\n]*(?:\r\n|\r|\n)"
     return re.compile(line.encode("latin-1"), re.ASCII)
 
 

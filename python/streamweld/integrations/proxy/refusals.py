@@ -5,13 +5,17 @@ A refusal is JSON, whatever the upstream sent, and quotes nothing of a body that
 
 from __future__ import annotations
 
-from typing import Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from streamweld._show import printable
 from streamweld._spec import load_proxy
 from streamweld.integrations.proxy.members import object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Refusal", "refusal_body", "retold"]
 
@@ -20,13 +24,14 @@ _SHOWN: Final = 1000
 
 
 class Refusal(Exception):
-    """Ends a request before anything was answered: a status, a code of ours, a sentence without payload."""
+    """Ends a request before anything was answered: a status, a code of ours, a sentence without payload, headers."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
+        self.headers = headers
 
 
 def refusal_body(dialect: str | None, status: int, code: str | None, message: str, kind: str | None = None) -> bytes:
@@ -44,7 +49,7 @@ def refusal_body(dialect: str | None, status: int, code: str | None, message: st
     return orjson.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
-def retold(dialect: str, status: int, body: bytes) -> bytes:
+def retold(dialect: str, status: int, body: bytes | bytearray) -> bytes:
     """An upstream's error in the words of another API: its message and code; the type is the status's."""
     try:
         said: Any = orjson.loads(body)

@@ -5,32 +5,32 @@ It knows when each side was last heard of, so that whoever runs it can end what 
 
 from __future__ import annotations
 
-import asyncio
 import time
-import zlib
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from streamweld.errors import NotAnEventStream, TruncatedStream, UnknownDialect
+from streamweld.errors import LimitExceeded, NotAnEventStream, TruncatedStream, UnknownDialect
 from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS
+from streamweld.integrations._inflate import slices
+from streamweld.integrations._pace import FEED, Pace
 from streamweld.integrations.proxy.headers import plain
 from streamweld.integrations.proxy.refusals import Refusal
-from streamweld.integrations.proxy.upstream import BROKEN, inflater_of
+from streamweld.integrations.proxy.upstream import UpstreamCutError, inflater_of, plain_pieces, raw_pieces
+from streamweld.integrations.proxy.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 
     from aiohttp import ClientResponse
 
     from streamweld.convert import StreamConverter
     from streamweld.errors import StreamError
     from streamweld.integrations.proxy.config import ProxyConfig
-    from streamweld.integrations.proxy.exchange import Exchange
+    from streamweld.integrations.proxy.exchange import Exchange, Outcome
 
     Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 __all__ = ["Relay"]
-
-_DONE: Final = b""
 
 
 class Relay:
@@ -57,65 +57,56 @@ class Relay:
     ) -> None:
         """Everything, through `converter` and then `last`, which gets whole blocks.
 
-        What it makes of a fault is the end; the upstream is then left at once.
+        The converter's ending of a fault is the last that goes out, and the upstream is then left at once. A transport
+        that fails is reported to the converter.
 
         Raises:
             Refusal: where the answer holds nothing of a stream and nothing has gone out: it is an error then, and
                 clients try again or say so, which they do not with an empty stream.
         """
-        inflater = inflater_of(self._answer)
+        pieces = plain_pieces(self._answer, inflater_of(self._answer), self._exchange, pace := Pace())
         self._begin(200, headers)
-        content, done = self._answer.content, self._exchange
-        feed = converter.feed
-        while True:
-            try:
-                data = await content.readany()
-            except BROKEN:
-                data = _DONE
-            done.bytes_in += len(data)
-            out = b""
-            try:
-                for at, plain in enumerate(inflater.feed(data)):
-                    # A small piece does not become a large one (R:A16): each slice waits, for the client and others.
-                    if at:
-                        await asyncio.sleep(0)
-                    out = feed(plain)
+        work = Work(converter)
+        rest = b""
+        try:
+            async with aclosing(_converted(pieces, work, pace)) as made:
+                async for out in made:
                     if converter.error is not None:
+                        rest = out
+                        self._answer.close()
                         break
                     if out:
                         await self._pass(self._counted(out, last))
-            except zlib.error:
-                data = _DONE
-            if not data or converter.error is not None:
-                break
-            if time.monotonic() - self._sent_at >= KEEP_ALIVE_SECONDS:
-                await self._keep_alive()
-        out = (out if converter.error is not None else b"") + converter.close()
-        fault = converter.error
-        if data:
+                    elif time.monotonic() - self._sent_at >= KEEP_ALIVE_SECONDS:
+                        await self._keep_alive()
+            rest += await work.close()
+        except UpstreamCutError:
+            rest = await work.close(broken=True)
+        except LimitExceeded as limit:
             self._answer.close()
-        if fault is not None and self._head is not None:
-            self._refuse(fault)
-        out = self._counted(out, last)
-        done.outcome = "complete" if fault is None else "fault"
-        done.fault = None if fault is None else type(fault).__name__
-        await self._pass(out, more=False)
+            rest = await work.exceed(limit)
+        if converter.error is not None and self._head is not None:
+            self._refuse(converter.error)
+        done, rest = self._exchange, self._counted(rest, last)
+        done.outcome, done.fault = _outcome(converter, self._config)
+        await self._pass(rest, more=False)
 
     async def as_it_is(self, status: int, headers: dict[str, str]) -> None:
         """Every byte. A body that breaks off, or is too long, is not ended: the client sees that it is cut."""
         self._begin(status, headers)
-        content, done = self._answer.content, self._exchange
+        done, pace = self._exchange, Pace()
         try:
-            while data := await content.readany():
-                done.bytes_in += len(data)
-                if done.bytes_in > self._config.max_stream_bytes:
-                    done.outcome, done.fault = "fault", "LimitExceeded"
-                    return
-                await self._pass(data)
-        except BROKEN as error:
+            async with aclosing(raw_pieces(self._answer, done, pace)) as pieces:
+                async for data in pieces:
+                    if done.bytes_in > self._config.max_stream_bytes:
+                        done.outcome, done.fault = "fault", LimitExceeded.__name__
+                        return
+                    await self._pass(data)
+                    await pace.pause()
+        except UpstreamCutError as error:
             if self._head is not None:
                 raise Refusal(502, "upstream_cut", "the upstream's answer was cut") from None
-            done.outcome, done.fault = "fault", type(error).__name__
+            done.outcome, done.fault = "fault", str(error)
             return
         done.outcome = "complete"
         await self._pass(b"", more=False)
@@ -171,3 +162,38 @@ class Relay:
                 f"the upstream answered with status {self._answer.status} ({said}), but with no event stream it speaks"
             )
             raise Refusal(502, kind, message)
+
+
+async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> AsyncGenerator[bytes]:
+    """What the converter makes of each piece, or of a few milliseconds' work on it; it ends with the first error."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            made: list[bytes] = []
+            for part in slices(piece, FEED):
+                made.append(await work.feed(part))
+                if work.converter.error is not None:
+                    yield b"".join(made)
+                    return
+                if pace.is_due:
+                    if any(made):
+                        yield b"".join(made)
+                        made.clear()
+                    await pace.pause()
+            yield b"".join(made)
+
+
+def _outcome(converter: StreamConverter, config: ProxyConfig) -> tuple[Outcome, str | None]:
+    """How a stream ended, and the name of what ended it early."""
+    fault = converter.error
+    if fault is not None:
+        return "fault", type(fault).__name__
+    if not config.reads_on:
+        return "complete", None
+    # The policy records a cut, and does not raise it.
+    match converter.response.completeness:
+        case "complete":
+            return "complete", None
+        case "assumed":
+            return "assumed", None
+        case _:
+            return "fault", TruncatedStream.__name__

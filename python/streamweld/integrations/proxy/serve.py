@@ -1,20 +1,27 @@
 """The proxy as a server: uvicorn around the application, on one address, until it is told to stop.
 
 It stops in order: no connection is taken any more, and streams that are open come to their end; those that do not in
-time end with an error of their API.
+time end with an error of their API. A second signal ends the process at once.
 """
 
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import uvicorn
 
+from streamweld.errors import UsageError
+from streamweld.integrations.proxy.access import LOGGER
 from streamweld.integrations.proxy.app import create_app
+from streamweld.integrations.proxy.hosts import is_local, is_loopback, resolved
+from streamweld.integrations.proxy.signals import end_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from streamweld.integrations.proxy.config import ProxyConfig
 
@@ -23,26 +30,49 @@ __all__ = ["serve"]
 # Seconds. Longer than pools and balancers keep a connection that is idle (60 at most, of their own accord): a POST that
 # meets its close is lost, for a client must not send it twice (RFC 9110 9.2.2). As long as nginx waits.
 _KEEP_ALIVE: Final = 75
+_PORTS: Final = {"http": 80, "https": 443}
+_EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (it is compared, not bound)
 
 
 def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
-    """Serve until SIGINT or SIGTERM.
+    """Serve until SIGINT or SIGTERM; a second signal ends the process at once.
 
     Args:
         config: of the proxy.
-        host, port: where to listen; port 0 takes a free one.
+        host, port: where to listen; port 0 takes a free one. Requests may name this host.
         grace: seconds that open streams have to come to their end, once the server is told to stop. What is open then
             ends as a stream that was cut, and what has no answer yet is refused.
         ready: called with the address, once connections are taken.
 
     Raises:
+        UsageError: if other machines can reach the address and there is no token, if the address is the upstream's,
+            and for a host, port or grace that cannot be.
         OSError: where the address is not to be had.
     """
+    addresses = _addresses(host, port)
+    if grace < 0:
+        raise UsageError(f"grace={grace!r}: it must not be negative")
+    exposed = not all(is_loopback(address) for address in addresses)
+    if exposed and config.token is None:
+        raise UsageError(
+            f"other machines can reach {host}: give a token that clients have to send (--token, or the environment "
+            "variable STREAMWELD_PROXY_TOKEN), or listen on 127.0.0.1"
+        )
+    if _leads_back(config.upstream, addresses, port):
+        raise UsageError(f"the upstream {config.upstream} is the address that the proxy listens on")
+    if not addresses <= _EVERY_ADDRESS:
+        config = replace(config, allow_hosts=(*config.allow_hosts, host))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=2048) as listening:
         name, number = listening.getsockname()[:2]
         ready(f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}")
-        server = uvicorn.Server(
+        if exposed:
+            LOGGER.warning(
+                "other machines can reach %s: every request needs the token, which goes over the network in the clear "
+                "unless something in front of the proxy speaks TLS",
+                host,
+            )
+        server = _Server(
             uvicorn.Config(
                 create_app(config),
                 http="h11",  # uvicorn would take httptools where it finds it, which reads what h11 refuses (R:G3)
@@ -57,3 +87,38 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
             )
         )
         server.run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn waits for open streams after a second SIGTERM, and after a second SIGINT for their endings."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            end_at_once(sig, frame)
+        super().handle_exit(sig, frame)
+
+
+def _addresses(host: str, port: int) -> frozenset[str]:
+    if not 0 <= port <= 65_535:
+        raise UsageError(f"port={port!r}: it must be a number from 0 to 65535")
+    if not host:
+        raise UsageError("host must not be empty: 0.0.0.0 or :: stands for every address")
+    try:
+        return resolved(host)
+    except OSError as error:
+        raise UsageError(f"the host {host!r} cannot be resolved: {error.strerror or error}") from None
+
+
+def _leads_back(upstream: str, addresses: frozenset[str], port: int) -> bool:
+    """Whether requests to the upstream would arrive at the proxy itself. A longer way back is detected by `Via`."""
+    parts = urlsplit(upstream)
+    if port == 0 or (parts.port or _PORTS[parts.scheme]) != port:
+        return False
+    try:
+        asked = resolved(parts.hostname or "")
+    except OSError:  # no network at the start, or no such name: that is an error of the first request
+        return False
+    if addresses & _EVERY_ADDRESS:
+        return any(is_local(address) for address in asked)
+    # A connection to the unspecified address goes to this machine's loopback address.
+    return bool(asked & addresses) or (bool(asked & _EVERY_ADDRESS) and any(is_loopback(own) for own in addresses))

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-import zlib
+from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
-from streamweld.integrations._inflate import Inflater, is_readable
+from streamweld.errors import LimitExceeded
+from streamweld.integrations._inflate import BrokenBodyError, Inflater, is_readable
 from streamweld.integrations.proxy.refusals import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    import asyncio
+    from collections.abc import AsyncGenerator
 
     from aiohttp import ClientResponse
 
+    from streamweld.integrations._pace import Pace
     from streamweld.integrations.proxy.config import ProxyConfig
+    from streamweld.integrations.proxy.exchange import Exchange
 
-__all__ = ["BROKEN", "ask", "inflater_of", "open_session", "whole_body"]
+__all__ = ["UpstreamCutError", "ask", "inflater_of", "open_session", "plain_pieces", "raw_pieces", "whole_body"]
 
-BROKEN: Final[tuple[type[ClientError], type[TimeoutError]]] = (ClientError, TimeoutError)
-"""What reading an answer raises where the connection breaks or falls silent."""
+# What reading an answer raises where the connection breaks or falls silent.
+_BROKEN: Final = (ClientError, OSError, TimeoutError, HttpProcessingError)
+_READ: Final = 65_536
 
 # Seconds. Servers close what is idle after five (uvicorn and Node, unless told), and a POST must not meet that.
 _IDLE: Final = 4
+
+
+class UpstreamCutError(Exception):
+    """The transport failed before the upstream's answer was complete. The message is the name of what was raised."""
 
 
 def open_session(config: ProxyConfig) -> ClientSession:
@@ -36,6 +46,7 @@ def open_session(config: ProxyConfig) -> ClientSession:
         auto_decompress=False,  # a piece that inflates to 64 MiB shall not (R:A16)
         skip_auto_headers=("user-agent", "accept", "content-type"),
         trust_env=False,
+        read_bufsize=_READ,  # of each stream, at most twice that is waiting
     )
 
 
@@ -49,8 +60,10 @@ async def ask(
             followed, and not told, because clients would take their credentials along (R:G2).
     """
     try:
+        # A large body is sent in pieces, between which others are served.
+        data = BytesIO(body) if body is not None and len(body) > _READ else body
         answer = await session.request(
-            method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
+            method, URL(url, encoded=True), headers=headers, data=data, allow_redirects=False
         )
     except TimeoutError:
         raise Refusal(504, "upstream_timeout", "the upstream did not answer in time") from None
@@ -75,21 +88,69 @@ def inflater_of(answer: ClientResponse) -> Inflater:
     return Inflater(encoding)
 
 
-async def whole_body(answer: ClientResponse, most: int) -> bytes:
+async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> AsyncGenerator[bytes]:
+    """The body as it comes, which is counted; `pace` is told how long it was waited for.
+
+    Raises:
+        UpstreamCutError: if the transport fails before the body is complete: the connection breaks or is reset, the
+            framing (chunks, length) is not finished, or nothing comes for too long.
+    """
+    lost = _lost(answer)
+    try:
+        while True:
+            with pace.waiting():
+                piece = await answer.content.readany()
+            if not piece:
+                break
+            done.bytes_in += len(piece)
+            yield piece
+    except _BROKEN as error:
+        raise UpstreamCutError(type(error).__name__) from None
+    if lost is not None and lost.done() and lost.exception() is not None:
+        raise UpstreamCutError("ClientOSError")
+
+
+async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchange, pace: Pace) -> AsyncGenerator[bytes]:
+    """The body unpacked, at most `SLICE` bytes at once.
+
+    Raises:
+        UpstreamCutError: as `raw_pieces`, and if the packed body is malformed or not complete.
+        LimitExceeded: if it inflates to too much.
+    """
+    try:
+        async for piece in raw_pieces(answer, done, pace):
+            for plain in inflater.feed(piece):
+                yield plain
+        inflater.end()
+    except BrokenBodyError as error:
+        raise UpstreamCutError(type(error).__name__) from None
+
+
+async def whole_body(answer: ClientResponse, most: int, done: Exchange, pace: Pace) -> bytearray:
     """The body, unpacked. Raises Refusal where it is broken, or longer than `most` bytes."""
     made = bytearray()
-    inflater = inflater_of(answer)
+    too_long = Refusal(502, "upstream_too_long", f"the upstream's answer has more than {most} bytes")
     try:
-        async for piece in _pieces(answer):
-            for plain in inflater.feed(piece):
-                made += plain
-                if len(made) > most:
-                    raise Refusal(502, "upstream_too_long", f"the upstream's answer has more than {most} bytes")
-    except (*BROKEN, zlib.error) as error:
-        raise Refusal(502, "upstream_cut", f"the upstream's answer was cut: {type(error).__name__}") from None
-    return bytes(made)
+        async for plain in plain_pieces(answer, inflater_of(answer), done, pace):
+            made += plain
+            if len(made) > most:
+                raise too_long
+            await pace.pause()
+    except UpstreamCutError as error:
+        raise Refusal(502, "upstream_cut", f"the upstream's answer was cut: {error}") from None
+    except LimitExceeded:
+        raise too_long from None
+    return made
 
 
-async def _pieces(answer: ClientResponse) -> AsyncIterator[bytes]:
-    while piece := await answer.content.readany():
-        yield piece
+def _lost(answer: ClientResponse) -> asyncio.Future[None] | None:
+    """What fails when the connection is reset, for a body that ends with its connection: aiohttp takes it for whole."""
+    connection = answer.connection
+    if not {"content-length", "transfer-encoding"}.isdisjoint(name.lower() for name in answer.headers):
+        return None
+    if connection is None or connection.protocol is None:
+        return None  # the body is here already
+    lost = connection.protocol.closed
+    if lost is not None:
+        lost.add_done_callback(lambda found: found.cancelled() or found.exception())  # nobody else may look at it
+    return lost

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
+from streamweld.integrations._inflate import slices
 from streamweld.sse import iter_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["folded"]
+    from streamweld.convert import StreamConverter
+
+__all__ = ["converted", "folded"]
+
+
+def converted(converter: StreamConverter, body: bytes | bytearray, dialect: str) -> bytes | None:
+    """The body of a whole answer in `dialect`, which is the converter's target; None if it has an error."""
+    made = [converter.feed(part) for part in slices(body)]
+    made.append(converter.close())
+    return folded(b"".join(made), dialect) if converter.error is None else None
 
 
 def folded(stream: bytes, dialect: str) -> bytes:
@@ -40,9 +50,30 @@ def _payloads(stream: bytes) -> Iterator[dict[str, Any]]:
             yield cast("dict[str, Any]", orjson.loads(frame.data))
 
 
+class _Texts:
+    """Texts that come in pieces, each a member of an object; joined once, at the end."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
+
+    def add(self, owner: dict[str, Any], name: str, piece: str) -> None:
+        """More of the text `owner[name]`; what stands there is its beginning."""
+        found = self._pieces.get((id(owner), name))
+        if found is None:
+            found = self._pieces[id(owner), name] = (owner, [owner.get(name) or ""])
+            owner[name] = ""  # members stay in the order in which they began
+        found[1].append(piece)
+
+    def join(self) -> None:
+        """Write the texts into their owners."""
+        for (_, name), (owner, pieces) in self._pieces.items():
+            owner[name] = "".join(pieces)
+
+
 def _chat(chunks: Iterator[dict[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
+    texts = _Texts()
     for chunk in chunks:
         if not made:
             made = {name: chunk[name] for name in ("id", "object", "created", "model")}
@@ -52,34 +83,36 @@ def _chat(chunks: Iterator[dict[str, Any]]) -> dict[str, Any]:
             whole = choices.setdefault(
                 index, {"index": index, "message": {"role": "assistant", "content": None}, "finish_reason": None}
             )
-            _join(whole["message"], choice["delta"])
+            _join(whole["message"], choice["delta"], texts)
             whole["finish_reason"] = choice["finish_reason"] or whole["finish_reason"]
         if "usage" in chunk:
             made["usage"] = chunk["usage"]
+    texts.join()
     usage = made.pop("usage", None)
     made["choices"] = [choices[index] for index in sorted(choices)]
     return made if usage is None else {**made, "usage": usage}
 
 
-def _join(message: dict[str, Any], delta: dict[str, Any]) -> None:
+def _join(message: dict[str, Any], delta: dict[str, Any], texts: _Texts) -> None:
     for name in ("content", "reasoning_content", "refusal"):
         if delta.get(name):
-            message[name] = (message.get(name) or "") + delta[name]
+            texts.add(message, name, delta[name])
     if "annotations" in delta:
-        message["annotations"] = [*message.get("annotations", ()), *delta["annotations"]]
-    calls = message.get("tool_calls", [])
-    for piece in delta.get("tool_calls", ()):
+        message.setdefault("annotations", []).extend(delta["annotations"])
+    if not delta.get("tool_calls"):
+        return
+    calls = message.setdefault("tool_calls", [])
+    for piece in delta["tool_calls"]:
         if piece["index"] == len(calls):
             calls.append({name: value for name, value in piece.items() if name != "index"})
         else:
-            calls[piece["index"]]["function"]["arguments"] += piece["function"]["arguments"]
-    if calls:
-        message["tool_calls"] = calls
+            texts.add(calls[piece["index"]]["function"], "arguments", piece["function"]["arguments"])
 
 
 def _anthropic(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    inputs: dict[int, str] = {}
+    inputs: dict[int, list[str]] = {}
+    texts = _Texts()
     for event in events:
         match event["type"]:
             case "message_start":
@@ -89,17 +122,18 @@ def _anthropic(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
             case "content_block_delta":
                 delta, block = event["delta"], made["content"][event["index"]]
                 if delta["type"] == "input_json_delta":
-                    inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
+                    inputs.setdefault(event["index"], []).append(delta["partial_json"])
                 else:  # text, thinking, signature: named by the member they are of
                     name = delta["type"].removesuffix("_delta")
-                    block[name] += delta[name]
+                    texts.add(block, name, delta[name])
             case "message_delta":
                 made |= event["delta"]
                 made["usage"] |= event["usage"]
             case _:
                 continue
-    for index, text in inputs.items():
-        made["content"][index]["input"] = _object(text)
+    texts.join()
+    for index, pieces in inputs.items():
+        made["content"][index]["input"] = _object("".join(pieces))
     return made
 
 

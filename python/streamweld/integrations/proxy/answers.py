@@ -1,0 +1,58 @@
+"""Answers that the proxy writes itself: JSON bodies, and refusals in the words of an API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld.integrations.proxy import routes
+from streamweld.integrations.proxy.access import log
+from streamweld.integrations.proxy.exchange import Exchange
+from streamweld.integrations.proxy.refusals import refusal_body
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import Scope, Send
+
+    from streamweld.integrations.proxy.metrics import Metrics
+    from streamweld.integrations.proxy.refusals import Refusal
+
+__all__ = ["CLOSE", "refuse", "send_json", "send_refusal"]
+
+CLOSE: Mapping[str, str] = {"connection": "close"}
+"""For an answer to a request whose body was not read."""
+
+
+async def send_json(send: Send, done: Exchange, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    """Send a whole JSON body; without the body if the request was HEAD."""
+    done.status = status
+    told = {
+        **headers,
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "x-content-type-options": "nosniff",
+    }
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body if done.method != "HEAD" else b""})
+    done.wrote(body)
+
+
+async def send_refusal(send: Send, done: Exchange, refusal: Refusal, headers: Mapping[str, str]) -> None:
+    """Send a refusal in the words of the API that was asked."""
+    done.status, done.outcome, done.fault = refusal.status, "refused", refusal.code
+    body = refusal_body(done.dialect, refusal.status, refusal.code, refusal.message)
+    await send_json(send, done, refusal.status, body, {**refusal.headers, **headers})
+
+
+async def refuse(scope: Scope, send: Send, refusal: Refusal, metrics: Metrics) -> None:
+    """Answer a request with a refusal before its body is read; it is counted and logged as every other request."""
+    path, _ = routes.asked_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
+    dialect = routes.dialect_of(path) if scope["method"] == "POST" else None
+    done = Exchange(scope["method"], path, dialect, dialect)
+    try:
+        await send_refusal(send, done, refusal, CLOSE)
+    finally:
+        done.ended()
+        metrics.count(done)
+        log(done)

@@ -1,0 +1,119 @@
+"""Host names, addresses and origins: parsed, brought into one form, and classified. Only this module resolves
+names.
+
+`ProxyConfig` uses it to validate what it is given, `admission` to compare what a request carries, and `serve` to find
+out whether an address can be reached from other machines, or is the proxy's own.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+__all__ = ["canonical", "host_of", "is_host", "is_local", "is_loopback", "origin_of", "resolved"]
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_LOCALHOST: Final = "localhost"
+_NAME: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_.])?"
+_HOST: Final = re.compile(rf"(?:\[([0-9A-Fa-f:.]+)\]|({_NAME}))(?::[0-9]*)?", re.ASCII)
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def canonical(host: str) -> str:
+    """A host name or an IP address in the one form in which two of them are compared.
+
+    >>> canonical("Example.COM."), canonical("0:0:0:0:0:0:0:1"), canonical("::ffff:127.0.0.1")
+    ('example.com', '::1', '127.0.0.1')
+    """
+    address = _address(host)
+    return host.lower().removesuffix(".") if address is None else str(address)
+
+
+def host_of(header: str) -> str | None:
+    """The host in the value of a `Host` header, without the port and in canonical form; None if it is malformed.
+
+    >>> host_of("LOCALHOST:8787"), host_of("[::1]:8787"), host_of("a@b"), host_of("")
+    ('localhost', '::1', None, None)
+    """
+    found = _HOST.fullmatch(header)
+    if found is None:
+        return None
+    if found[1] is not None and _address(found[1]) is None:
+        return None
+    return canonical(found[1] or found[2])
+
+
+def is_host(text: str) -> bool:
+    """Whether `text` is a host name or an IP address, without a port and without brackets.
+
+    >>> [is_host(text) for text in ("llm.example", "::1", "llm.example:80", "http://llm.example", "")]
+    [True, True, False, False, False]
+    """
+    return _address(text) is not None or (":" not in text and host_of(text) is not None)
+
+
+def origin_of(text: str) -> str | None:
+    """A web origin in the form in which browsers send it; None if `text` is not an origin.
+
+    >>> origin_of("HTTPS://App.example:443"), origin_of("http://localhost:3000/"), origin_of("null")
+    ('https://app.example', 'http://localhost:3000', 'null')
+    >>> origin_of("app.example"), origin_of("https://app.example/path")
+    (None, None)
+    """
+    if text == "null":  # what browsers send for a page without an origin of its own, such as a local file
+        return text
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return None
+    rest = parts.path.removesuffix("/") or parts.query or parts.fragment or parts.username or parts.password
+    if not (text.isascii() and text.isprintable() and parts.scheme and parts.hostname) or rest or " " in text:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else "")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a canonical host is this machine and cannot be anything else: `localhost`, or a loopback address.
+
+    >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "localhost.example", "0.0.0.0")]
+    [True, True, True, False, False]
+    """
+    address = _address(host)
+    return host == _LOCALHOST if address is None else address.is_loopback
+
+
+def resolved(host: str) -> frozenset[str]:
+    """The addresses of a host, in canonical form; the address itself if it is one.
+
+    Raises:
+        OSError: if the name cannot be resolved.
+    """
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # a name that DNS cannot carry
+        raise OSError(str(error)) from None
+    return frozenset(canonical(str(place[4][0])) for place in found)
+
+
+def is_local(address: str) -> bool:
+    """Whether an address belongs to this machine: it can be bound. The unspecified address leads here, too."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,72 @@
+"""Work that would keep the event loop for long, in a worker thread."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld.convert import StreamConverter
+    from streamweld.errors import LimitExceeded
+
+__all__ = ["Work", "aside"]
+
+_T = TypeVar("_T")
+
+_LARGE: Final = 65_536
+"""Bytes. What is smaller takes less time than a thread costs."""
+
+_BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+
+async def aside(size: int, work: Callable[[], _T]) -> _T:
+    """The result of `work`, which runs in a worker thread if its input is large.
+
+    A task that is cancelled meanwhile waits for the thread: nothing may be used by both.
+
+    Args:
+        size: of the input, in bytes.
+        work: has no effect on anything that the event loop uses.
+    """
+    if size <= _LARGE:
+        return work()
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running})
+        if not running.cancelled():
+            running.exception()  # somebody has to look at it
+        raise
+
+
+class Work:
+    """A converter that is fed from an event loop.
+
+    Input is fed in slices, between which other tasks run. An event that is larger than that cannot be cut: whatever
+    completes it is fed in a worker thread.
+    """
+
+    __slots__ = ("_pending", "converter")
+
+    def __init__(self, converter: StreamConverter) -> None:
+        self.converter = converter
+        self._pending = 0  # bytes since the last event that was complete, or more
+
+    async def feed(self, part: bytes) -> bytes:
+        """Feed one slice; what the converter makes of it."""
+        size = self._pending + len(part)
+        made = await aside(size, lambda: self.converter.feed(part))
+        complete = max(part.rfind(blank) for blank in _BLANK)
+        self._pending = size if complete < 0 else len(part) - complete
+        return made
+
+    async def close(self, *, broken: bool = False) -> bytes:
+        """The input has ended; `broken`: because the transport failed."""
+        return await aside(self._pending, lambda: self.converter.close(broken=broken))
+
+    async def exceed(self, limit: LimitExceeded) -> bytes:
+        """The input is not read any further, because of a limit of the transport."""
+        return await aside(self._pending, lambda: self.converter.exceed(limit))

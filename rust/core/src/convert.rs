@@ -13,7 +13,7 @@ use crate::encode::job::{Job, Options};
 use crate::encode::{Encode, encoder};
 use crate::event::{Event, Sink};
 use crate::fault::{Class, Fault};
-use crate::limits::as_len;
+use crate::limits::{LimitName, as_len};
 use crate::lost::Lost;
 use crate::out::Diagnostic;
 use crate::parser::Parser;
@@ -181,6 +181,18 @@ impl Converter {
         }
         mem::swap(&mut self.flow.job.writer.bytes, out);
         let result = self.parser.close(input, &mut self.flow);
+        let taken = self.end(result);
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        taken
+    }
+
+    /// A cap was passed that only the caller can measure: appends the ending.
+    pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        if self.over {
+            return Ok(());
+        }
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        let result = self.parser.exceed(name);
         let taken = self.end(result);
         mem::swap(&mut self.flow.job.writer.bytes, out);
         taken

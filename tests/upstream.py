@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -72,6 +73,11 @@ class Talk:
         """The connection breaks."""
         self.keep = False
         self._writer.transport.abort()
+
+    def reset(self) -> None:
+        """The connection is reset: RST, and what is on its way is lost."""
+        self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.cut()
 
     async def wait_for_leave(self, seconds: float = 20.0) -> None:
         """Until the other side leaves; says nothing meanwhile."""

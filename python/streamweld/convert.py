@@ -16,6 +16,7 @@ from streamweld._progress import Progress
 from streamweld._pure.block import Splitter
 from streamweld._pure.frame import as_bytes
 from streamweld._source import Source
+from streamweld._spec import LIMITS
 from streamweld._step import arun, patience_of, run
 from streamweld._writer import Writer
 from streamweld.errors import UsageError
@@ -227,6 +228,24 @@ class StreamConverter:
                 self._kept += piece
             made.append(self._or_repaired(partial(self._converter.feed, piece)))
         return b"".join(made)
+
+    def exceed(self, limit: str) -> bytes:
+        """End the source because of a cap that only the caller can measure, and return the last bytes.
+
+        `error` is then a `LimitExceeded` of that cap. It is for those who inflate a compressed body themselves.
+
+        Args:
+            limit: the name of the cap on `Limits`, such as `max_inflate_ratio`.
+
+        Raises:
+            StreamError: `error`, with `raise_on_error`, if its ending was handed out before.
+            UsageError: if there is no such cap.
+        """
+        if limit not in LIMITS:
+            raise UsageError(f"there is no limit {limit!r}")
+        self._raise_kept()
+        self._closed = True
+        return self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
 
     def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
         """What the converter makes; where it finds that the source speaks the target, a repairer takes its place."""

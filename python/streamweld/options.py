@@ -249,6 +249,10 @@ class Limits(_Checked):
     max_stream_bytes: int | None = LIMITS["max_stream_bytes"]
     """Bytes of the body, decoded. Off; for gateways that budget a request."""
 
+    max_inflate_ratio: int | None = LIMITS["max_inflate_ratio"]
+    """Bytes that one byte of a compressed body may become, on average, once there are 16 MiB of them; where an
+    integration or the proxy inflates it. 200, as mod_deflate of Apache has it: streams of text stay below 60."""
+
     max_diagnostics: int | None = LIMITS["max_diagnostics"]
     """Diagnostics kept; later ones are only counted (`diagnostics_dropped`). 256."""
 

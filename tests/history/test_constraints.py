@@ -33,7 +33,6 @@ ALWAYS_DONE = {
     "item_id.unique",  # true is the default
     "tool_id.keep",  # `unique` is what would rename, and is not there beside it
     "text_embedding.join",  # two line breaks is the default
-    "reasoning.signed",  # `unsigned` says what becomes of it
 }
 # It takes an answer of a known model, or an option: test_history_answers, and the vectors with `store`.
 ELSEWHERE = {"reasoning.same_model", "reasoning.item_ids"}

@@ -88,6 +88,17 @@ class Converter:
         self._refuse_same()
         return self._job.frames.take()
 
+    def exceed(self, name: str) -> bytes:
+        """A cap was passed that only the caller can measure: the last bytes."""
+        if self._over:
+            return b""
+        try:
+            self._parser.exceed(name)
+        except StreamError as fault:
+            self._failed(fault)
+        self._refuse_same()
+        return self._job.frames.take()
+
     # Inside
 
     def _read(self, data: bytes) -> None:

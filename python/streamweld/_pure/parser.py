@@ -37,6 +37,7 @@ class Parser:
         "_closed",
         "_failed",
         "_framer",
+        "_limits",
         "_lock",
         "_max_stream",
         "_out",
@@ -45,7 +46,8 @@ class Parser:
     )
 
     def __init__(self, dialect: str, config: Mapping[str, Any]) -> None:
-        limits: Mapping[str, int | None] = config["limits"]
+        self._limits: Mapping[str, int | None] = config["limits"]
+        limits = self._limits
         self._lock = allocate_lock()
         self._out = Out(config)
         self._assembler = Assembler(config, self._out)
@@ -136,6 +138,16 @@ class Parser:
         try:
             return self._ended(broken=broken)
         finally:
+            self._lock.release()
+
+    def exceed(self, name: str) -> None:
+        """A cap was passed that only the caller can measure: raises the fault of it."""
+        self._enter()
+        try:
+            if not (self._closed or self._failed):
+                self._guarded(self._excess, name)
+        finally:
+            self._closed = True
             self._lock.release()
 
     def close_silent(self, broken: bool = False) -> None:
@@ -256,6 +268,10 @@ class Parser:
             raise self._out.limit("max_event_bytes", hit.limit) from None
 
     # The end of input
+
+    def _excess(self, name: str) -> None:
+        self._stage.place(self._total, self._stage.ordinal)
+        raise self._out.limit(name, self._limits[name] or 0)
 
     def _end(self, how: InputEnd) -> None:
         stage, ending = self._stage, Ending(self._stage, self._out)

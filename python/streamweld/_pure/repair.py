@@ -178,6 +178,16 @@ class Repairer:
         self._over = True
         return self._taken()
 
+    def exceed(self, name: str) -> bytes:
+        """A cap was passed that only the caller can measure: the last bytes."""
+        if not (self._over or self._behind_error):
+            try:
+                self._parser.exceed(name)
+            except StreamError as fault:
+                self._failed(fault)
+        self._over = True
+        return self._taken()
+
     # Blocks
 
     def _piece(self, piece: bytes, place: Place) -> None:

@@ -11,6 +11,7 @@ from streamweld._sdk_objects import plain, plain_messages
 from streamweld._spec import load_requests
 from streamweld.errors import UsageError
 from streamweld.history.dialects import CONTAINERS
+from streamweld.history.model import members_of
 from streamweld.history.profiles import target_name
 from streamweld.response import Response
 
@@ -22,6 +23,9 @@ __all__ = ["items_of", "payload_of", "plain_items"]
 
 _NAMES: Final = ("messages", "input", "contents")
 _MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member that names the model, if not `model`
+_NO_THINKING: Final = (
+    "the tool turn in progress has no thinking of this provider, and with it enabled the API requires it"
+)
 _NOT_CONVERTED: Final = "history.convert converts messages alone; streamweld.requests.convert converts whole requests"
 
 
@@ -101,6 +105,8 @@ def payload_of(
     own = {before.messages, before.system} if before.system else {before.messages}
     rest = {name: value for name, value in given.items() if name not in own}
     kept = _kept(rest, source, source_family, context)
+    if "thinking" in kept and _lacks_thinking(kept["thinking"], new, context):
+        context.lose("thinking", ("thinking",), _NO_THINKING, kept.pop("thinking"))
     unchanged = (
         same_family and len(kept) == len(rest) and all(given.get(name) is value for name, value in written.items())
     )
@@ -109,6 +115,25 @@ def payload_of(
     if same_family:  # in the order in which it was given
         return {name: written.get(name, given[name]) for name in given if name in kept or name in written} | written
     return {**kept, **written}
+
+
+def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) -> bool:
+    """Whether thinking is enabled with a budget, and the tool turn in progress does not begin with what was thought.
+
+    The API rejects that: "a final assistant message must start with a thinking block". Adaptive thinking may be absent.
+    """
+    if members_of(thinking).get("type") != "enabled" or context.facts("reasoning").get("signed") != "required":
+        return False
+    asked = next(
+        (n for n in range(len(messages) - 1, -1, -1) if members_of(messages[n]).get("role") == "assistant"), None
+    )
+    if asked is None or asked == len(messages) - 1:
+        return False
+    content: Any = messages[asked].get("content")
+    kinds = [members_of(block).get("type") for block in content] if isinstance(content, list) else []
+    answers: Any = members_of(messages[-1]).get("content")
+    answered = isinstance(answers, list) and any(members_of(block).get("type") == "tool_result" for block in answers)
+    return answered and "tool_use" in kinds and kinds[0] not in ("thinking", "redacted_thinking")
 
 
 def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Context) -> dict[str, Any]:

@@ -29,7 +29,7 @@ _ENTANGLED: Final = frozenset(
     {"tool_name", "name_empty", "server_result_unasked", "result_unasked", "result_repeated", "first_role"}
 )
 # What the last of all that was said gives up, and nobody else.
-_OF_THE_END: Final = frozenset({"trailing_space"})
+_OF_THE_END: Final = frozenset({"trailing_space", "prefill_refused"})
 _RESULTS: Final = frozenset({"tool_result"})
 _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 

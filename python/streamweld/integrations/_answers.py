@@ -6,10 +6,12 @@ from typing import Final
 
 from streamweld.options import Limits
 
-__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "LIMITS", "is_event_stream"]
+__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "LIMITS", "MAX_STREAM_BYTES", "is_event_stream"]
 
-LIMITS: Final = Limits(max_stream_bytes=256 * 1_048_576)
-"""The limits where none are given: those of a parser, and a cap on the whole answer, for nobody counts its bytes."""
+MAX_STREAM_BYTES: Final = 256 * 1_048_576
+
+LIMITS: Final = Limits(max_stream_bytes=MAX_STREAM_BYTES)
+"""The default limits of every integration: those of a parser, and a cap on the whole answer."""
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS: Final = 5.0

@@ -136,7 +136,7 @@ class Settings:
         # Some clients keep bytes that are no text as halves of surrogate pairs; what is told of a type are words.
         said = content_type if content_type.isprintable() else ""
         converter = self._converter(target, said, include_usage=usage)
-        return Body(converter, self._on_diagnostic, raises=self._raises)
+        return Body(converter, self._on_diagnostic, self._limits.max_inflate_ratio, raises=self._raises)
 
     def _target(self, path: str) -> Target | None:
         if path.endswith(_VERTEX_END) and _VERTEX in path:
@@ -170,10 +170,13 @@ class Body(Step[bytes]):
     memory at once.
     """
 
-    __slots__ = ("_raises", "_tell", "converter")
+    __slots__ = ("_raises", "_tell", "converter", "max_ratio")
 
-    def __init__(self, converter: StreamConverter, on_diagnostic: OnDiagnostic | None, *, raises: bool) -> None:
+    def __init__(
+        self, converter: StreamConverter, on_diagnostic: OnDiagnostic | None, max_ratio: int | None, *, raises: bool
+    ) -> None:
         super().__init__()
+        self.max_ratio = max_ratio
         self.converter: StreamConverter = converter
         self._tell = Teller(converter, on_diagnostic)
         self._raises = raises
@@ -195,7 +198,7 @@ class Body(Step[bytes]):
 
     def failed(self, error: Exception) -> bytes:
         if isinstance(error, LimitExceeded):
-            return self._looked(self.converter.exceed(error))
+            return self._looked(self.converter.exceed(error.limit_name))
         left = self.converter.close(broken=True)
         if isinstance(error, BrokenBodyError):  # no client raises this: it is the converter's to report
             self.over = True

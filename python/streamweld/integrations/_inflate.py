@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import zlib
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FREE_BYTES",
-    "MAX_RATIO",
     "SLICE",
     "BrokenBodyError",
     "Inflater",
@@ -33,12 +33,8 @@ __all__ = [
 SLICE: Final = 65_536
 """The most bytes that come out at once."""
 
-MAX_RATIO: Final = 200
-"""How many bytes one compressed byte may become, on average; mod_deflate of Apache has the same default. Text of
-streams stays below 60, deflate itself can reach 1,032."""
-
 FREE_BYTES: Final = 16 * 1_048_576
-"""Up to this size the ratio does not matter."""
+"""Up to this size the ratio of `Limits.max_inflate_ratio` does not matter."""
 
 _WINDOW: Final = 4096  # of input: decoders copy what they leave, and a body may consist of many small members
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
@@ -49,7 +45,7 @@ _ZSTD_WINDOW_LOG: Final = 23  # RFC 9659 3: 8 MiB, the most that a decoder of th
 
 
 class BrokenBodyError(Exception):
-    """The compressed body is malformed, or ends before it is complete."""
+    """The body is malformed or not complete, and its HTTP client reports nothing of that."""
 
 
 def coding_of(header: str) -> str:
@@ -92,10 +88,10 @@ def slices(data: bytes | bytearray | memoryview, size: int = SLICE) -> Iterator[
             yield bytes(view[at : at + size])
 
 
-def check_ratio(packed: int | None, plain: int) -> None:
-    """Raise LimitExceeded if so many bytes have become too many; None if they were not packed."""
-    if packed is not None and plain > max(FREE_BYTES, MAX_RATIO * packed):
-        raise LimitExceeded(limit_name="max_inflate_ratio", limit=MAX_RATIO, observed=MAX_RATIO + 1)
+def check_ratio(packed: int, plain: int, max_ratio: int | None) -> None:
+    """Raise LimitExceeded if so many packed bytes have become so many plain ones that it is too much."""
+    if max_ratio is not None and plain > max(FREE_BYTES, max_ratio * packed):
+        raise LimitExceeded(limit_name="max_inflate_ratio", limit=max_ratio, observed=max_ratio + 1)
 
 
 class Inflater:
@@ -103,11 +99,13 @@ class Inflater:
 
     Args:
         encoding: the value of `content-encoding`, for which `is_installed` returns True.
+        max_ratio: as of `Limits.max_inflate_ratio`; None is off.
     """
 
-    __slots__ = ("_decoder", "_head", "_in", "_new", "_out", "_word")
+    __slots__ = ("_decoder", "_head", "_in", "_max_ratio", "_new", "_out", "_word")
 
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, encoding: str, max_ratio: int | None = None) -> None:
+        self._max_ratio = max_ratio
         self._word = _word(encoding)
         self._head = b""  # of a deflate body, until it shows whether it has its wrapper
         self._decoder: _Decoder | None = None
@@ -124,7 +122,7 @@ class Inflater:
 
         Raises:
             BrokenBodyError: if the data is not of the encoding.
-            LimitExceeded: if the body inflates to more than `MAX_RATIO` times its size.
+            LimitExceeded: if the body inflates to more than `max_ratio` times its size.
         """
         if self._word in _PLAIN:
             yield from slices(data)
@@ -155,7 +153,7 @@ class Inflater:
             except decoder.errors as error:
                 raise BrokenBodyError(f"the {self._word} body is malformed: {error}") from None
             self._out += len(out)
-            check_ratio(self._in, self._out)
+            check_ratio(self._in, self._out, self._max_ratio)
             yield out
             rest = decoder.unused
             if not (decoder.has_more or rest):
@@ -187,6 +185,7 @@ class _Zlib:
 
     def __init__(self, wbits: int) -> None:
         self._state = zlib.decompressobj(wbits)
+        self._fault: zlib.error | None = None
         self.has_more = False
 
     @property
@@ -198,9 +197,27 @@ class _Zlib:
         return self._state.unused_data
 
     def inflate(self, data: bytes) -> bytes:
-        out = self._state.decompress(self._state.unconsumed_tail + data, SLICE)
+        if self._fault is not None:
+            raise self._fault
+        data = self._state.unconsumed_tail + data
+        before = self._state.copy()
+        try:
+            out = self._state.decompress(data, SLICE)
+        except zlib.error as fault:
+            # zlib keeps what it had made of the bytes before the malformed one.
+            self._fault = fault
+            self.has_more = True
+            return _up_to_fault(before, data)
         self.has_more = not self._state.eof and len(out) == SLICE
         return out
+
+
+def _up_to_fault(state: zlib._Decompress, data: bytes) -> bytes:  # pyright: ignore[reportPrivateUsage] (its only name)
+    made: list[bytes] = []
+    with suppress(zlib.error):
+        for byte in data:
+            made.append(state.decompress(bytes((byte,))))  # noqa: PERF401 (what was made before the fault stays)
+    return b"".join(made)
 
 
 class _Brotli:

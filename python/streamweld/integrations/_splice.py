@@ -74,7 +74,7 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     received = module.Response(response.status_code, headers=headers, stream=inner, request=request)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
-    )(body, received, inner, Inflater(encoding))
+    )(body, received, inner, Inflater(encoding, body.max_ratio))
     response.extensions[EXTENSION] = body.converter
     for name in ("content-encoding", "content-length"):
         headers.pop(name, None)

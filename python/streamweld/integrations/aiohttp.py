@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld.errors import MissingExtra
 from streamweld.integrations._body import RepairOptions, Settings
-from streamweld.integrations._inflate import check_ratio, slices
+from streamweld.integrations._inflate import BrokenBodyError, check_ratio, slices
 
 try:
     from aiohttp import BytesPayload, StreamReader
     from aiohttp.base_protocol import BaseProtocol
+
+    from streamweld.integrations._connection import ConnectionWatch
 except ImportError:
     raise MissingExtra("aiohttp", "aiohttp") from None
 
@@ -83,7 +85,7 @@ def _splice(response: ClientResponse, settings: Settings, request: Callable[[], 
     kind = response.headers.get("content-type", "")
     body = settings.body(response.method, response.url.path, response.status, kind, request)
     if body is not None:
-        response.content = _Repaired(response.content, body)
+        response.content = _Repaired(response.content, body, ConnectionWatch(response))
 
 
 def _content(request: ClientRequest) -> bytes | None:
@@ -94,11 +96,12 @@ def _content(request: ClientRequest) -> bytes | None:
 class _Repaired(StreamReader):
     """A reader that is fed when somebody waits for it. No task of ours runs: a wait that is given up loses nothing."""
 
-    def __init__(self, inner: StreamReader, body: Body) -> None:
+    def __init__(self, inner: StreamReader, body: Body, watch: ConnectionWatch) -> None:
         loop = asyncio.get_running_loop()
         # The flow of the connection is the inner reader's to control; this protocol is connected to nothing.
         super().__init__(BaseProtocol(loop), _LINE, loop=loop)
         self._inner = inner
+        self._watch = watch
         self._body = body
         self._pieces: Iterator[bytes] = iter(())
         self._over = False
@@ -136,9 +139,12 @@ class _Repaired(StreamReader):
             return piece
         received = await self._inner.readany()
         if not received:
+            if self._watch.was_reset():
+                raise BrokenBodyError("the connection was reset")
             return None
         packed: int | None = getattr(self._inner, "total_compressed_bytes", None)
-        check_ratio(packed, self._inner.total_bytes)
+        if packed is not None:
+            check_ratio(packed, self._inner.total_bytes, self._body.max_ratio)
         self._pieces = slices(received)
         return next(self._pieces)
 

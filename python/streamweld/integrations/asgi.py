@@ -68,7 +68,7 @@ class RepairMiddleware:
         self._app = app
         self._dialect: Dialect = dialect
         self._policy: Base | Policy = policy
-        self._limits = limits
+        self.limits = limits
         self._on_diagnostic = callback(on_diagnostic)
         self.converter("")
 
@@ -78,7 +78,7 @@ class RepairMiddleware:
             source=self._dialect,
             target="same",
             policy=self._policy,
-            limits=self._limits,
+            limits=self.limits,
             content_type=content_type or None,
             cut_ending="error",
         )
@@ -148,7 +148,7 @@ class _Answer:
             return
         self._stream = self._middleware.converter(kind)
         self._tell = Teller(self._stream, self._on_diagnostic)
-        self._inflater = Inflater(encoding)
+        self._inflater = Inflater(encoding, self._middleware.limits.max_inflate_ratio)
         gone = (b"content-length",) if is_plain(encoding) else (b"content-length", b"content-encoding")
         self._kept = [header for header in headers if header[0] not in gone]
         length = _value(headers, b"content-length")
@@ -184,7 +184,7 @@ class _Answer:
             more = False
             out += stream.close(broken=True)
         except LimitExceeded as limit:
-            out += stream.exceed(limit)
+            out += stream.exceed(limit.limit_name)
         self._tell()
         # Behind an error of the gateway the rest is read; behind ours there is nothing to wait for. An application that
         # goes on hears of the end as it hears of a client that has left.

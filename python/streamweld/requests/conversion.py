@@ -86,7 +86,12 @@ def convert(
     done = _history(work, provider)
     names = Names(work)
     if work.same:
-        made = same.translate(work, dict(done.payload), names)
+        own = {
+            name: done.payload.get(name, value)
+            for name, value in given.items()
+            if name in done.payload or name == "thinking"
+        }
+        made = same.translate(work, own | dict(done.payload), names)
     else:
         made = _translated(work, done.payload, names)
     constraints.apply(work, made)
@@ -120,8 +125,8 @@ def _history(work: Work, provider: str | None) -> history.Conversion:
     own = spec("history")[work.source]
     work.used.update((name,) for name in own)
     part = {name: given[name] for name in own if given.get(name) is not None}
-    if work.same:
-        part = dict(given)
+    if work.same:  # what becomes of thinking is decided with the other options
+        part = {name: value for name, value in given.items() if name != "thinking"}
     elif "model" in given:
         part["model"] = given["model"]
     policy = work.policy.history

@@ -209,6 +209,18 @@ impl Converter {
         taken
     }
 
+    /// A cap was passed that only the caller can measure: appends the ending.
+    pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        if self.over {
+            return Ok(());
+        }
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        let result = self.parser.exceed(name);
+        let taken = self.end(result);
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        taken
+    }
+
     /// Writes the ending, unless the encoder did.
     fn end(&mut self, result: Result<(), Fault>) -> Result<(), Refusal> {
         self.over = true;

@@ -25,6 +25,10 @@ macro_rules! limits {
                 match self { $(LimitName::$field => stringify!($field)),+ }
             }
 
+            pub fn from_name(name: &str) -> Option<LimitName> {
+                match name { $(stringify!($field) => Some(LimitName::$field),)+ _ => None }
+            }
+
             /// The rule that a `LimitExceeded` of this cap carries.
             pub fn rule(self) -> &'static str {
                 match self { $(LimitName::$field => concat!("limit_", stringify!($field))),+ }
@@ -70,6 +74,8 @@ limits! {
     max_text_bytes,
     max_events,
     max_stream_bytes,
+    /// Measured by the caller, who reports it with `exceed`.
+    max_inflate_ratio,
     max_diagnostics,
 }
 

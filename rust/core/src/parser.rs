@@ -239,6 +239,15 @@ impl Parser {
         stage.close(&mut out, &framer.finish(), input)
     }
 
+    /// A cap was passed that only the caller can measure: the fault of it. Nothing is taken any more.
+    pub fn exceed(&mut self, name: LimitName) -> Step {
+        if mem::replace(&mut self.over, true) {
+            return Ok(());
+        }
+        let limit = self.config.limits.value(name).unwrap_or_default();
+        Err(Fault::limit(name, limit).at(self.total, self.payloads()))
+    }
+
     /// A call broke half way: nothing is taken any more.
     pub fn give_up(&mut self) {
         self.over = true;

@@ -29,7 +29,7 @@ use crate::dialect::Dialect;
 use crate::encode::job::Options;
 use crate::event::Sink;
 use crate::fault::Fault;
-use crate::limits::as_len;
+use crate::limits::{LimitName, as_len};
 use crate::out::Diagnostic;
 use crate::parser::Parser;
 use crate::sse::Taken;
@@ -128,6 +128,18 @@ impl Repairer {
             let result = self.catch_up(&mut read);
             let result = result.and_then(|()| self.parser.close(input, &mut self.hand));
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
+                self.failed(&mut read, fault);
+            }
+        }
+        self.over = true;
+    }
+
+    /// A cap was passed that only the caller can measure: appends the ending.
+    pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
+        let mut read = Read::new(&[], out);
+        if !self.over && self.behind_error.is_none() {
+            let result = self.catch_up();
+            if let Err(fault) = result.and_then(|()| self.parser.exceed(name)) {
                 self.failed(&mut read, fault);
             }
         }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 use streamweld_core::Config;
 use streamweld_core::config::Tool;
-use streamweld_core::limits::Limits;
+use streamweld_core::limits::{LimitName, Limits};
 use streamweld_core::policy::{Action, Base, CloseCallsAt, Policy, SwitchValue};
 use streamweld_core::spec::Code;
 
@@ -192,6 +192,12 @@ fn read_switches(
         }
     }
     Ok(())
+}
+
+/// The cap of that name.
+pub(crate) fn limit_name(py: Python<'_>, name: &str) -> PyResult<LimitName> {
+    LimitName::from_name(name)
+        .ok_or_else(|| errors::usage(py, &format!("there is no limit {name:?}")))
 }
 
 /// Caps that are not named stay as they are by default.

@@ -76,6 +76,15 @@ impl Repairer {
         })
     }
 
+    /// A cap was passed that only the caller can measure: the last bytes.
+    fn exceed<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let name = config::limit_name(py, name)?;
+        self.write(py, &PyBytes::new(py, b""), |core, out| {
+            core.exceed(name, out);
+            &[]
+        })
+    }
+
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;

@@ -26,7 +26,15 @@ _KINDS: Final[Mapping[str, Kind]] = {
 _OTHERS: Final = frozenset(
     {
         *("server_tool_use", "mcp_tool_use", "mcp_tool_result", "search_result", "container_upload"),
-        *("compaction", "fallback"),
+        *("compaction", "fallback", "tool_reference", "tool_addition", "tool_removal", "mcp_tool_listing"),
+    }
+)
+# Blocks of other APIs. A type that no API is known to have is a block that the API added since.
+_FOREIGN: Final = frozenset(
+    {
+        *("image_url", "input_audio", "file", "video_url", "refusal", "reasoning", "function_call", "output_text"),
+        *("input_text", "input_image", "input_file", "input_video", "tool-call", "tool-result", "function"),
+        *("document_url", "redacted_reasoning", "summary_text", "reasoning_text"),
     }
 )
 _SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
@@ -54,7 +62,8 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
 
 def _block(raw: Json, path: Path, report: Report) -> Block:
     kind = str(raw.get("type"))
-    found = _KINDS.get(kind) or ("other" if kind in _OTHERS or kind.endswith("_tool_result") else "unknown")
+    known = kind in _OTHERS or (isinstance(raw.get("type"), str) and kind not in _FOREIGN)
+    found = _KINDS.get(kind) or ("other" if known else "unknown")
     block = Block(found, path, raw, kind)
     if found == "text":
         block.text = raw["text"] if isinstance(raw.get("text"), str) else ""
@@ -79,9 +88,12 @@ def _block(raw: Json, path: Path, report: Report) -> Block:
 
 
 def _server_pairs(messages: list[Message], report: Report) -> None:
-    """`web_search_tool_result` and its kind stand behind the `server_tool_use` that they answer."""
+    """`web_search_tool_result` and its kind come after the `server_tool_use` that they answer.
+
+    The result of code that called a tool of the client comes in a later message: the call's own result is between them.
+    """
+    asked: set[str] = set()
     for message in messages:
-        asked: set[str] = set()
         for block in message.blocks:
             if block.type in _SERVER_CALLS:
                 asked.add(str(block.json.get("id")))

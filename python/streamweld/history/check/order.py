@@ -1,16 +1,20 @@
 """Check the order of roles.
 
 Constraints: `roles`, `system`, `alternation`, `first_role`, `role_order`, `last_role`, `last_assistant`, `after_tool`,
-`user_required`, `min_items`.
+`user_required`, `min_items`, `prefill`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld.history.models import claude_version
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamweld.history.check.report import Report
-    from streamweld.history.check.view import Message, View
+    from streamweld.history.check.view import Json, Message, View
 
 __all__ = ["check_order"]
 
@@ -31,7 +35,7 @@ def check_order(view: View, report: Report) -> None:
         for message in spoken[:-1]:
             if message.raw.get("prefix"):
                 report.add("prefix_early", message.path, "", "last_assistant")
-    _ends(view.messages, report)
+    _ends(view, report)
 
 
 def _roles(spoken: list[Message], report: Report) -> None:
@@ -78,7 +82,8 @@ def _neighbours(spoken: list[Message], report: Report) -> None:
         before = message
 
 
-def _ends(messages: list[Message], report: Report) -> None:
+def _ends(view: View, report: Report) -> None:
+    messages = view.messages
     if not messages:
         return
     first, last = messages[0], messages[-1]
@@ -91,3 +96,13 @@ def _ends(messages: list[Message], report: Report) -> None:
     open_end = last.role == "assistant" and not last.of("call") and last.raw.get("prefix") is not True
     if open_end and report.fact("last_assistant") == "prefix":
         report.add("last_assistant", last.path, "", "last_assistant")
+    limit: Sequence[int] | None = report.facts("prefill").get("claude_before")
+    version = claude_version(_model(view.payload))
+    speaks = last.role == "assistant" and bool(last.blocks) and last.blocks[-1].kind in ("text", "image", "file")
+    if speaks and limit is not None and version is not None and version >= tuple(limit):
+        report.add("prefill_refused", last.path, "", "prefill")
+
+
+def _model(payload: Json) -> str | None:
+    found = payload.get("model", payload.get("modelId"))
+    return found if isinstance(found, str) else None

@@ -89,14 +89,17 @@ def _thinks(payload: Mapping[str, Any]) -> bool:
 
 
 def _enabled(view: View, report: Report) -> None:
-    """While thinking is on, the latest turn of tools begins with what was thought."""
+    """While thinking is enabled, a tool turn in progress begins with what was thought."""
     thinking = view.payload.get("thinking")
     kind = thinking.get("type") if isinstance(thinking, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if kind != "enabled":
         return
-    asking = [message for message in view.messages if message.role == "assistant" and message.of("call")]
-    if asking and asking[-1].blocks[0].kind != "reasoning":
-        report.add("reasoning_dropped", asking[-1].path, "", "reasoning")
+    said = [n for n, message in enumerate(view.messages) if message.role == "assistant"]
+    asking = view.messages[said[-1]] if said and said[-1] < len(view.messages) - 1 else None
+    if asking is None or not asking.of("call") or asking.blocks[0].kind == "reasoning":
+        return
+    if view.messages[-1].of("result"):
+        report.add("reasoning_dropped", asking.path, "", "reasoning")
 
 
 def _signatures(view: View, report: Report) -> None:

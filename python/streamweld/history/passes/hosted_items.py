@@ -63,8 +63,6 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if not context.survey(turns).opaque:
         return turns
     accepted: Collection[str] = (context.fact("items") or (_ANY,)) if context.family == _RESPONSES else ()
-    if _ANY in accepted:
-        return turns
     out: list[Turn] = []
     for turn in turns:
         pairs = [pair for part in turn.parts if (pair := _converted(part, accepted, context)) is not None]
@@ -87,11 +85,15 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
     """Return what takes the place of a part, with the role of its turn (None: as before); None if it is dropped."""
+    if not isinstance(part, Opaque):
+        return None, part
     raw = part.raw
-    item = (
-        isinstance(part, Opaque) and part.dialect == _RESPONSES and part.origin is not None and raw is part.origin.raw
-    )
-    if not item or not isinstance(part, Opaque) or part.kind in accepted or ":" in part.kind:
+    summary = _summary(part, context)
+    if summary is not None:
+        context.edit("item_as_text", part.path, "wrote the summary of a compaction as text", raw)
+        return None, Text(text=summary, path=part.path)
+    item = part.dialect == _RESPONSES and part.origin is not None and raw is part.origin.raw
+    if not item or part.kind in accepted or _ANY in accepted or ":" in part.kind:
         return None, part
     told = members_of(raw)
     client = part.kind in _CALLS and not (part.kind == "tool_search_call" and told.get("execution") == "server")
@@ -111,6 +113,14 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
     text = f"[{part.kind}]" if not said else f"[{part.kind}] {json_text(said, part.path)}"
     role: Role = "user" if part.kind == "mcp_approval_response" else "assistant"
     return role, Text(text=text, path=part.path)
+
+
+def _summary(part: Opaque, context: Context) -> str | None:
+    """Return the text of an Anthropic compaction, for a target that is another API: it stands for all before it."""
+    if part.kind != "compaction" or part.dialect in (_RESPONSES, context.family):
+        return None
+    content = members_of(part.raw).get("content")
+    return content if isinstance(content, str) and content.strip() else None
 
 
 def _call_id(kind: str, told: Mapping[str, Any]) -> str:

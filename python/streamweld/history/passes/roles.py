@@ -1,6 +1,6 @@
 """Order of speakers: who is first, who is last, who follows whom. Inserted messages are short, constant texts.
 
-Constraints: `first_role`, `alternation`, `after_tool`, `last_assistant`, `calls_after`.
+Constraints: `prefill`, `first_role`, `alternation`, `after_tool`, `last_assistant`, `calls_after`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamweld.history.model import Call, Media, Text, Turn, with_parts
+from streamweld.history.models import claude_version
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Role
 
@@ -17,6 +20,7 @@ __all__ = ["run"]
 
 _FIRST: Final = "(The conversation begins here.)"
 _BETWEEN: Final = "OK."
+_LAST: Final = "Continue."
 _SIDES: Final = ("user", "assistant", "tool")
 _SYSTEM: Final = ("system", "developer")
 
@@ -35,7 +39,20 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         turns = _between(turns, "assistant", frozenset(results["beside_not"]), context)
     if context.fact("last_assistant") == "prefix":
         turns = _prefix(turns, context)
-    return turns
+    return _without_prefill(turns, context)
+
+
+def _without_prefill(turns: list[Turn], context: Context) -> list[Turn]:
+    """A text of the assistant at the end, which newer models do not continue: the user asks for the rest."""
+    limit: Sequence[int] | None = context.facts("prefill").get("claude_before")
+    last = turns[-1] if turns else None
+    if limit is None or last is None or last.role != "assistant" or context.pending:
+        return turns
+    version = claude_version(context.model)
+    if version is None or version < tuple(limit) or not isinstance(last.parts[-1], Text | Media):
+        return turns
+    context.edit("prefill_refused", last.path, "added a message of the user at the end")
+    return [*turns, Turn("user", (Text(text=_LAST, path=last.path),))]
 
 
 def _first(turns: list[Turn], context: Context) -> list[Turn]:

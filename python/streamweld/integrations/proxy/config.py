@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from streamweld.errors import UsageError
 from streamweld.history.profiles import resolve
+from streamweld.integrations._answers import LIMITS, MAX_STREAM_BYTES
 from streamweld.integrations.proxy.hosts import is_host, origin_of
 from streamweld.options import Limits, Policy, to_config
 
@@ -57,7 +58,7 @@ class ProxyConfig:
     max_body_bytes: int = 32 * _MEBI
     """Bytes of a request, and of an answer that has to be read whole."""
 
-    max_stream_bytes: int = 256 * _MEBI
+    max_stream_bytes: int = MAX_STREAM_BYTES
     """Bytes of an answer, decoded."""
 
     connect_timeout: float = 10.0
@@ -139,7 +140,7 @@ class ProxyConfig:
     @property
     def limits(self) -> Limits:
         """Those of one answer."""
-        return replace(Limits(), max_stream_bytes=self.max_stream_bytes)
+        return replace(LIMITS, max_stream_bytes=self.max_stream_bytes)
 
 
 def _address(url: str) -> SplitResult | None:

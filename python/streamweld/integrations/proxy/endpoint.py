@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from streamweld.convert import StreamConverter
 from streamweld.integrations._answers import is_event_stream
-from streamweld.integrations._pace import Pace
 from streamweld.integrations.otel import RequestSpan
 from streamweld.integrations.proxy import headers as passing
 from streamweld.integrations.proxy import routes
@@ -236,7 +235,7 @@ class Conversation:
     async def _whole(self, answer: ClientResponse, asked: Prepared, headers: dict[str, str], *, good: bool) -> None:
         """An answer that is not streamed, or an error, in the client's own API."""
         done, config = self._done, self._config
-        body = await whole_body(answer, config.max_body_bytes, done, Pace())
+        body = await whole_body(answer, config, done)
         dialect = cast("Speaks", done.dialect)
         if not good:
             done.outcome, done.fault = "complete", None

@@ -64,7 +64,8 @@ class Relay:
             Refusal: where the answer holds nothing of a stream and nothing has gone out: it is an error then, and
                 clients try again or say so, which they do not with an empty stream.
         """
-        pieces = plain_pieces(self._answer, inflater_of(self._answer), self._exchange, pace := Pace())
+        inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
+        pieces = plain_pieces(self._answer, inflater, self._exchange, pace)
         self._begin(200, headers)
         work = Work(converter)
         rest = b""

@@ -5,23 +5,31 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import (
+    ClientError,
+    ClientOSError,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+)
 from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from streamweld.errors import LimitExceeded
+from streamweld.integrations._connection import ConnectionWatch
 from streamweld.integrations._inflate import BrokenBodyError, Inflater, is_readable
+from streamweld.integrations._pace import Pace
 from streamweld.integrations.proxy.refusals import Refusal
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncGenerator
 
     from aiohttp import ClientResponse
 
-    from streamweld.integrations._pace import Pace
     from streamweld.integrations.proxy.config import ProxyConfig
     from streamweld.integrations.proxy.exchange import Exchange
+    from streamweld.options import Limits
 
 __all__ = ["UpstreamCutError", "ask", "inflater_of", "open_session", "plain_pieces", "raw_pieces", "whole_body"]
 
@@ -80,12 +88,12 @@ async def ask(
     return answer
 
 
-def inflater_of(answer: ClientResponse) -> Inflater:
+def inflater_of(answer: ClientResponse, limits: Limits) -> Inflater:
     """What reads the body of an answer. Raises Refusal where it has an encoding that was not asked for, nor known."""
     encoding = ", ".join(answer.headers.getall("content-encoding", ()))
     if not is_readable(encoding):
         raise Refusal(502, "upstream_encoding", "the upstream packed its answer in a way that was not asked for")
-    return Inflater(encoding)
+    return Inflater(encoding, limits.max_inflate_ratio)
 
 
 async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> AsyncGenerator[bytes]:
@@ -93,9 +101,9 @@ async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> Asyn
 
     Raises:
         UpstreamCutError: if the transport fails before the body is complete: the connection breaks or is reset, the
-            framing (chunks, length) is not finished, or nothing comes for too long.
+            framing (chunks, length) is malformed or not finished, or nothing comes for too long.
     """
-    lost = _lost(answer)
+    watch = ConnectionWatch(answer)
     try:
         while True:
             with pace.waiting():
@@ -106,8 +114,10 @@ async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> Asyn
             yield piece
     except _BROKEN as error:
         raise UpstreamCutError(type(error).__name__) from None
-    if lost is not None and lost.done() and lost.exception() is not None:
-        raise UpstreamCutError("ClientOSError")
+    finally:
+        was_reset = watch.was_reset()
+    if was_reset:
+        raise UpstreamCutError(ClientOSError.__name__)
 
 
 async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchange, pace: Pace) -> AsyncGenerator[bytes]:
@@ -126,12 +136,12 @@ async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchang
         raise UpstreamCutError(type(error).__name__) from None
 
 
-async def whole_body(answer: ClientResponse, most: int, done: Exchange, pace: Pace) -> bytearray:
-    """The body, unpacked. Raises Refusal where it is broken, or longer than `most` bytes."""
-    made = bytearray()
+async def whole_body(answer: ClientResponse, config: ProxyConfig, done: Exchange) -> bytearray:
+    """The body, unpacked. Raises Refusal where it is broken, or longer than `max_body_bytes`."""
+    made, pace, most = bytearray(), Pace(), config.max_body_bytes
     too_long = Refusal(502, "upstream_too_long", f"the upstream's answer has more than {most} bytes")
     try:
-        async for plain in plain_pieces(answer, inflater_of(answer), done, pace):
+        async for plain in plain_pieces(answer, inflater_of(answer, config.limits), done, pace):
             made += plain
             if len(made) > most:
                 raise too_long
@@ -141,16 +151,3 @@ async def whole_body(answer: ClientResponse, most: int, done: Exchange, pace: Pa
     except LimitExceeded:
         raise too_long from None
     return made
-
-
-def _lost(answer: ClientResponse) -> asyncio.Future[None] | None:
-    """What fails when the connection is reset, for a body that ends with its connection: aiohttp takes it for whole."""
-    connection = answer.connection
-    if not {"content-length", "transfer-encoding"}.isdisjoint(name.lower() for name in answer.headers):
-        return None
-    if connection is None or connection.protocol is None:
-        return None  # the body is here already
-    lost = connection.protocol.closed
-    if lost is not None:
-        lost.add_done_callback(lambda found: found.cancelled() or found.exception())  # nobody else may look at it
-    return lost

@@ -69,4 +69,4 @@ class Work:
 
     async def exceed(self, limit: LimitExceeded) -> bytes:
         """The input is not read any further, because of a limit of the transport."""
-        return await aside(self._pending, lambda: self.converter.exceed(limit))
+        return await aside(self._pending, lambda: self.converter.exceed(limit.limit_name))

@@ -245,7 +245,8 @@ class StreamConverter:
             raise UsageError(f"there is no limit {limit!r}")
         self._raise_kept()
         self._closed = True
-        return self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
+        made = self._read()
+        return made + self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
 
     def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
         """What the converter makes; where it finds that the source speaks the target, a repairer takes its place."""

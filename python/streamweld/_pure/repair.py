@@ -182,6 +182,7 @@ class Repairer:
         """A cap was passed that only the caller can measure: the last bytes."""
         if not (self._over or self._behind_error):
             try:
+                self._read()
                 self._parser.exceed(name)
             except StreamError as fault:
                 self._failed(fault)

@@ -91,9 +91,15 @@ impl Splitter {
             } else {
                 self.after_cr = is_cr && at == bytes.len();
             }
+            let is_payload = !is_blank && self.line == Line::Payload;
             if is_blank || self.end_line() {
                 self.ended = true;
                 return Some((cut(data, at), Place::End));
+            }
+            if is_payload {
+                // Each payload is judged by itself, also where one read brings several.
+                self.ended = false;
+                return Some((cut(data, at), Place::Inside));
             }
         }
         self.in_line |= at < bytes.len();

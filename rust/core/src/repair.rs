@@ -138,7 +138,7 @@ impl Repairer {
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if !self.over && self.behind_error.is_none() {
-            let result = self.catch_up();
+            let result = self.catch_up(&mut read);
             if let Err(fault) = result.and_then(|()| self.parser.exceed(name)) {
                 self.failed(&mut read, fault);
             }

@@ -22,7 +22,8 @@ __all__ = ["node", "node_process"]
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
-FULL = os.environ.get("STREAMWELD_FULL") == "1"
+NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
+FULL = NIGHTLY or os.environ.get("STREAMWELD_FULL") == "1"
 
 # The backend fixture is a name: that one test function sees it for all its examples does no harm.
 CHECKS_OFF = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

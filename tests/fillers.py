@@ -26,10 +26,10 @@ from tests.wire import text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FULL = os.environ.get("STREAMWELD_FULL") == "1"
+NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
 # The Python backend is slow, and its memory is traced: a smaller limit, and as many times as much of it.
 LIMIT = {"native": 16 * MIB, "pure": 128 * KIB}
-TOTAL = {"native": 128 * MIB if FULL else 40 * MIB, "pure": 128 * MIB if FULL else 320 * KIB}
+TOTAL = {"native": 128 * MIB if NIGHTLY else 40 * MIB, "pure": 128 * MIB if NIGHTLY else 320 * KIB}
 
 # Name -> (what comes once, what comes again and again).
 FILLERS: dict[str, tuple[bytes, bytes]] = {

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use streamweld_core::delta::InputEnd;
 use streamweld_core::event::{Event, Sink};
 use streamweld_core::limits::Limits;
 use streamweld_core::{Config, Converter, Dialect, Parser, Repairer, WriteOptions};
@@ -219,7 +220,7 @@ fn run(stream: &Stream, job: Job, config: &Arc<Config>, body: &[u8]) -> Duration
             let mut count = Count(0);
             let reads = body.chunks(READ).map(|read| parser.feed(read, &mut count));
             if reads.take_while(Result::is_ok).count() * READ >= body.len() {
-                _ = parser.close(&mut count);
+                _ = parser.close(InputEnd::Clean, &mut count);
             }
             parser.snapshot(&mut count);
         }
@@ -233,7 +234,7 @@ fn run(stream: &Stream, job: Job, config: &Arc<Config>, body: &[u8]) -> Duration
                 let run = repairer.feed(read, &mut out);
                 out.extend_from_slice(run);
             }
-            repairer.close(&mut out);
+            repairer.close(InputEnd::Clean, &mut out);
         }
         Job::Write(target) => {
             let target = Dialect::from_name(target).unwrap();
@@ -241,7 +242,7 @@ fn run(stream: &Stream, job: Job, config: &Arc<Config>, body: &[u8]) -> Duration
             for read in body.chunks(READ) {
                 converter.feed(read, &mut out).unwrap();
             }
-            converter.close(&mut out).unwrap();
+            converter.close(InputEnd::Clean, &mut out).unwrap();
         }
     }
     started.elapsed()

@@ -212,7 +212,7 @@ def test_d4_a_stream_that_starts_again_and_again(backend: str) -> None:
         return [*(one % i for i in range(n)), end("stop")]
 
     policy = Policy(restart_on_new_stream_id=True)
-    assert_linear_work(lambda n: feeding(backend, body(n), policy), scale(backend, 20_000))
+    assert_linear_work(lambda n: feeding(backend, body(n), policy, max_parts=200_000), scale(backend, 20_000))
 
 
 def test_d4_no_snapshot_per_event(backend: str) -> None:
@@ -223,7 +223,11 @@ def test_d4_no_snapshot_per_event(backend: str) -> None:
 def test_d4_many_parts(backend: str) -> None:
     """Text and reasoning in turn: each is a part of its own, none is looked at again."""
     pair = text("x") + chunk({"reasoning_content": "y"})
-    assert_linear_work(lambda n: feeding(backend, [*in_reads(pair * n, PIECE), end("stop")]), scale(backend, 20_000))
+
+    def body(n: int) -> list[bytes]:
+        return [*in_reads(pair * n, PIECE), end("stop")]
+
+    assert_linear_work(lambda n: feeding(backend, body(n), max_parts=200_000), scale(backend, 20_000))
 
 
 def test_d4_many_calls(backend: str) -> None:

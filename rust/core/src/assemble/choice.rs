@@ -483,13 +483,19 @@ impl Choice {
     /// The calls that are more than a guess, in their final order.
     pub fn shown(&self) -> Vec<usize> {
         let mut slots = self.in_order();
-        slots.retain(|slot| {
-            self.get(*slot).is_some_and(|call| {
-                call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
-            })
-        });
+        slots.retain(|slot| self.get(*slot).is_some_and(is_more_than_a_guess));
         slots
     }
+
+    /// There is one of them.
+    pub fn has_shown(&self) -> bool {
+        let mut calls = self.calls.iter().filter(|call| !call.dropped);
+        calls.any(is_more_than_a_guess)
+    }
+}
+
+fn is_more_than_a_guess(call: &Call) -> bool {
+    call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
 /// Unmodelled members that no event could carry.

@@ -444,7 +444,7 @@ impl Assembler {
         let At { choice, mut desk } = self.at(out, index)?;
         finish::take_reason(desk.out, choice, raw_reason, reason)?;
         let at_finish = desk.out.config.policy.close_calls_at == CloseCallsAt::Finish;
-        if at_finish || (choice.message_seen && !choice.shown().is_empty()) {
+        if at_finish || (choice.message_seen && choice.has_shown()) {
             let end = finish::end_of_calls(&choice.finish, true);
             ending::close_choice(&mut desk, choice, end, false)?;
         }

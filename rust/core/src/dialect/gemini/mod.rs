@@ -40,6 +40,8 @@ pub(crate) struct Gemini {
     candidates: List<Candidate>,
     /// The lowest index of a candidate.
     lowest: Option<i32>,
+    /// All candidates before that place have said why they end.
+    over: usize,
     /// Unmodelled members of chunks, as last seen.
     last_seen: LastSeen,
     started: bool,
@@ -51,6 +53,7 @@ impl Gemini {
         Gemini {
             candidates: List::default(),
             lowest: None,
+            over: 0,
             last_seen: LastSeen::default(),
             started: false,
             ended: false,
@@ -227,8 +230,10 @@ impl Gemini {
     }
 
     /// Whether every candidate has said why it ends.
-    fn is_over(&self) -> bool {
-        !self.candidates.is_empty() && self.candidates.iter().all(|one| one.reason.is_some())
+    fn is_over(&mut self) -> bool {
+        let rest = self.candidates.iter().skip(self.over);
+        self.over += rest.take_while(|one| one.reason.is_some()).count();
+        self.over > 0 && self.over == self.candidates.len()
     }
 }
 

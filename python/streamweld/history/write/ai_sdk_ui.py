@@ -74,9 +74,11 @@ def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) 
         for part in turn.parts:
             if isinstance(part, Result):
                 results.add(n, part.call_id, part.name or "", part)
-    every = [part for turn in group for part in turn.parts]
-    requests = {part.call_id: part for part in every if isinstance(part, ApprovalRequest)}
-    responses = {part.approval_id: part for part in every if isinstance(part, ApprovalResponse)}
+    requests: dict[str, ApprovalRequest] = {}
+    responses: dict[str, ApprovalResponse] = {}
+    if writer.approvals:
+        requests = {part.call_id: part for part in parts if isinstance(part, ApprovalRequest)}
+        responses = {part.approval_id: part for part in parts if isinstance(part, ApprovalResponse)}
     written: list[Any] = []
     steps = 0
     for turn in group:
@@ -86,7 +88,7 @@ def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) 
             steps += 1
         for part in turn.parts:
             if isinstance(part, Call):
-                request = requests.get(part.call_id)
+                request = requests.get(part.call_id) if requests else None
                 response = None if request is None else responses.get(request.approval_id)
                 written.append(_tool(part, request, response, results.take(part.call_id, part.name), writer))
             elif isinstance(part, Reasoning) and not writer.own(part):
@@ -141,8 +143,9 @@ def _tool(
     writer: Writer,
 ) -> Any:
     others = [part for part in (request, response, result) if part is not None]
-    if writer.reusable_block(call) is not None and all(writer.reusable_block(part) is call.raw for part in others):
-        return call.raw
+    own = None if writer.rewrites_all else writer.reusable_block(call)
+    if own is not None and all(writer.reusable_block(part) is own for part in others):
+        return own
     beyond = writer.extra_members(call)
     value: Any = arguments_object(call)
     value = call.arguments if value is None else value

@@ -23,12 +23,14 @@ class Writer:
     Attributes:
         rewrites_all: no source object can be reused, and no message or block has a member beyond the model. Writers
             check this once instead of once for every block.
+        approvals: there are approvals of calls.
     """
 
     def __init__(self, context: Context, turns: list[Turn]) -> None:
         self.context = context
         self.dialect: str = context.family
         found = context.survey(turns)
+        self.approvals: bool = found.approvals
         self.rewrites_all: bool = found.bare and context.family not in found.dialects
         self._told: set[int] = set()  # id() of origins whose members were kept or lost already
         self._lost: set[int] = set()

@@ -214,7 +214,8 @@ class Body(Step[bytes]):
             return given
         # Behind an error of the gateway the rest is read, for the connection; behind ours there is nothing to wait for.
         self.over = not isinstance(error, UpstreamError)
-        if not self._raises:
+        unsaid = isinstance(error, LimitExceeded) and self.converter.dialect is None and not given
+        if not (self._raises or unsaid):  # `unsaid`: there is no dialect to write an ending in
             return given
         self.fault = error
         return b""

@@ -43,7 +43,7 @@ class RepairMiddleware:
     A stream that is cut, broken or past a limit ends there, with the dialect's own error, and so does the answer. Where
     the application fails, is cancelled or returns in mid-stream, the dialect's own error ending goes out before its
     exception goes on. A body that is shorter or longer than its `content-length`, or whose packing is not complete, is
-    cut as well.
+    cut as well. A limit that is passed before the dialect is known is raised to the application.
 
     Args:
         app: the application.
@@ -186,6 +186,9 @@ class _Answer:
         except LimitExceeded as limit:
             out += stream.exceed(limit.limit_name)
         self._tell()
+        if isinstance(stream.error, LimitExceeded) and stream.dialect is None:
+            self._over = True
+            raise stream.error  # there is no dialect to end the answer in: its connection is cut
         # Behind an error of the gateway the rest is read; behind ours there is nothing to wait for. An application that
         # goes on hears of the end as it hears of a client that has left.
         self._over = not more or not isinstance(stream.error, UpstreamError | None)

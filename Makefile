@@ -110,6 +110,11 @@ $(VENV)/%/made: tests/dropin/environments/%.txt | $(STAMPS)/venv
 	$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --no-deps --only-binary :all: --requirement $<
 	@touch $@
 
+.PHONY: nightly
+nightly: setup build ## memory caps at 128 MB and time up to 64,000 things, on a machine that does nothing else (hours)
+	STREAMWELD_NIGHTLY=1 $(PY) -m pytest -n 0 --timeout 7200 tests/test_memory_caps.py tests/test_linear_time.py $(PYTEST_ARGS)
+	$(CARGO) test --locked --release scaling -- --ignored --nocapture
+
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
 	$(PY) -m pytest benches $(BENCH_ARGS)

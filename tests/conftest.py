@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests import node_side
 from tests.backends import BACKENDS
 from tests.corpus import RAN
+from tests.cuts import TRIED
 from tests.node_side import node, node_process
 
 __all__ = ["node", "node_process"]
@@ -21,7 +22,8 @@ __all__ = ["node", "node_process"]
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
-FULL = os.environ.get("STREAMWELD_FULL") == "1"
+NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
+FULL = NIGHTLY or os.environ.get("STREAMWELD_FULL") == "1"
 
 # The backend fixture is a name: that one test function sees it for all its examples does no harm.
 CHECKS_OFF = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -81,7 +83,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """A worker of pytest-xdist tells what it ran."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output.update(tested=sorted(_tested), ran=sorted(RAN), node=sorted(node_side.RAN))
+        output.update(tested=sorted(_tested), ran=sorted(RAN), node=sorted(node_side.RAN), cuts=dict(TRIED))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -90,6 +92,7 @@ def pytest_testnodedown(node: Any) -> None:
     _tested.update(output.get("tested", ()))
     RAN.update(output.get("ran", ()))
     node_side.RAN.update(output.get("node", ()))
+    TRIED.update(output.get("cuts", {}))
 
 
 @pytest.hookimpl(trylast=True)
@@ -97,3 +100,6 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     terminalreporter.write_line(f"backends tested: {', '.join(sorted(_tested)) or 'none'}")
     terminalreporter.write_line(f"corpus streams run: {len(RAN)}")
     terminalreporter.write_line(f"node tests run: {len(node_side.RAN)}")
+    if TRIED:
+        outcomes = ", ".join(f"{TRIED[name]} {name}" for name in ("reported", "equal", "undecidable", "silent"))
+        terminalreporter.write_line(f"cuts tried: {TRIED.total()} ({outcomes})")

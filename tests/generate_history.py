@@ -244,11 +244,18 @@ def _gemini(events: list[Event]) -> Any:
             out.append({"text": e.text})
         if e.image:
             out.append({"inlineData": {"mimeType": "image/png", "data": PIXEL}})
-        out += [{"functionCall": {"name": c.name, "args": value_of(c.arguments)}} for c in e.calls]
         out += [
-            {"functionResponse": {"name": n, "response": {"error" if r else "output": o}}} for _, n, o, r in e.results
+            {"functionCall": {**given(c.call_id, 1), "name": c.name, "args": value_of(c.arguments)}} for c in e.calls
+        ]
+        out += [
+            {"functionResponse": {**given(i, 2), "name": n, "response": {"error" if r else "output": o}}}
+            for i, n, o, r in e.results
         ]
         return out
+
+    def given(call_id: str, side: int) -> dict[str, str]:
+        """Ids are optional: of four calls one has none, one has it on the call, one on the response, one on both."""
+        return {"id": call_id} if len(call_id) % 4 & side else {}
 
     system, contents = _sided(events, say, "parts", "model")
     return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}

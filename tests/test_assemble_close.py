@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from streamweld import events as ev
 from streamweld._pure.assemble import Fragment, Usage
@@ -187,8 +189,34 @@ class TestEmission:
         assert [e.text for e in rig.events if isinstance(e, ev.TextDone)] == ["a", "b"]
 
     def test_reset_when_shown_text_changes(self) -> None:
-        rig = Rig()(0, "a", "f", '{"o":')(0, None, None, '{"o":{"x":1')(0, None, None, '{"o":{"x":1}}').done()
+        rig = Rig()(0, "a", "f", KEY)(0, None, None, "oops")(0, None, None, ROME).done()
+        assert rig.brief == [("a", "f", ROME)]
         assert rig.count(ev.ToolCallReset) == 1
+
+    @pytest.mark.parametrize(
+        "pieces",
+        [
+            ("null", OSLO),
+            ("{", "}", KEY, VALUE),
+            ('""', KEY, VALUE),
+            ('"{}"', OSLO),
+            (json.dumps(OSLO),),
+            ('{"city":', '{"city":"Os', OSLO),
+            (KEY, KEY, VALUE, VALUE),
+        ],
+    )
+    def test_what_may_be_another_text_is_not_shown(self, pieces: tuple[str, ...]) -> None:
+        rig = Rig()(0, "a", "f", pieces[0])
+        for piece in pieces[1:]:
+            rig(0, None, None, piece)
+        assert rig.done().brief == [("a", "f", OSLO)]
+        assert rig.count(ev.ToolCallReset) == 0
+
+    def test_more_is_shown_once_the_doubt_is_gone(self) -> None:
+        rig = Rig()(0, "a", "f", '{"o":')(0, None, None, '{"o":1}').check()
+        assert [e.arguments for e in rig.events if isinstance(e, ev.ToolCallDelta)] == ['{"o":']
+        rig(0, None, None, "}").check()
+        assert [e.arguments for e in rig.events if isinstance(e, ev.ToolCallDelta)] == ['{"o":', '{"o":1}}']
 
     def test_one_call_event_a_part(self) -> None:
         rig = Rig()(0, "a", "f", OSLO)(1, "b", "g", KEY).done()

@@ -5,12 +5,9 @@ Rows A1 to A5, B1, B7, C2 to C4, C17 and D1 to D6 of the threat list.
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
-import time
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +17,7 @@ from streamweld.options import Limits, Policy
 
 from tests.attacks import ATTACKS, MIB, PIECE
 from tests.backends import make_parser
+from tests.linear import assert_linear_work, cpu_seconds
 from tests.wire import call, chunk, end, text
 
 if TYPE_CHECKING:
@@ -84,31 +82,6 @@ def test_limits_to_the_byte(backend: str, by: int) -> None:
             assert (caught.value.rule, caught.value.limit, caught.value.observed) == (f"limit_{name}", limit, limit + 1)  # type: ignore[attr-defined]
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """CPU time without the collector, as timeit measures: how often that runs depends on the whole process."""
-    gc.collect()
-    gc.disable()
-    try:
-        started = time.process_time()
-        work()
-        return time.process_time() - started
-    finally:
-        gc.enable()
-
-
-def assert_linear(prepare: Callable[[int], Callable[[], object]], size: int) -> None:
-    """Twice the size takes at most 2.4 times as long, as four times the size tells; the best of several runs counts."""
-    one, four = prepare(size), prepare(4 * size)
-    ratio = inf
-    for _ in range(4):
-        fast = min(seconds(one) for _ in range(3))
-        slow = min(seconds(four) for _ in range(2))
-        ratio = min(ratio, slow / max(fast, 1e-6))
-        if ratio <= 2.4**2:
-            return
-    pytest.fail(f"four times as much took {ratio:.2f} times as long")
-
-
 def feeding(
     backend: str, pieces: Iterable[bytes], policy: Policy | str = "standard", **limits: int
 ) -> Callable[[], object]:
@@ -132,20 +105,20 @@ def scale(backend: str, native: int) -> int:
 
 
 def test_d1_one_line_in_64_byte_reads(backend: str) -> None:
-    assert_linear(lambda n: feeding(backend, in_reads(text("x" * n, "stop"), 64)), scale(backend, 1_000_000))
+    assert_linear_work(lambda n: feeding(backend, in_reads(text("x" * n, "stop"), 64)), scale(backend, 1_000_000))
 
 
 def test_d1_eight_megabytes_in_64_byte_reads(backend: str) -> None:
     """The size of the threat list, once: it must not take long, either."""
     work = feeding(backend, in_reads(text("x" * 8_000_000, "stop"), 64))
-    assert seconds(work) < (1.0 if backend == "native" else 5.0)
+    assert cpu_seconds(work) < (1.0 if backend == "native" else 5.0)
 
 
 def test_d2_many_data_lines_in_one_event(backend: str) -> None:
     def body(n: int) -> list[bytes]:
         return in_reads(b'data: {"choices":\n' + b"data:\n" * n + b"data: []}\n\n" + end("stop"), PIECE)
 
-    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 100_000))
+    assert_linear_work(lambda n: feeding(backend, body(n)), scale(backend, 100_000))
 
 
 def test_d3_arguments_one_byte_at_a_time(backend: str) -> None:
@@ -153,7 +126,7 @@ def test_d3_arguments_one_byte_at_a_time(backend: str) -> None:
         one = call(0, None, None, "x")
         return [call(0, "a", "f", '{"x":"'), *in_reads(one * n, len(one) * 500), call(0, None, None, '"}'), end()]
 
-    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 20_000))
+    assert_linear_work(lambda n: feeding(backend, body(n)), scale(backend, 20_000))
 
 
 def test_d3_repairs_one_byte_at_a_time(backend: str) -> None:
@@ -167,7 +140,7 @@ def test_d3_repairs_one_byte_at_a_time(backend: str) -> None:
             end(),
         ]
 
-    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 20_000))
+    assert_linear_work(lambda n: feeding(backend, body(n)), scale(backend, 20_000))
 
 
 def test_d3_cumulative_arguments(backend: str) -> None:
@@ -179,7 +152,8 @@ def test_d3_cumulative_arguments(backend: str) -> None:
     small, large = (800, 1600) if backend == "native" else (150, 300)
     for _ in range(4):
         costs = [
-            min(seconds(feeding(backend, body(n))) for _ in range(3)) / sum(map(len, body(n))) for n in (small, large)
+            min(cpu_seconds(feeding(backend, body(n))) for _ in range(3)) / sum(map(len, body(n)))
+            for n in (small, large)
         ]
         if costs[1] <= 1.6 * costs[0]:
             return
@@ -192,7 +166,7 @@ def test_d3_replay_of_long_arguments_in_fragments(backend: str) -> None:
         pieces = [arguments[i : i + 10] for i in range(0, len(arguments), 10)]
         return [call(0, "a", "f", arguments), *(call(0, None, None, p) for p in pieces), end()]
 
-    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 50_000))
+    assert_linear_work(lambda n: feeding(backend, body(n)), scale(backend, 50_000))
 
 
 def test_d3_object_arguments_that_grow(backend: str) -> None:
@@ -202,7 +176,7 @@ def test_d3_object_arguments_that_grow(backend: str) -> None:
         pieces = [call(0, None, None, {"x": "yz"[i % 2]}) for i in range(n // 40)]
         return [call(0, "a", "f", {"x": "x" * n * 10}), *pieces, end()]
 
-    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 100_000))
+    assert_linear_work(lambda n: feeding(backend, body(n)), scale(backend, 100_000))
 
 
 TAGS: dict[str, Callable[[int], list[bytes]]] = {
@@ -227,7 +201,7 @@ TAGS: dict[str, Callable[[int], list[bytes]]] = {
 @pytest.mark.parametrize("name", TAGS)
 def test_d3_inline_tags(backend: str, name: str) -> None:
     policy = Policy(inline_reasoning=True)
-    assert_linear(lambda n: feeding(backend, TAGS[name](n), policy), 20_000)
+    assert_linear_work(lambda n: feeding(backend, TAGS[name](n), policy, max_parts=0), 20_000)
 
 
 def test_d4_a_stream_that_starts_again_and_again(backend: str) -> None:
@@ -238,25 +212,29 @@ def test_d4_a_stream_that_starts_again_and_again(backend: str) -> None:
         return [*(one % i for i in range(n)), end("stop")]
 
     policy = Policy(restart_on_new_stream_id=True)
-    assert_linear(lambda n: feeding(backend, body(n), policy), scale(backend, 20_000))
+    assert_linear_work(lambda n: feeding(backend, body(n), policy, max_parts=200_000), scale(backend, 20_000))
 
 
 def test_d4_no_snapshot_per_event(backend: str) -> None:
     one = text("x")
-    assert_linear(lambda n: feeding(backend, [one] * n + [end("stop")]), scale(backend, 20_000))
+    assert_linear_work(lambda n: feeding(backend, [one] * n + [end("stop")]), scale(backend, 20_000))
 
 
 def test_d4_many_parts(backend: str) -> None:
     """Text and reasoning in turn: each is a part of its own, none is looked at again."""
     pair = text("x") + chunk({"reasoning_content": "y"})
-    assert_linear(lambda n: feeding(backend, [*in_reads(pair * n, PIECE), end("stop")]), scale(backend, 20_000))
+
+    def body(n: int) -> list[bytes]:
+        return [*in_reads(pair * n, PIECE), end("stop")]
+
+    assert_linear_work(lambda n: feeding(backend, body(n), max_parts=200_000), scale(backend, 20_000))
 
 
 def test_d4_many_calls(backend: str) -> None:
     def body(n: int) -> list[bytes]:
         return [b"".join(call(i, f"id{i}", "f", f'{{"n":{i}}}') for i in range(n)), end()]
 
-    assert_linear(
+    assert_linear_work(
         lambda n: feeding(backend, body(n), max_tool_calls=100_000, max_tool_index=100_000), scale(backend, 4_000)
     )
 
@@ -265,12 +243,12 @@ def test_d4_many_calls_without_any_key(backend: str) -> None:
     def body(n: int) -> list[bytes]:
         return [b"".join(call(0, None, "f", f'{{"n":{i}}}') for i in range(n)), end()]
 
-    assert_linear(lambda n: feeding(backend, body(n), max_tool_calls=100_000), scale(backend, 2_000))
+    assert_linear_work(lambda n: feeding(backend, body(n), max_tool_calls=100_000), scale(backend, 2_000))
 
 
 def test_d5_many_events_in_one_read(backend: str) -> None:
     one = text("x")
-    assert_linear(lambda n: feeding(backend, [one * n + end("stop")]), scale(backend, 20_000))
+    assert_linear_work(lambda n: feeding(backend, [one * n + end("stop")]), scale(backend, 20_000))
 
 
 def test_d6_events_out_of_one_read(backend: str) -> None:
@@ -287,4 +265,4 @@ def test_b8_an_object_with_very_many_keys(backend: str) -> None:
         keys = ",".join(f'"k{i}":1' for i in range(n))
         return [b'data: {"choices":[{"index":0,"delta":{"content":"x"}}],%s}\n\n' % keys.encode(), end("stop")]
 
-    assert_linear(lambda n: feeding(backend, body(n)), scale(backend, 20_000))
+    assert_linear_work(lambda n: feeding(backend, body(n)), scale(backend, 20_000))

@@ -95,10 +95,15 @@ def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, kept: str)
         return f"raised {error!r}"
     if error is not None and error.partial != response:
         return "exc.partial is not the response"
+    if error is None and (identities(response) != whole.calls or len(response.choices) != len(whole.choices)):
+        return f"silent: {identities(response)} instead of {whole.calls}"
     for choice in response.choices:
         for key in ("text", "reasoning", "refusal"):
-            if not getattr(whole.choices[choice.index], key).startswith(getattr(choice, key)):
+            said, all_of_it = getattr(choice, key), getattr(whole.choices[choice.index], key)
+            if not all_of_it.startswith(said):
                 return f"{key} of choice {choice.index} is no prefix"
+            if error is None and said != all_of_it:
+                return f"silent: {key} of choice {choice.index} was cut"
     if not "".join(choice.text for choice in response.choices if choice.index == 0).startswith(kept):
         return "text before the cut is lost"
     for choice in response.choices:

@@ -55,7 +55,7 @@ def test_the_surface_is_what_was_promised() -> None:
             ),
         ),
         (sw.StreamParser.feed, "(self, data: 'bytes | bytearray | memoryview') -> 'list[Event]'"),
-        (sw.StreamParser.close, "(self) -> 'list[Event]'"),
+        (sw.StreamParser.close, "(self, *, broken: 'bool' = False) -> 'list[Event]'"),
         (sw.parse, "(body: 'bytes | bytearray | memoryview', **options: 'Unpack[StreamOptions]') -> 'Response'"),
         (
             sw.check,

@@ -98,7 +98,7 @@ class TestFacts:
         for text in (*facts["text_deltas"].values(), *facts["text_values"].values(), *facts["content_types"].values()):
             assert text[0] in ("text", "refusal", "raw", "summary")
         assert set(TERMINALS.values()) <= set(facts["finish"]) & set(facts["terminal_statuses"])
-        assert set(facts["finish"].values()) <= {"natural", "length", "content_filter", "error"}
+        assert set(facts["finish"].values()) <= {"natural", "length", "content_filter", "error", "other"}
         assert set(CONTENT) >= {"output_text", "refusal", "reasoning_text", "summary_text"}
 
     def test_names_of_calls(self) -> None:

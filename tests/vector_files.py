@@ -15,6 +15,7 @@ KEYS = {
     "convert": {"name", "why", "source", "target", "options", "chunks", "end", "expect"},
     "repair": {"name", "why", "options", "chunks", "end", "expect"},
     "check": {"name", "why", "dialect", "chunks", "violations"},
+    "usage": {"name", "why", "dialect", "chunks", "usage", "normalized"},
     "stream": {"name", "quirk", "why", "options", "chunks", "end", "expect", "events"},
     "sse": {
         "name",

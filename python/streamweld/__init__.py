@@ -15,7 +15,7 @@ for the end, run `response.dispatchable_calls` instead: it leaves out what was a
 `StreamParser` is the sans-I/O class under it, `parse` reads a whole body, `streamweld.events` holds the event classes,
 `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does
 against the rules of its own dialect. `StreamConverter`, `convert`, `iter_convert` and `aconvert` write a stream in
-another dialect. `streamweld.history` converts and mends request histories.
+another dialect. `streamweld.history` converts and mends request histories, `streamweld.requests` whole requests.
 `backend` tells which of the two backends reads: `native` or `pure`.
 """
 
@@ -98,22 +98,23 @@ __all__ = [
     "iter_convert",
     "iter_events",
     "parse",
+    "requests",
     "sse",
 ]
 
 if TYPE_CHECKING:
-    from streamweld import history
+    from streamweld import history, requests
 
     __version__: str
 else:
 
     def __getattr__(name):
         """On demand: `__version__`, because reading a distribution's metadata costs more than importing the rest, and
-        `history`, which is no part of reading a stream."""
-        if name == "history":
+        `history` and `requests`, which are no part of reading a stream."""
+        if name in ("history", "requests"):
             from importlib import import_module
 
-            return import_module("streamweld.history")
+            return import_module(f"streamweld.{name}")
         if name != "__version__":
             raise AttributeError(f"module 'streamweld' has no attribute {name!r}")
         from importlib.metadata import PackageNotFoundError, version

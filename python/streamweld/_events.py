@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, dataclass_t
 
 from streamweld._arguments import parsed_arguments
 from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
+from streamweld.usage import NormalizedUsage, normalized
 
 __all__ = [
     "Diagnostic",
@@ -357,6 +358,14 @@ class Usage(_Event):
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     raw: dict[str, Any] | None = None
+
+    def normalized(self, dialect: str | None = None) -> NormalizedUsage:
+        """The counts in one meaning for every API: the input with the cache, the output with the reasoning.
+
+        Args:
+            dialect: the API whose meaning holds; by default the members of `raw` decide.
+        """
+        return normalized(self, dialect)
 
 
 @_event

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cas
 from streamweld._backend import Converter, backend, load_converter, load_repairer
 from streamweld._items import AsyncItems, Items
 from streamweld._progress import Progress
+from streamweld._pure.block import Splitter
+from streamweld._pure.frame import as_bytes
 from streamweld._source import Source
 from streamweld._spec import LIMITS
 from streamweld._step import arun, patience_of, run
@@ -105,7 +107,18 @@ class StreamConverter:
     'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"index":0}]}'
     """
 
-    __slots__ = ("_arguments", "_base", "_closed", "_converter", "_kept", "_raises", "_repairer")
+    __slots__ = (
+        "_arguments",
+        "_base",
+        "_closed",
+        "_converter",
+        "_kept",
+        "_raises",
+        "_repairer",
+        "_room",
+        "_splitter",
+        "_unread",
+    )
 
     def __init__(
         self,
@@ -145,8 +158,12 @@ class StreamConverter:
         }
         self._base: str = config["base"]
         self._arguments = (target, config, options)
-        # With `auto`, what was fed until the dialect shows: it may be the target's.
-        self._kept: list[bytes] | None = [] if source == "auto" and target != "same" else None
+        # With `auto`, what was read until the dialect shows: it may be the target's. A block is read when it is whole,
+        # so that the converter does not keep it, too; what it takes until then is capped.
+        self._kept: bytearray | None = bytearray() if source == "auto" and target != "same" else None
+        self._unread: list[bytes] = []
+        self._splitter = Splitter()
+        self._room = limits.max_event_bytes
         repairs = target in (source, "same")
         self._repairer = load_repairer(backend)(source, target, config, options) if repairs else None
         self._converter: Converter = self._repairer or load_converter(backend)(source, target, config, options)
@@ -164,9 +181,9 @@ class StreamConverter:
         if self._closed:
             raise UsageError("the converter is closed")
         self._raise_kept()
-        if self._kept is not None:
-            self._kept.append(memoryview(data).tobytes())
-        return self._or_repaired(partial(self._converter.feed, data))
+        if self._kept is None:
+            return self._converter.feed(data)
+        return self._feed_undecided(as_bytes(data))
 
     def close(self, *, broken: bool = False) -> bytes:
         """End the source and return the last bytes: an honest ending where it was cut. `b""` the second time.
@@ -179,7 +196,38 @@ class StreamConverter:
         """
         self._raise_kept()
         self._closed = True
-        return self._or_repaired(partial(self._converter.close, broken)) + self._converter.close(broken)
+        made = self._read()
+        return made + self._or_repaired(partial(self._converter.close, broken)) + self._converter.close(broken)
+
+    def _feed_undecided(self, data: bytes) -> bytes:
+        made: list[bytes] = []
+        at = 0
+        for piece, place in self._splitter.split(data):
+            at += len(piece)
+            self._unread.append(piece)
+            if self._room is not None:
+                self._room -= len(piece)
+            if place == "inside" and (self._room is None or self._room >= 0):
+                continue
+            if place == "inside":
+                self._kept = None  # too much without a dialect, which half a block cannot show
+            made.append(self._read())
+            if self._kept is None:
+                made.append(self._converter.feed(data[at:]))
+                break
+        return b"".join(made)
+
+    def _read(self) -> bytes:
+        """What the converter has not read yet."""
+        made: list[bytes] = []
+        unread, self._unread = self._unread, []
+        unread.reverse()
+        while unread:
+            piece = unread.pop()
+            if self._kept is not None:
+                self._kept += piece
+            made.append(self._or_repaired(partial(self._converter.feed, piece)))
+        return b"".join(made)
 
     def exceed(self, limit: str) -> bytes:
         """End the source because of a cap that only the caller can measure, and return the last bytes.
@@ -197,7 +245,8 @@ class StreamConverter:
             raise UsageError(f"there is no limit {limit!r}")
         self._raise_kept()
         self._closed = True
-        return self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
+        made = self._read()
+        return made + self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
 
     def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
         """What the converter makes; where it finds that the source speaks the target, a repairer takes its place."""
@@ -208,7 +257,7 @@ class StreamConverter:
             if self._kept is None or self._converter.dialect != target:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = self._repairer.feed(b"".join(self._kept))
+            made = self._repairer.feed(bytes(self._kept))
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made

@@ -201,7 +201,8 @@ class Limits(_Checked):
 
     max_event_bytes: int | None = LIMITS["max_event_bytes"]
     """Bytes of the data of one event, one more for each of its lines, what is pending included. 16 MiB, as the MCP Go
-    SDK, A2A and goai have it: images of several MB in one event are real."""
+    SDK, A2A and goai have it: images of several MB in one event are real. A converter also holds back at most that much
+    of the input: until `source="auto"` knows the dialect, and in a repair until it knows whether an event passes."""
 
     max_field_bytes: int | None = LIMITS["max_field_bytes"]
     """Bytes of the value of an `event` or `id` line. 8 KiB, what HTTP servers give a header."""
@@ -210,8 +211,16 @@ class Limits(_Checked):
     """Levels of nesting in one payload. 128, as serde_json has it. It can only be lowered: nothing deeper is read as
     JSON, whatever stands here."""
 
+    max_json_values: int | None = LIMITS["max_json_values"]
+    """Values in one payload: its commas and opening brackets outside of strings. 524,288: an answer of 10,000 tokens
+    with five log probabilities each, in one piece, has fewer. A value takes up to 100 bytes once it is built."""
+
     max_choices: int | None = LIMITS["max_choices"]
     """Choices of one response. 128, the largest `n` that OpenAI takes."""
+
+    max_parts: int | None = LIMITS["max_parts"]
+    """Parts of one response (texts, reasonings, tool calls, files, sources, ...), and items that hold them. 65,536:
+    each takes up to 1 KB, however short it is."""
 
     max_tool_calls: int | None = LIMITS["max_tool_calls"]
     """Tool calls of one response. 1,024; a count budget, as HTTP/2 servers have for streams."""

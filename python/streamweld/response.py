@@ -287,7 +287,8 @@ class Response:
         The counts are the gateway's, and what a name covers differs. `input_tokens` holds what was read from the cache,
         but not in Anthropic Messages, where `cached_input_tokens` and `cache_write_tokens` come on top; there, and in
         AI SDK stream parts, no total is sent. `output_tokens` holds the reasoning, but not with every Chat gateway
-        (xAI). Of Gemini's, `input_tokens` is prompt and tool use, `output_tokens` candidates and thoughts."""
+        (xAI). Of Gemini's, `input_tokens` is prompt and tool use, `output_tokens` candidates and thoughts.
+        `usage.normalized()` returns counts that mean the same for every API."""
         return self._usage
 
     @property

@@ -25,7 +25,7 @@ _MARKER = b"[DONE]"
 class BehindError:
     """The rest of one stream."""
 
-    __slots__ = ("_framer", "_good", "_may", "_spoilt")
+    __slots__ = ("_framer", "_good", "_may")
 
     def __init__(self, dialect: str) -> None:
         self._framer = Framer(LIMITS, keep_stray=True)
@@ -33,20 +33,14 @@ class BehindError:
         # No sets: what is looked for may be anything, and need not be hashable.
         self._may: tuple[str, ...] = tuple(facts["types"].get(dialect, ()))
         self._good: tuple[str, ...] = tuple(facts["success"])
-        self._spoilt = False
 
-    def passes(self, piece: bytes, *, ends: bool) -> bool:
-        """Whether the block that the piece ends may go out."""
+    def passes(self, block: bytes) -> bool:
+        """Whether the block, which is whole, may go out. Nothing does behind one that is too long."""
         try:
-            items = self._framer.feed(piece)
+            items = self._framer.feed(block)
         except FramerLimit:
-            self._may = ()
-            self._spoilt = True
             return False
-        self._spoilt = self._spoilt or not all(isinstance(item, Frame) and self._is_fine(item) for item in items)
-        fine = ends and not self._spoilt
-        self._spoilt = self._spoilt and not ends
-        return fine
+        return all(isinstance(item, Frame) and self._is_fine(item) for item in items)
 
     def _is_fine(self, frame: Frame) -> bool:
         text = frame.data.strip()

@@ -1,12 +1,13 @@
 """Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not.
 
-Knows line ends (LF, CR, CRLF) and how an event gets its name, and nothing else of the format. What it gives does not
-depend on how the bytes came: the LF of a CRLF that ends a block belongs to that block, also where it comes later.
+A comment before any other line of a block is a block of its own. Knows line ends (LF, CR, CRLF), comments and how an
+event gets its name, and nothing else of the format. What it gives does not depend on how the bytes came: the LF of a
+CRLF that ends a block belongs to that block, also where it comes later.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,20 +15,31 @@ if TYPE_CHECKING:
 __all__ = ["Place", "Splitter", "behind_opening", "named"]
 
 _BOM = b"\xef\xbb\xbf"
+_WHITE: Final = b" \t\r\n"
+_OPENING: Final = frozenset(b"{[<")  # a document outside of any field begins so, and ends so
+_CLOSING: Final = frozenset(b"}]")
+_LF, _CR, _COLON, _SPACE = b"\n\r: "
 
-# Of a piece: inside of a block, at its end, or the LF that belongs to the end of the block before.
-Place: TypeAlias = Literal["inside", "end", "behind"]
+# Of a piece: inside of a block; the same, and a document may end with it that is no event; at the end of a block; or
+# the LF that belongs to the end of the block before.
+Place: TypeAlias = Literal["inside", "ready", "end", "behind"]
 
 
 class Splitter:
     """One stream."""
 
-    __slots__ = ("_after_cr", "_ended", "_in_line")
+    __slots__ = ("_after_cr", "_array", "_begun", "_comment", "_document", "_ended", "_in_line", "_last", "merges")
 
     def __init__(self) -> None:
         self._in_line = False  # the last line has bytes and no end
+        self._begun = False  # the block has a line
+        self._comment = False  # the last line is a comment, and the first of its block
+        self._document: bool | None = False  # it may be one outside of any field; None: it has only blanks so far
+        self._last = 0  # the last byte of that line
         self._after_cr = False
         self._ended = False  # the last byte ended a block
+        self._array: bool | None = None  # the first byte of the stream begins an array; None: there was none
+        self.merges = True  # blank lines and comments between two blocks come in one piece: nothing waits for a block
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, Place]]:
         """The bytes in pieces, none of which goes beyond the end of a block."""
@@ -39,18 +51,56 @@ class Splitter:
             self._after_cr = self._after_cr and not start
             return
         self._after_cr = data.endswith(b"\r")
+        if self._array is None:
+            first = data.removeprefix(_BOM).lstrip(_WHITE)[:1]
+            self._array = first == b"[" if first else None
         at = start
+        idle = start  # so far there is nothing but whole comments and blank lines between two blocks
         for line in data[start:].splitlines(keepends=True):  # of bytes it splits at LF, CR and CRLF alone
+            ends = line[-1] == _LF or line[-1] == _CR
+            blank = not self._in_line and ends and not line.rstrip(b"\r\n")
+            if not self._begun and (blank or line[0] == _COLON or self._comment):
+                self._comment = not ends
+                at += len(line)
+                if ends:
+                    if self.merges:
+                        idle = at
+                    else:
+                        yield data[start:at], "end"
+                        start = idle = at
+                self._in_line = not ends
+                continue
+            if start < idle:
+                yield data[start:idle], "end"
+                start = idle
             at += len(line)
-            ends = line[-1:] in (b"\n", b"\r")
-            blank = not self._in_line and ends and len(line) <= 2 and not line.strip(b"\r\n")
+            self._begun = not blank
+            if not self._in_line:
+                self._document = line[0] in _OPENING if _SPACE < line[0] < _BOM[0] else None
+            if self._document is not False:
+                self._look(line, ends=ends)
             self._in_line = not ends
             if blank:
                 yield data[start:at], "end"
-                start = at
-        self._ended = start == at
+                start = idle = at
+            elif ends and self._document and self._last in _CLOSING:
+                yield data[start:at], "ready"
+                start = idle = at
+        if start < idle:
+            yield data[start:idle], "end"
+            start = idle
+        self._ended = start == at and not self._begun
         if start < at:
-            yield data[start:at], "inside"
+            yield data[start:at], "ready" if self._array else "inside"
+
+    def _look(self, line: bytes, *, ends: bool) -> None:
+        """Whether the line, of which this is more, may be a document outside of any field."""
+        if self._document is None:
+            first = line.removeprefix(_BOM).lstrip(b" \t")[:1]
+            self._document = first[0] in _OPENING if first else None
+        if self._document:
+            body = line.rstrip(b"\r\n") if ends else line
+            self._last = body[-1] if body else self._last
 
 
 def behind_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:

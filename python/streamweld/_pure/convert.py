@@ -12,6 +12,7 @@ from streamweld._pure.encode import load_encoder
 from streamweld._pure.encode.finish import Ending, fault_of, told
 from streamweld._pure.encode.job import Job
 from streamweld._pure.encode.mint import Mint
+from streamweld._pure.frame import as_bytes
 from streamweld._pure.parser import Parser
 from streamweld.errors import StreamError, UpstreamError, UsageError
 from streamweld.events import Diagnostic, ToolCallStarted, UpstreamErrorEvent
@@ -30,13 +31,16 @@ _SAME: Final = "source and target are both {}: a stream of its own dialect canno
 class Converter:
     """Bytes of one response in, bytes of the same response in another dialect out."""
 
-    __slots__ = ("_encoder", "_job", "_over", "_parser", "_reported", "_target", "error")
+    __slots__ = ("_cap", "_encoder", "_job", "_over", "_parser", "_reported", "_target", "_taken", "error")
 
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """`config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of `Job`)."""
         if source == target:
             raise UsageError(_SAME.format(target))
         self._target = target
+        # Until the dialect is known a caller may have to keep what was fed.
+        self._cap: int | None = config["limits"]["max_event_bytes"]
+        self._taken = 0  # bytes, until then
         self._parser = Parser(source, config)
         own = dict(options)
         self._job = Job(Mint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
@@ -65,7 +69,7 @@ class Converter:
         if self._over:
             return b""
         try:
-            self._parser.feed(data)
+            self._read(as_bytes(data))
         except StreamError as fault:
             self._failed(fault)
         self._refuse_same()
@@ -97,6 +101,23 @@ class Converter:
 
     # Inside
 
+    def _read(self, data: bytes) -> None:
+        parser = self._parser
+        if self._cap is None or self.dialect is not None:
+            parser.feed(data)
+            return
+        room = self._cap - self._taken
+        self._taken += len(data)
+        if len(data) <= room:
+            parser.feed(data)
+            return
+        parser.feed(data[:room])
+        if parser.dialect is None:
+            out = parser.out
+            out.offset, out.ordinal, out.event_type, out.payload = 0, parser.payloads, None, b""
+            raise out.limit("max_event_bytes", self._cap)
+        parser.feed(data[room:])
+
     def _take(self, event: Event) -> None:
         """One event of the parser, while the payload that brought it is at hand."""
         job, out = self._job, self._parser.out
@@ -109,7 +130,7 @@ class Converter:
         elif isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         job.cut = self._parser.is_cut
-        self._encoder.event(event)
+        self._encoder.event(job.as_written(event))
         try:
             for loss in job.losses.take():
                 out.diagnose("not_carried", detail=loss)
@@ -138,7 +159,7 @@ class Converter:
         out.faulted = True  # here a loss is no fault any more: the answer is over
         if not self._job.broken:
             for event in self._parser.assumed_ends:
-                self._encoder.event(event)
+                self._encoder.event(self._job.as_written(event))
             self._encoder.end(ending)
         for loss in self._job.losses.take():
             out.diagnose("not_carried", detail=loss)

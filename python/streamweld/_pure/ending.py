@@ -24,12 +24,11 @@ __all__ = ["Ending"]
 class Ending:
     """One end of one stream."""
 
-    __slots__ = ("_max_depth", "_out", "_stage")
+    __slots__ = ("_out", "_stage")
 
-    def __init__(self, stage: Stage, out: Out, max_depth: int | None) -> None:
+    def __init__(self, stage: Stage, out: Out) -> None:
         self._stage = stage
         self._out = out
-        self._max_depth = max_depth
 
     def of_events(self, pending: Pending) -> Rest:
         """What the input ends inside of. An unfinished event that is whole is used, and leaves nothing."""
@@ -72,11 +71,13 @@ class Ending:
         if text[:1] not in (b"{", b"["):
             return False
         try:
-            parse(text, self._max_depth)
+            parse(text, *self._stage.caps)
         except JsonFault as fault:
             # Too deep is too deep, whole or not.
             if fault.reason == "too_deep":
                 return True
             stage = self._stage
-            return stage.ladder and climb(text, self._max_depth, stage.is_of_use, finished=False).rung != "none"
+            if fault.reason == "too_many" or not stage.ladder:
+                return False
+            return climb(text, stage.caps, stage.is_of_use, finished=False).rung != "none"
         return True

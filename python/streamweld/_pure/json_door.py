@@ -23,7 +23,8 @@ Span = tuple[int, int]
 class JsonFault(ValueError):
     """The text is not one JSON value.
 
-    `reason` is "incomplete", "syntax", "too_deep" or "number_too_big"; `pos` is the automaton's, in bytes of UTF-8.
+    `reason` is "incomplete", "syntax", "too_deep", "too_many" or "number_too_big"; `pos` is the automaton's, in bytes
+    of UTF-8.
     """
 
     def __init__(self, reason: str, pos: int) -> None:
@@ -98,12 +99,15 @@ class Payload:
         return known
 
 
-def parse(data: bytes | str, max_depth: int | None = None) -> Payload:
+def parse(data: bytes | str, max_depth: int | None = None, max_values: int | None = None) -> Payload:
     """Parse one whole payload (in bytes, broken UTF-8 is replaced) or raise JsonFault.
 
-    `max_depth` can only lower the cap: what the other doors would not take does not come in here.
+    `max_depth` can only lower the cap: what the other doors would not take does not come in here. `max_values` caps its
+    commas and opening brackets, before anything is built.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    if max_values is not None and len(text) > max_values and has_more_values(text, max_values):
+        raise JsonFault("too_many", 0)
     depth = MAX_DEPTH if max_depth is None else min(max_depth, MAX_DEPTH)
     try:
         value = _parse_plain(text)
@@ -113,6 +117,17 @@ def parse(data: bytes | str, max_depth: int | None = None) -> Payload:
     if text.count("{") + text.count("[") > depth:
         _check(data, depth)
     return Payload(text, value)
+
+
+def has_more_values(text: str, most: int) -> bool:
+    """Whether more commas and opening brackets stand outside of strings; what is not JSON is counted too."""
+    count = 0
+    for token in _COUNTED.finditer(text):
+        if token[0][0] != '"':
+            count += len(token[0])
+            if count > most:
+                return True
+    return False
 
 
 def _parse_checked(data: bytes | str, text: str, depth: int) -> Payload:
@@ -371,6 +386,7 @@ _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
 # A member of a valid object, behind the one before it: its key, and its value unless it is a container or has escapes.
 _MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
+_COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may have no end
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")

@@ -14,6 +14,8 @@ from streamweld._pure.json_door import JsonFault, Payload, parse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Caps = tuple["int | None", "int | None"]  # of one payload: levels of nesting, and values
+
 WHITE = b" \t\n\r\x0c"
 MARKER = b"[DONE]"
 
@@ -33,20 +35,20 @@ class Climb:
     documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole ones behind the broken one
 
 
-def climb(text: bytes, max_depth: int | None, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Climb:
+def climb(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Climb:
     """Try the rungs in order on a trimmed text that is not JSON. An unfinished event is never plain text.
 
     `is_of_use` says of a document behind a broken one whether it brings anything that may be taken from there.
     """
     lines = text.split(b"\n")
     if len(lines) > 1:
-        documents = _each_line(lines, max_depth)
+        documents = _each_line(lines, caps)
         if documents:
             return Climb("json_lines", lines=documents)
-        joined = _whole(b"".join(lines), max_depth)
+        joined = _whole(b"".join(lines), caps)
         if joined is not None:
             return Climb("lines_joined", documents=(joined,))
-    tails = tuple([tail for tail in _tails(lines, max_depth) if is_of_use(tail.value)])
+    tails = tuple([tail for tail in _tails(lines, caps) if is_of_use(tail.value)])
     if tails:
         return Climb("recovered_tail", documents=tails)
     if finished and text[:1] not in (b"{", b"["):
@@ -54,52 +56,52 @@ def climb(text: bytes, max_depth: int | None, is_of_use: Callable[[object], bool
     return Climb("none")
 
 
-def _each_line(lines: list[bytes], max_depth: int | None) -> tuple[bytes, ...]:
+def _each_line(lines: list[bytes], caps: Caps) -> tuple[bytes, ...]:
     """The lines, if every one is a whole document, the marker, null or a comment."""
     kept: list[bytes] = []
     for line in lines:
         line = line.strip(WHITE)
         if not line or line[:1] == b":":
             continue
-        if line not in (MARKER, b"null") and _whole(line, max_depth) is None:
+        if line not in (MARKER, b"null") and _whole(line, caps) is None:
             return ()
         kept.append(line)
     return tuple(kept)
 
 
-def _tails(lines: list[bytes], max_depth: int | None) -> tuple[Payload, ...]:
+def _tails(lines: list[bytes], caps: Caps) -> tuple[Payload, ...]:
     """Whole documents behind a broken one: later lines, and what follows a `data:` inside a line."""
     found: list[Payload] = []
     broken = False
     for line in lines:
         line = line.strip(WHITE)
-        document = _whole(line, max_depth)
+        document = _whole(line, caps)
         if document is None:
-            document, broken = _glued(line, max_depth), True
+            document, broken = _glued(line, caps), True
         if document is not None and broken:
             found.append(document)
     return tuple(found)
 
 
-def _glued(line: bytes, max_depth: int | None) -> Payload | None:
+def _glued(line: bytes, caps: Caps) -> Payload | None:
     end = len(line)
     for _ in range(_TAIL_TRIES):
         at = line.rfind(b"data:", 0, end)
         if at <= 0:
             return None
-        document = _whole(line[at + len(b"data:") :].lstrip(b" "), max_depth)
+        document = _whole(line[at + len(b"data:") :].lstrip(b" "), caps)
         if document is not None:
             return document
         end = at
     return None
 
 
-def _whole(text: bytes, max_depth: int | None) -> Payload | None:
+def _whole(text: bytes, caps: Caps) -> Payload | None:
     """The document that a text is, if it is an object or an array."""
     if text[:1] not in (b"{", b"["):
         return None
     try:
-        return parse(text, max_depth)
+        return parse(text, *caps)
     except JsonFault:
         return None
 

@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 
     from streamweld._pure.json_door import Path, Payload
 
-__all__ = ["Raw", "as_object", "compact", "leftovers"]
+__all__ = ["Raw", "as_object", "compact", "leftovers", "may_remember"]
 
 Raw = dict[str, str]  # member -> its text on the wire
+
+# Keys are the sender's: how many members are remembered, and how long ones, must not grow with the stream.
+_REMEMBERED = 64
+_LONGEST_KEY = 256  # characters
+_LONGEST = 4096
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')
 
@@ -29,6 +34,15 @@ def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: 
         return {}
     members = payload.members(*path)
     return {key: raw for key, raw in members.items() if key not in modelled and raw != "null"}
+
+
+def may_remember(known: Raw, key: str, raw: str) -> bool:
+    """Whether the member may be put there to be told once; a known one that may not is forgotten."""
+    if len(raw) <= _LONGEST and len(key) <= _LONGEST_KEY:
+        return key in known or len(known) < _REMEMBERED
+    if key in known:
+        known[key] = ""
+    return False
 
 
 def as_object(members: Mapping[str, str]) -> str | None:

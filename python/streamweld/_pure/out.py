@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld import errors
+from streamweld._pure.journal import Journal
 from streamweld._spec import CODES
 from streamweld.events import Diagnostic
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from streamweld.events import Event
 
 RAW_HEAD = 256
+_DETAIL = 256  # characters of a detail that are worth repeating: names and paths in it are the sender's
 
 
 class Out:
@@ -81,13 +83,13 @@ class Out:
         self.name = ""  # the one that the event of a payload should have, if it is wrong
         self.unopened = False  # readers would take a payload, if the opening of the answer stood before it
         self.why = ""  # the first reason for which one was touched that has no code
-        self.choices: set[int] = set()  # that were spoken of
-        self.announced: set[int] = set()  # indexes of items that were opened without a part
-        self.closed: set[int] = set()  # parts that the wire has closed
-        self.ended: set[int] = set()  # parts whose item it has closed
+        self.choices = Journal()  # that were spoken of
+        self.announced = Journal()  # indexes of items that were opened without a part
+        self.closed = Journal()  # parts that the wire has closed
+        self.ended = Journal()  # parts whose item it has closed
         self.sequence: int | None = None  # the last number of an event
         self.standing: int | None = None  # the index of a block that is open and no part
-        self.reasons: set[int] = set()  # choices that said why they end
+        self.reasons = Journal()  # choices that said why they end
         self.counted = 0  # how often token counts were said
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
@@ -141,6 +143,7 @@ class Out:
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
         """Record an anomaly, or raise where the policy says so."""
         known = CODES[code]
+        detail = detail[:_DETAIL]
         self.touched = self.touched or known.mends == "stream"
         self.emptied = self.emptied or known.mends == "payload"
         self.mended = self.mended or known.mends is not None

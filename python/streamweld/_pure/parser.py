@@ -39,7 +39,6 @@ class Parser:
         "_framer",
         "_limits",
         "_lock",
-        "_max_depth",
         "_max_stream",
         "_out",
         "_stage",
@@ -55,7 +54,6 @@ class Parser:
         self._stage = Stage(config, self._assembler, self._out)
         self._framer = Framer(limits, keep_stray=True)
         self._array = ArrayBody(limits["max_event_bytes"])
-        self._max_depth = limits["max_json_depth"]
         self._max_stream = limits["max_stream_bytes"]
         self._total = 0  # bytes taken
         self._closed = False
@@ -276,7 +274,7 @@ class Parser:
         raise self._out.limit(name, self._limits[name] or 0)
 
     def _end(self, how: InputEnd) -> None:
-        stage, ending = self._stage, Ending(self._stage, self._out, self._max_depth)
+        stage, ending = self._stage, Ending(self._stage, self._out)
         if self._array.is_one is None:
             self._take(self._array.held)  # too short to be anything else
         if self._array.is_one:

@@ -7,7 +7,8 @@ it, passes with that put in, and those behind it are judged as ever. Knows block
 no frame, no event's meaning, no JSON.
 
 A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to be
-none. What wire facts the encoder needs to go on behind passed bytes stands in `encode.passed`.
+none. What is held is capped: those that wait are written anew where they are too many, and one block that is too long
+is a fault. What wire facts the encoder needs to go on behind passed bytes stands in `encode.passed`.
 """
 
 from __future__ import annotations
@@ -56,21 +57,26 @@ _UNNUMBERED: Final = {
     "ai-sdk-ui": _TEXT | {"text_done", "reasoning_done", "source", "file"},
 }
 _UNMARKED: Final = frozenset({"gemini"})  # no event of theirs says that an answer is over
+_WHOLE_CALLS: Final = frozenset({"gemini"})  # written whole: one that passed in part could not be gone on with
 
 
 class Repairer:
     """Bytes of one response in, bytes of the same response in the same dialect out."""
 
     __slots__ = (
+        "_at",
         "_behind_error",
+        "_begin",
         "_block",
         "_brought",
         "_calls",
+        "_cap",
         "_counted",
         "_encoder",
         "_ended",
         "_explained",
         "_held",
+        "_held_size",
         "_is_first",
         "_job",
         "_last_out",
@@ -84,7 +90,9 @@ class Repairer:
         "_reported",
         "_said",
         "_sent",
+        "_size",
         "_splitter",
+        "_unread",
         "error",
         "repaired",
     )
@@ -99,8 +107,14 @@ class Repairer:
         self._encoder: Encoder | None = None  # until the dialect is known
         self._splitter = Splitter()
         self._sent: list[bytes] = []  # the output that was not handed out yet
-        self._block: list[bytes] = []  # the pieces of the block at hand
+        self._cap: int | None = config["limits"]["max_event_bytes"]  # of what is held
+        self._at = 0  # bytes taken
+        self._begin = 0  # where the block at hand does
+        self._block: list[bytes] = []  # the pieces of the block at hand, as long as it can pass
+        self._size = 0  # of these pieces
+        self._unread: list[bytes] = []  # those of them that the parser has not read: it would keep them a second time
         self._held: list[tuple[bytes, bytes]] = []  # blocks that wait, each with what would be written instead
+        self._held_size = 0  # of both
         self._last_out = True  # the last whole block went out as it was, or waits
         self._calls: set[int] = set()  # that are under way, where they are to be held
         self._counted = 0  # how often token counts have passed
@@ -139,14 +153,16 @@ class Repairer:
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Take the next bytes; those that may go out, repaired. After an ending of ours there are none."""
         for piece, place in self._splitter.split(as_bytes(data)):
-            if not self._over:
-                self._piece(piece, place)
+            if self._over:
+                break
+            self._piece(piece, place)
         return self._taken()
 
     def close(self, broken: bool = False) -> bytes:
         """The input has ended: the last bytes. `broken`: because the transport failed."""
         if not (self._over or self._behind_error):
             try:
+                self._read()
                 self._parser.close(broken)
                 self._finish()
                 if self._rendering or self._parser.out.touched:
@@ -166,6 +182,7 @@ class Repairer:
         """A cap was passed that only the caller can measure: the last bytes."""
         if not (self._over or self._behind_error):
             try:
+                self._read()
                 self._parser.exceed(name)
             except StreamError as fault:
                 self._failed(fault)
@@ -178,39 +195,98 @@ class Repairer:
         if place == "behind":
             self._behind(piece)
             return
-        self._block.append(piece)
-        if self._behind_error is not None:
-            self._last_out = self._behind_error.passes(piece, ends=place == "end")
-            if self._last_out:
-                self._go_out(b"".join(self._block))
-            if place == "end":
-                self._block = []
-            return
         try:
-            self._parser.feed(piece)
-            if place == "end":
+            self._keep(piece)
+            if self._behind_error is not None:
+                if place == "end":
+                    self._end_behind_error(self._behind_error)
+            elif place == "end":
+                self._read()
                 if self._parser.is_done:
                     self._finish()
                 self._judge(b"".join(self._block))
                 self._begin_block()
-            elif self._parser.out.touched and not self._rendering:
-                self._render()
+            elif place == "ready" or self._parser.out.touched:
+                self._read_inside()
         except StreamError as fault:
             self._failed(fault)
+        self._splitter.merges = not self._held
+
+    def _keep(self, piece: bytes) -> None:
+        """Hold more of the block at hand. One that was touched cannot pass: its bytes are read, and not kept."""
+        self._at += len(piece)
+        if self._cap is not None and self._held_size + self._size + len(piece) > self._cap:
+            piece = self._exceed(piece, self._cap)
+        if self._behind_error is None:
+            self._unread.append(piece)
+        if not self._parser.out.touched:
+            self._block.append(piece)
+            self._size += len(piece)
+
+    def _exceed(self, piece: bytes, cap: int) -> bytes:
+        """The blocks that wait and the one at hand are too much. Gives back what is not read yet."""
+        if self._held and self.dialect is not None:
+            self._write_held()
+        room = cap - self._held_size - self._size
+        if len(piece) <= room:
+            return piece
+        if self._behind_error is not None:
+            self._block.clear()  # it does not pass
+            return piece
+        # What it begins with may be a fault of its own, or touch it.
+        self._unread.append(piece[:room])
+        self._read_inside()
+        out = self._parser.out
+        if not out.touched:
+            out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
+            raise out.limit("max_event_bytes", cap)
+        return piece[room:]
+
+    def _read(self) -> None:
+        """Read on, as far as the block at hand goes."""
+        unread, self._unread = self._unread, []
+        unread.reverse()
+        while unread:
+            self._parser.feed(unread.pop())
+
+    def _read_inside(self) -> None:
+        """The same before the block is whole. From where it is touched it is written anew."""
+        self._read()
+        if self._parser.out.touched:
+            self._block.clear()
+            self._size = 0
+            if self._rendering:
+                self._flush()
+            else:
+                self._render()
+
+    def _end_behind_error(self, behind: BehindError) -> None:
+        """A block behind the upstream's own error is whole."""
+        block = b"".join(self._block)
+        self._last_out = len(block) == self._size and behind.passes(block)
+        if self._last_out:
+            self._go_out(block)
+        self._begin_block()
 
     def _behind(self, piece: bytes) -> None:
         """The rest of the line end of the last block."""
+        self._at += len(piece)
+        self._begin = self._at
         if self._behind_error is None:
             self._parser.feed(piece)
         if self._held:
             block, scratch = self._held[-1]
             self._held[-1] = block + piece, scratch
+            self._held_size += len(piece)
         elif self._last_out:
             self._sent.append(piece)
 
     def _begin_block(self) -> None:
         out = self._parser.out
         self._block = []
+        self._size = 0
+        self._unread = []
+        self._begin = self._at
         self._is_first = False
         self._brought = False  # an event
         self._plain = True  # none but text
@@ -219,6 +295,11 @@ class Repairer:
         out.touched = out.emptied = out.mended = out.unopened = False
         out.name = out.why = ""
         self._opening = b""  # what has to stand before the block
+
+    @property
+    def _holds_calls(self) -> bool:
+        """A call that is under way keeps its blocks until it is whole."""
+        return self._job.hold_arguments or self.dialect in _WHOLE_CALLS
 
     @property
     def _is_empty(self) -> bool:
@@ -245,11 +326,23 @@ class Repairer:
             self._go_out(block)  # a comment, or blank lines: nothing waits for them
         else:
             block = self._mended(block)
-            if self._parser.owes or (self._calls and self._job.hold_arguments):
+            if self._parser.owes or (self._calls and self._holds_calls):
                 self._last_out = True
-                self._held.append((block, self._job.frames.take()))
+                self._hold(block)
             else:
                 self._pass(block)
+
+    def _hold(self, block: bytes) -> None:
+        scratch = self._job.frames.take()
+        self._held.append((block, scratch))
+        self._held_size += len(block) + len(scratch)
+
+    def _write_held(self) -> None:
+        """Too much waits: write it anew."""
+        if not self._explained:
+            self._explained = True
+            self._parser.out.diagnose("rewritten", detail="held_too_long")
+        self._render()
 
     def _mended(self, block: bytes) -> bytes:
         """The block that is to pass, with the name and the opening that readers want."""
@@ -283,17 +376,20 @@ class Repairer:
         for one, _ in self._held:
             self._sent.append(one)
         self._held = []
+        self._held_size = 0
         self._drop_scratch()
-        passed.choices, passed.announced = frozenset(out.choices), frozenset(out.announced)
-        passed.closed, passed.ended = frozenset(out.closed), frozenset(out.ended)
-        passed.standing = out.standing
-        passed.finished, self._counted = frozenset(out.reasons), out.counted
+        passed.choices.update(out.choices.collected())
+        passed.announced.update(out.announced.collected())
+        passed.closed.update(out.closed.collected())
+        passed.ended.update(out.ended.collected())
+        passed.finished.update(out.reasons.collected())
+        passed.standing, self._counted = out.standing, out.counted
         if self._ordinal != self._parser.payloads:
             passed.sequence = None if out.sequence is None else out.sequence + 1
         self._go_out(block)
 
     def _drop_scratch(self) -> None:
-        self._job.frames.take()
+        self._job.frames.drop()
         self._job.losses.forget()
 
     def _go_out(self, block: bytes) -> None:
@@ -309,6 +405,7 @@ class Repairer:
         for _, scratch in self._held:
             self._sent.append(scratch)
         self._held = []
+        self._held_size = 0
         self._flush()
 
     def _explain(self) -> None:
@@ -353,7 +450,7 @@ class Repairer:
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         job.cut = self._parser.is_cut
         passed.moved = False
-        encoder.event(event)
+        encoder.event(job.as_written(event))
         if out.unopened and isinstance(event, ResponseStarted):
             self._opening = job.frames.shown()
         if passed.moved:
@@ -382,7 +479,7 @@ class Repairer:
         if self._reported is None and completeness == "assumed" and self.dialect not in _UNMARKED:
             out.touch("end_missing")
         for event in self._parser.assumed_ends:
-            encoder.event(event)
+            encoder.event(self._job.as_written(event))
         self._end(encoder, Ending(completeness, self._reported))
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:

@@ -354,7 +354,7 @@ class Framer:
 
 
 class _Pieces:
-    """Bytes as they arrive. Small pieces are merged, so that a byte costs a byte however it comes."""
+    """Bytes as they arrive. Small pieces are merged, large ones are not: a byte costs a byte however it comes."""
 
     __slots__ = ("_blocks", "_recent", "last", "length")
 
@@ -370,7 +370,7 @@ class _Pieces:
         self._recent.append(piece)
         self.length += len(piece)
         self.last = piece[-1:]
-        if len(self._recent) >= _MERGE:
+        if len(self._recent) >= _MERGE or len(piece) >= _MERGE:
             self._blocks.append(b"".join(self._recent))
             self._recent.clear()
 

@@ -7,6 +7,7 @@ and where every payload stands. Knows no member of a document and no rule of a c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.assemble import InputEnd
@@ -15,12 +16,14 @@ from streamweld._pure.decoding import DECODERS, KEEP_ALIVE, NAMELESS_MARKER, WRA
 from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.json_door import JsonFault, Payload, parse
 from streamweld._pure.ladder import MARKER, WHITE, Climb, climb
+from streamweld._pure.out import RAW_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler, Rest
     from streamweld._pure.decoding import Decoder
+    from streamweld._pure.ladder import Caps
     from streamweld._pure.out import Out
     from streamweld.errors import StreamError
 
@@ -40,6 +43,7 @@ class Stage:
         "_lines",
         "_max_depth",
         "_max_events",
+        "_max_values",
         "_out",
         "_previous",
         "_said_after_done",
@@ -66,6 +70,7 @@ class Stage:
         self._drops_duplicates: bool = config["switches"]["duplicate_payload"] == "drop"
         depth = limits["max_json_depth"]
         self._max_depth = MAX_DEPTH if depth is None else min(depth, MAX_DEPTH)  # the cap can only be lowered
+        self._max_values = limits["max_json_values"]
         self._max_events = limits["max_events"]
         self.ladder = config["base"] != "strict"
         self.dialect: str | None = None
@@ -93,6 +98,11 @@ class Stage:
         self.dialect = dialect
         self.decoder = DECODERS[dialect](self._config, self._assembler, self._out)
         self._assembler.speak(dialect)
+
+    @property
+    def caps(self) -> Caps:
+        """Of each payload."""
+        return self._max_depth, self._max_values
 
     @property
     def waits(self) -> bool:
@@ -167,7 +177,7 @@ class Stage:
 
     def _document_of(self, text: bytes) -> Payload | None:
         try:
-            return parse(text, self._max_depth)
+            return parse(text, *self.caps)
         except JsonFault:
             return None
 
@@ -202,7 +212,7 @@ class Stage:
             return
         first, self.seen = not self.seen, True
         try:
-            payload = parse(text, self._max_depth)
+            payload = parse(text, *self.caps)
         except JsonFault as fault:
             self._climb(text, fault, event, stray=stray)
             return
@@ -251,7 +261,9 @@ class Stage:
         self._check_utf8(text)
         if fault.reason == "too_deep":
             raise out.limit("max_json_depth", self._max_depth)
-        found = climb(text, self._max_depth, self.is_of_use) if self.ladder else None
+        if fault.reason == "too_many" and self._max_values is not None:
+            raise out.limit("max_json_values", self._max_values)
+        found = climb(text, self.caps, self.is_of_use) if self.ladder else None
         if event == "error" and (found is None or found.rung == "none"):
             self._complain(text)
             return
@@ -275,7 +287,7 @@ class Stage:
                 if self.done:
                     self._after_done(line, event)
                 elif not self._word(line):
-                    self._document(parse(line, self._max_depth), event)
+                    self._document(parse(line, *self.caps), event)
             return
         self._out.diagnose(found.rung)
         for payload in found.documents:
@@ -316,7 +328,8 @@ class Stage:
         whole = first and decoder.is_body(payload.value)
         if first and not self.is_framed and b"\n" not in self._out.payload:
             if whole and decoder.is_line(payload.value):
-                self._undecided = self._here(event)
+                here = self._here(event)
+                self._undecided = replace(here, data=here.data[:RAW_HEAD])  # no more of it is shown
                 return False
             if not whole:
                 self._lines = True

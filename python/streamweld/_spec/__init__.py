@@ -31,7 +31,9 @@ __all__ = [
     "load_conversions",
     "load_history",
     "load_proxy",
+    "load_requests",
     "load_rules",
+    "load_usage",
 ]
 
 Severity = Literal["info", "warning", "error"]
@@ -144,6 +146,13 @@ def load_proxy() -> Mapping[str, Any]:
 
 
 @cache
+def load_requests() -> Mapping[str, Any]:
+    """The members of each API's requests. Python alone reads them, and only where a request is converted or checked."""
+    loaded: Mapping[str, Any] = _frozen(_load("requests.json"))
+    return loaded
+
+
+@cache
 def load_rules() -> Mapping[str, Any]:
     """The rules of the checker. Python alone reads them, and only where something is checked."""
     loaded: Mapping[str, Any] = _frozen(_load("rules.json"))
@@ -154,4 +163,11 @@ def load_rules() -> Mapping[str, Any]:
 def load_history(name: Literal["gateways", "history_rules"]) -> Mapping[str, Any]:
     """The facts about request histories. Python alone reads them, and only where a history is converted or checked."""
     loaded: Mapping[str, Any] = _frozen(_load(f"{name}.json"))
+    return loaded
+
+
+@cache
+def load_usage() -> Mapping[str, Any]:
+    """What the members of each API's usage object mean. Python alone reads it, and only where usage is normalized."""
+    loaded: Mapping[str, Any] = _frozen(_load("usage.json"))
     return loaded

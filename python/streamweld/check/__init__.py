@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, cas
 
 from streamweld._json import JsonFault, loads_arguments
 from streamweld._pure.dialect import detect, seen
+from streamweld._pure.json_door import has_more_values
+from streamweld._spec import LIMITS
 from streamweld.check.framing import Framing
 from streamweld.check.violation import Place, Report, Violation
 from streamweld.errors import UnknownDialect, UsageError
@@ -29,7 +31,9 @@ CheckDialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gem
 DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
 _LONG_INTEGER: Final = re.compile(r"[0-9]{4000}")
 _BITS: Final = 13_000
+_MOST_VALUES: Final = LIMITS["max_json_values"] or 0
 _UNTOLD: Final = 16  # payloads that may come before one that tells the dialect
+_UNTOLD_LENGTH: Final = 64 * 1024  # characters of all of them
 
 
 def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") -> list[Violation]:
@@ -81,6 +85,7 @@ class Checker:
         self._framing = Framing(self._report, self._payload)
         self._lifecycle: Lifecycle | None = None if dialect == "auto" else _lifecycle(dialect, self._report)
         self._untold: list[tuple[Place, dict[str, Any] | None, str, str]] = []
+        self._untold_length = 0
         self._closed = False
 
     @property
@@ -143,6 +148,9 @@ class Checker:
             self._json(text, event, identifier)
 
     def _json(self, text: str, event: str, identifier: str) -> None:
+        if len(text) > _MOST_VALUES and has_more_values(text, _MOST_VALUES):
+            self._report.say("framing.too_large", "max_json_values")
+            return
         try:
             value = _loads(text)
         except JsonFault as fault:
@@ -152,22 +160,24 @@ class Checker:
                 return
             self._report.say("framing.missing_blank_line", f"{len(values)} payloads in one event")
             for one in values:
-                self._deliver(one, event, identifier)
+                self._deliver(one, event, identifier, len(text))
             return
         if _is_object(value):
-            self._deliver(value, event, identifier)
+            self._deliver(value, event, identifier, len(text))
         else:
             self._report.say("framing.not_object", text[:40])
 
-    def _deliver(self, value: dict[str, Any] | None, event: str, identifier: str) -> None:
-        """To the rules of the dialect, as soon as it is known. `value` is None for `[DONE]`."""
+    def _deliver(self, value: dict[str, Any] | None, event: str, identifier: str, length: int = 0) -> None:
+        """To the rules of the dialect, as soon as it is known. `value` is None for `[DONE]`; `length`: of its text."""
         lifecycle = self._lifecycle
         if lifecycle is None:
             before = [waiting[1] for waiting in self._untold]
             found = None if value is None else detect(value, event, before)
             self._untold.append((self._report.place, value, event, identifier))
+            self._untold_length += length
             if found not in DIALECTS:
-                if len(self._untold) >= _UNTOLD and value is not None:
+                too_many = len(self._untold) >= _UNTOLD or self._untold_length > _UNTOLD_LENGTH
+                if too_many and value is not None:
                     raise _unknown(self._untold[0][0], value)
                 return
             lifecycle = self._lifecycle = _lifecycle(found, self._report)

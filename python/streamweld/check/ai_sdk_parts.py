@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from streamweld.check.lifecycle import Json, Lifecycle, Text, array, missing, object_, string
@@ -34,6 +35,8 @@ class Parts(Lifecycle):
         self._started = False
         self._open: set[tuple[str, str]] = set()  # (text or reasoning, id)
         self._inputs: dict[str, _Input] = {}
+        self._unended: dict[str, _Input] = {}  # those of them that have no end
+        self._uncalled: dict[str, None] = {}  # and those that no call followed
         self._calls: set[str] = set()
         self._client_calls = False
         self._error = False
@@ -116,13 +119,16 @@ class Parts(Lifecycle):
                 self.say("input_repeated", identifier)
             if entry is None:
                 self.remember(identifier)
-            self._inputs[identifier] = _Input(string(value, "toolName") or "")
+            self._inputs[identifier] = self._unended[identifier] = _Input(string(value, "toolName") or "")
+            if identifier not in self._calls:
+                self._uncalled[identifier] = None
         elif entry is None or entry.ended:
             self.say("delta_unknown" if step == "delta" else "end_unknown", f"tool-input {identifier}")
         elif step == "delta":
             entry.text.add(string(value, "delta") or "")
         else:
             entry.ended = True
+            self._unended.pop(identifier, None)
 
     def _call(self, value: dict[str, Any]) -> None:
         identifier = string(value, "toolCallId") or ""
@@ -131,12 +137,14 @@ class Parts(Lifecycle):
         else:
             self._calls.add(identifier)
             self.remember(identifier)
+            self._uncalled.pop(identifier, None)
         self._client_calls = self._client_calls or not value.get("providerExecuted")
         given = value.get("input")
         entry = self._inputs.get(identifier)
         if entry is not None:
             if not entry.ended:
                 entry.ended = True
+                self._unended.pop(identifier, None)
                 self.say("call_before_end", identifier)
             if entry.name and entry.name != value.get("toolName"):
                 self.say("call_name_differs", f"{entry.name}, then {value.get('toolName')}")
@@ -157,18 +165,17 @@ class Parts(Lifecycle):
         for family, identifier in sorted(self._open):
             self.say("unended", f"{family} {identifier}")
         self._open.clear()
-        for identifier, entry in self._inputs.items():
-            if not entry.ended:
-                entry.ended = True
-                self.say("unended", f"tool-input {identifier}")
+        for identifier, entry in self._unended.items():
+            entry.ended = True
+            self.say("unended", f"tool-input {identifier}")
+        self._unended.clear()
         if kind == "finish":
             self._finished = True
         reason = value.get("finishReason")
         unified = reason if isinstance(reason, str) else (object_(value, "finishReason") or {}).get("unified")
         if unified == "tool-calls":
-            lacking = [name for name in self._inputs if name not in self._calls]
-            if lacking:
-                self.say("call_missing", ", ".join(lacking[:4]))
+            if self._uncalled:
+                self.say("call_missing", ", ".join(islice(self._uncalled, 4)))
             if not self._client_calls and not self._inputs:
                 self.say("finish_without_calls")
         elif unified is not None and unified not in self._facts["finish"]:

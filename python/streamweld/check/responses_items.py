@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.check.lifecycle import Json, Lifecycle, Text, array, count, digest, missing, object_, string
@@ -40,7 +41,7 @@ class _Part:
 
 
 class _Item:
-    __slots__ = ("call_id", "digests", "done", "id", "index", "kind", "parts", "status")
+    __slots__ = ("call_id", "counts", "digests", "done", "id", "index", "kind", "parts", "status")
 
     def __init__(self, index: int, kind: str, identifier: str | None, call_id: str | None) -> None:
         self.index = index
@@ -48,9 +49,15 @@ class _Item:
         self.id = identifier
         self.call_id = call_id
         self.parts: dict[_Key, _Part] = {}
+        self.counts: Counter[str] = Counter()  # of the parts, by the name of their place
         self.done = False
         self.status: str | None = None
         self.digests: dict[str, bytes] = {}  # of the members of the item that is done
+
+    def put(self, key: _Key, part: _Part) -> None:
+        if key not in self.parts:
+            self.counts[key[0]] += 1
+        self.parts[key] = part
 
 
 class Items:
@@ -65,6 +72,7 @@ class Items:
         self._ids: dict[str, _Item] = {}
         self._call_ids: dict[str, _Item] = {}
         self._incomplete: _Item | None = None
+        self._next = 0  # behind all output indexes
 
     def event(self, kind: str, value: dict[str, Any]) -> None:
         """Any event that is not about the response."""
@@ -97,7 +105,8 @@ class Items:
             self._say("output_index_repeated", f"{given}: {identifier} after {self._items[given].id}")
         elif given is not None and given != len(self._items):
             self._say("output_index_order", f"{given} where {len(self._items)} comes next")
-        index = max(self._items, default=-1) + 1 if given is None else given
+        index = self._next if given is None else given
+        self._next = max(self._next, index + 1)
         wanted = self._facts["items"].get(kind, ("type", "id"))
         empty = ("id", "call_id", "name")  # what nothing can be named with, or called
         lacking = missing({name: member for name, member in body.items() if member or name not in empty}, wanted)
@@ -134,7 +143,7 @@ class Items:
                 return self._call_ids[identifier]
             self._say("item_unknown", f"{kind}: output_index {value.get('output_index')!r}, item_id {identifier!r}")
         elif identifier is not None and found.id is not None and identifier != found.id:
-            if identifier in (found.call_id, *self._call_ids):
+            if identifier == found.call_id or identifier in self._call_ids:
                 self._say("item_id_is_call_id", f"{kind}: {identifier}, {_told(found)}")
             else:
                 self._say("item_id_differs", f"{kind}: {identifier}, {_told(found)}")
@@ -177,6 +186,7 @@ class Items:
         for _ in item.parts:
             self._forget()
         item.parts.clear()
+        item.counts.clear()
 
     def _close_parts(self, item: _Item, body: dict[str, Any]) -> None:
         for (name, number), part in item.parts.items():
@@ -213,9 +223,9 @@ class Items:
                 self._say("part_repeated", f"{_told(item)}, {name} {key[1]}")
             else:
                 self._remember()
-                if key[1] != sum(other[0] == name for other in item.parts):
+                if key[1] != item.counts[name]:
                     self._say("part_order", f"{_told(item)}, {name} {key[1]}")
-            item.parts[key] = _Part(string(body, "type") or "")
+            item.put(key, _Part(string(body, "type") or ""))
         elif step == "done":
             if part is None:
                 self._say("part_unknown", f"{kind}, {_told(item)}, {name} {key[1]}")
@@ -241,7 +251,8 @@ class Items:
             elif item.kind != wanted:
                 self._say("part_type", f"{kind}, {_told(item)}")
             self._remember()
-            part = item.parts[key] = _Part(wanted)
+            part = _Part(wanted)
+            item.put(key, part)
             part.closed = bool(name)  # it was never opened: that it is not closed need not be said
         elif part.kind != wanted and not (wanted == "reasoning_text" and part.kind in ("text", "summary_text")):
             self._say("part_type", f"{kind}, {_told(item)}, a part of type {part.kind}")

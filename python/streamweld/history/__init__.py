@@ -1,22 +1,22 @@
-"""Request histories: one neutral model, a reader and a writer for each API, gateways as data.
+"""Convert a conversation history to another LLM API, and fix what that API would reject.
 
     conversion = streamweld.history.convert(messages, target="anthropic")
     client.messages.create(model=…, max_tokens=…, **conversion.payload)
     for edit in conversion.edits:
         print(edit.path, edit.what, edit.why)
 
-`convert` gives a history that the target accepts, mended where it was broken, with every change, every loss and the map
-of tool call ids. `HistoryPolicy` says how to mend. `check` lists what a history does against the rules of its target,
-and `dedupe_reasoning` takes out what a replayed stream said twice.
+`convert` returns a history that the target accepts, with a record of every change, every loss and every renamed tool
+call id. `HistoryPolicy` selects how broken histories are repaired. `check` lists the rules of a target that a history
+breaks. `dedupe_reasoning` removes items that a replayed stream added twice.
 """
 
 from streamweld._words import Source, Target
-from streamweld.history.checker import HistoryViolation, check
+from streamweld.history.check import HistoryViolation, check
 from streamweld.history.conversion import convert
 from streamweld.history.dedupe import dedupe_reasoning
 from streamweld.history.edits import Conversion, Edit, IdMap, Loss
+from streamweld.history.policy import HistoryPolicy
 from streamweld.history.profiles import Profile
-from streamweld.history.work import HistoryPolicy
 
 __all__ = [
     "Conversion",

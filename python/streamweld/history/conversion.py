@@ -1,20 +1,24 @@
-"""`convert`: reads, plans, writes. It knows where a history stands in what it is given, and nothing of its messages."""
+"""`convert`: read a history, run the passes, write it for the target."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import is_
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
+from streamweld._sdk_objects import plain
 from streamweld.errors import HistoryError, UsageError
-from streamweld.history import plan, profiles
-from streamweld.history.detect import detect
+from streamweld.history import passes, profiles
+from streamweld.history.context import Context
+from streamweld.history.dialects import CONTAINERS, FAMILIES
 from streamweld.history.edits import Conversion
 from streamweld.history.model import members_of
-from streamweld.history.readers import CONTAINERS, FAMILIES, read
-from streamweld.history.resume import Seen, resumed
-from streamweld.history.work import HistoryPolicy, Work
-from streamweld.history.writers import SHAPES, write
+from streamweld.history.payload import items_of, payload_of, plain_items
+from streamweld.history.policy import HistoryPolicy
+from streamweld.history.read import read
+from streamweld.history.read.detect import detect
+from streamweld.history.resume import Snapshot, resume
+from streamweld.history.write import SHAPES, write
 from streamweld.response import Response
 
 if TYPE_CHECKING:
@@ -41,123 +45,167 @@ def convert(
     store: bool | None = None,
     previous: Conversion | None = None,
 ) -> Conversion:
-    """A request history in the words of another API, valid there, with a list of everything that was changed.
+    """Convert a request history to another API, and fix what that API would reject.
 
     Args:
-        messages: the messages or items; or the request that holds them, whose other members are kept; or a `Response`,
-            which is the assistant's next turn. A list may hold messages and Responses side by
-            side. It is not changed. A message is a mapping: of the packages' own objects give `model_dump()`.
+        messages: the messages or items; or the request that holds them; or a `Response`, which becomes the assistant's
+            next turn. A list may mix messages and Responses, and objects of the vendors' packages. It is not modified.
+            Of a request's other members, those that the target has with the same meaning are kept; each other one is a
+            loss. `streamweld.requests.convert` converts them too.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
-        target: one of the same (the type `history.Target`; a name that is only known as `str` needs a cast for a type
-            checker, and no more); `chat` and `ai-sdk-parts` are other words for `openai-chat` and `ai-sdk-model`.
-        gateway: the profile whose rules hold: a name, `name@date`, a `Profile`, or a mapping; None for the
-            target's own.
-        provider: who made the assistant's turns, where they do not say so: whose signatures they carry. The name of a
-            vendor or gateway, in any case; `_spec/gateways.json` has the table, under `providers`.
-        policy: how a broken history is mended.
+        target: one of the same, of type `history.Target`; `chat` and `ai-sdk-parts` are aliases of `openai-chat` and
+            `ai-sdk-model`.
+        gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
+            target's own API.
+        provider: the vendor or gateway that issued the signatures in the assistant's turns, if the turns do not name
+            it. Case does not matter; `_spec/gateways.json` lists the names under `providers`.
+        policy: how broken histories are repaired.
         tools: the tools of the request: their names, a mapping by name, or their definitions in any dialect.
-        store: whether the target keeps items between requests (Responses).
-        previous: what an earlier call made of the beginning of these very messages, under the same options: that is
-            kept where it can be, and only the end is converted. The payload is the same as without it; the edits of
-            what was kept stand first. The conversion keeps hold of the messages for that, and knows them by identity:
-            one that was changed in place since then is not noticed.
+        store: whether the target stores items between requests (Responses).
+        previous: the conversion of an earlier beginning of these very messages, under the same options. What it made is
+            reused if possible, and only the end is converted. The payload is the same as without it; the edits of the
+            reused part come first. Messages are compared by identity, so a message modified in place goes unnoticed.
 
     Returns:
-        The payload, the edits, the map of ids and the losses. Where nothing had to change, the payload holds the very
-        objects that were given.
+        The payload, the edits, the map of ids and the losses. What needed no change is the same object as in the
+        source.
 
     Raises:
-        UsageError: a source, target, gateway or provider that does not exist.
-        HistoryError: a message that no message of its dialect can be (`unreadable`, `unknown_role`); or what no edit
-            can mend, under `on_unfixable="raise"`: `too_few`, `user_missing`, `last_role`; `tools_missing`; and every
-            error that `check` finds where blocks went back as they were that only their own dialect can say
-            (`content_kind`).
+        UsageError: if the source, target, gateway or provider does not exist.
+        HistoryError: if a message is not valid in its dialect (`unreadable`, `unknown_role`); or, under
+            `on_unfixable="raise"`, if a violation cannot be repaired: `too_few`, `user_missing`, `last_role`,
+            `tools_missing`, or an error that `check` finds in blocks that only their own dialect has (`content_kind`).
     """
+    if target not in FAMILIES:
+        raise UsageError(f"target={target!r}: it must be one of {', '.join(FAMILIES)}")
+    if source != "auto" and source not in FAMILIES:
+        raise UsageError(f"source={source!r}: it must be auto or one of {', '.join(FAMILIES)}")
+    options = _Options(source, target, gateway, provider, policy or _POLICY, tools, store, previous)
+    told: Any = messages
+    lone = not isinstance(told, Mapping | Sequence | Response) and plain(told) is not told
+    told = [told] if lone else told
     try:
-        family = FAMILIES[target]
-    except KeyError:
-        raise UsageError(f"target={target!r}: it must be one of {', '.join(FAMILIES)}") from None
-    given = messages if isinstance(messages, Mapping) else None
-    items, base = _items(messages)
+        return _converted(told, options, pending=lone)
+    except HistoryError as error:
+        # A reader rejects objects of vendors' packages, which are no mappings: plain data is never searched for them.
+        made = plain_items(told) if error.rule == "unreadable" else told
+        if made is told:
+            raise
+        return _converted(made, options, pending=lone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The arguments of `convert` beside the messages."""
+
+    source: str
+    target: str
+    gateway: str | Profile | Mapping[str, Any] | None
+    provider: str | None
+    policy: HistoryPolicy
+    tools: Iterable[Any] | Mapping[str, Any] | None
+    store: bool | None
+    previous: Conversion | None
+
+
+def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion:
+    family = FAMILIES[options.target]
+    given = cast("Mapping[str, Any]", messages) if isinstance(messages, Mapping) else None
+    items, base = items_of(messages)
+    source = options.source
     if source == "auto":
         source_family = detect(() if isinstance(items, str | Response) else items, given, family)
-    elif source in FAMILIES:
-        source_family = FAMILIES[source]
     else:
-        raise UsageError(f"source={source!r}: it must be auto or one of {', '.join(FAMILIES)}")
+        source_family = FAMILIES[source]
     container = CONTAINERS[source_family]
     system = None if given is None or container.system is None else given.get(container.system)
+    store = options.store
     if store is None and given is not None and isinstance(given.get("store"), bool):
         store = given["store"]
-    profile = profiles.resolve(gateway, target).with_options(store=store)
-    issuer = _issuer(provider, profile.constraints)
-    work = Work(
-        target=target,
+    profile = profiles.resolve(options.gateway, options.target).with_options(store=store)
+    issuer = _issuer(options.provider, profile.constraints)
+    context = Context(
+        target=options.target,
         family=family,
-        facts=_facts(family, profile.constraints),
-        policy=policy or _POLICY,
+        constraints=_constraints(family, profile.constraints),
+        policy=options.policy,
         provider=issuer,
-        model=given.get("model") if given is not None else None,
-        tools=tool_names(tools if tools is not None else (given or {}).get("tools")),
-        pending=isinstance(messages, Response),
+        model=_model(given),
+        tools=tool_names(options.tools if options.tools is not None else (given or {}).get("tools")),
+        pending=pending or isinstance(messages, Response),
     )
-    seen = _seen(items, base, source_family, system, profile, work)
-    if previous is not None and seen is not None:
+    seen = _snapshot(items, base, source_family, system, profile, context)
+    if options.previous is not None and seen is not None:
 
         def alone(some: Sequence[Any], first: int) -> Conversion:
-            part = work.anew()
-            turns = plan.run(read(source_family, some, None, base, issuer, first), part)
+            part = context.fresh()
+            turns = passes.run(read(source_family, some, None, base, issuer, first), part)
             written = write(family, turns, part)
             if part.policy.on_unfixable == "raise":
-                _refuse(turns, written, profile, part)
+                _refuse(turns, written, None, profile, part)
             return Conversion(written, tuple(part.edits), part.ids, tuple(part.losses))
 
-        again = resumed(previous, seen, alone)
+        again = resume(options.previous, seen, alone)
         if again is not None:
             names = (CONTAINERS[family].system, seen.member)
             written = {name: again.payload[name] for name in names if name is not None and name in again.payload}
-            payload = _payload(given, items, source_family, family, written)
-            return Conversion(payload, again.edits, again.ids, again.losses, seen)
-    turns = plan.run(read(source_family, items, system, base, issuer), work)
-    written = write(family, turns, work)
-    payload = _payload(given, items, source_family, family, written)
-    if work.policy.on_unfixable == "raise" and not work.pending:
-        _refuse(turns, payload, profile, work)
-    return Conversion(payload, tuple(work.edits), work.ids, tuple(work.losses), seen)
+            seen = replace(seen, losses=again.losses)
+            payload = payload_of(given, items, source, source_family, written, context)
+            return Conversion(payload, again.edits, again.ids, (*again.losses, *context.losses), seen)
+    turns = passes.run(read(source_family, items, system, base, issuer), context)
+    written = write(family, turns, context)
+    seen = None if seen is None else replace(seen, losses=tuple(context.losses))
+    payload = payload_of(given, items, source, source_family, written, context)
+    if context.policy.on_unfixable == "raise" and not context.pending:
+        _refuse(turns, payload, given, profile, context)
+    return Conversion(payload, tuple(context.edits), context.ids, tuple(context.losses), seen)
 
 
-def _seen(
-    items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, work: Work
-) -> Seen | None:
+def _model(given: Mapping[str, Any] | None) -> str | None:
+    """Return the model that the request names."""
+    for name in ("model", "modelId"):
+        found = None if given is None else given.get(name)
+        if isinstance(found, str):
+            return found
+    return None
+
+
+def _snapshot(
+    items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, context: Context
+) -> Snapshot | None:
     """What a later call has to compare; None where a turn's form depends on how many there are, or on later ones."""
-    reasoning = work.about("reasoning")
-    moves = reasoning.get("fill") is not None or reasoning.get("max_replayed") is not None
-    if isinstance(items, str | Response) or moves or work.family == "ai-sdk-ui":
+    reasoning = context.facts("reasoning")
+    moves = reasoning.get("max_replayed") is not None
+    if isinstance(items, str | Response) or moves or context.family == "ai-sdk-ui":
         return None
-    options = (source, work.target, profile, work.policy, work.provider, work.model, work.tools, system)
-    return Seen(options, tuple(items), base, CONTAINERS[work.family].messages)
+    options = (source, context.target, profile, context.policy, context.provider, context.model, context.tools, system)
+    return Snapshot(options, tuple(items), base, CONTAINERS[context.family].messages)
 
 
-def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, work: Work) -> None:
+def _refuse(
+    turns: list[Turn], payload: Mapping[str, Any], given: Mapping[str, Any] | None, profile: Profile, context: Context
+) -> None:
     """Raises for what no edit can mend: nothing is left to send, nobody asks, the wrong one speaks last, or what it is
     nobody knows."""
     lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # behind what stands outside
     said = turns[lead:]
-    last: Collection[str] | None = work.fact("last_role")
-    if len(said) < (work.fact("min_items") or 0):
+    last: Collection[str] | None = context.fact("last_role")
+    toolless = given is not None and _without_tools(given)
+    if len(said) < (context.fact("min_items") or 0):
         rule = "too_few"
-    elif work.fact("user_required") and not any(turn.role == "user" for turn in said):
+    elif context.fact("user_required") and not any(turn.role == "user" for turn in said):
         rule = "user_missing"
     elif last is not None and said and said[-1].role not in last:
         rule = "last_role"
-    elif work.survey(turns).opaque or (work.fact("tools_required") and _without_tools(payload)):
+    elif context.survey(turns).opaque or (context.fact("tools_required") and toolless):
         rule = ""
     else:
         return
-    from streamweld.history.checker import check
+    from streamweld.history.check import check
 
-    found = check(payload, target=cast("Target", profile.target), gateway=profile)
+    tools: list[Any] | None = [] if toolless else None
+    found = check(payload, target=cast("Target", profile.target), gateway=profile, tools=tools)
     if not rule:  # what only its own dialect can say is handed back, but not what that does not have either; calls
         # of tools that the request says not to have stay calls
         found = [one for one in found if one.severity == "error"]
@@ -167,35 +215,13 @@ def _refuse(turns: list[Turn], payload: Mapping[str, Any], profile: Profile, wor
     raise HistoryError(rule, found[0].path if found else "", found)
 
 
-def _without_tools(payload: Mapping[str, Any]) -> bool:
+def _without_tools(given: Mapping[str, Any]) -> bool:
     """The request has a list of tools, and none in it."""
-    return [] in (payload.get("tools"), members_of(payload.get("toolConfig")).get("tools"))
-
-
-def _is_listed(value: object) -> TypeGuard[Sequence[Any] | Response]:
-    return isinstance(value, Sequence | Response) and not isinstance(value, bytes | bytearray)
+    return [] in (given.get("tools"), members_of(given.get("toolConfig")).get("tools"))
 
 
 def _is_several(value: object) -> TypeGuard[Iterable[Any]]:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
-
-
-def _items(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
-    """The messages, and where they stand in what was given."""
-    if isinstance(messages, Response):
-        return messages, ()
-    if isinstance(messages, Mapping):
-        told = cast("Mapping[str, Any]", messages)
-        for name in ("messages", "input", "contents"):
-            if name in told:
-                found: Any = told[name]
-                if not _is_listed(found):
-                    raise UsageError(f"{name!r} must be a list")
-                return found, (name,)
-        raise UsageError("the mapping holds no messages, input or contents")
-    if isinstance(messages, str | bytes | bytearray) or not isinstance(messages, Sequence):
-        raise UsageError("messages must be a list, a mapping that holds one, or a Response")
-    return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
 
 
 def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
@@ -205,7 +231,7 @@ def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
     return profiles.provider(word)
 
 
-def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
+def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
         told = facts.get(name)
@@ -214,30 +240,6 @@ def _facts(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
         elif isinstance(told, Mapping):
             facts[name] = {**told, **value}  # pyright: ignore[reportUnknownVariableType]
     return facts
-
-
-def _same(old: Any, new: Sequence[Any]) -> bool:
-    """Whether it is the same list, item for item: then the old one is handed back."""
-    return isinstance(old, list | tuple) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _payload(
-    given: Mapping[str, Any] | None, items: Any, source: str, family: str, written: dict[str, Any]
-) -> Mapping[str, Any]:
-    before, after = CONTAINERS[source], CONTAINERS[family]
-    new = written[after.messages]
-    if source == family and (_same(items, new) or (isinstance(items, str) and len(new) == 1 and new[0] is items)):
-        written[after.messages] = items
-    if given is None:
-        return written
-    own = {before.messages, before.system} if before.system else {before.messages}
-    same = source == family and all(given.get(name) is value for name, value in written.items())
-    if same and all(name in written for name in own if name in given):
-        return given
-    rest = {name: value for name, value in given.items() if name not in own}
-    if source == family:  # in the order in which it was given
-        return {name: written.get(name, given[name]) for name in given if name in rest or name in written} | written
-    return {**rest, **written}
 
 
 def tool_names(tools: Any) -> dict[str, Any]:

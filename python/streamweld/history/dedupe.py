@@ -41,7 +41,7 @@ _CIPHER: Final = "reasoningEncryptedContent"
 
 
 @dataclass(slots=True, eq=False)
-class _Said:
+class _Occurrence:
     """One part (or item) that has an id. `text`: what makes it the same as another one; `drop`: the rule it goes by."""
 
     at: int
@@ -149,8 +149,8 @@ def _deduped(
 # Reading
 
 
-def _read(messages: Sequence[Any], items: frozenset[str]) -> tuple[list[_Said], list[_Result]]:
-    said: list[_Said] = []
+def _read(messages: Sequence[Any], items: frozenset[str]) -> tuple[list[_Occurrence], list[_Result]]:
+    said: list[_Occurrence] = []
     results: list[_Result] = []
     for at, message in enumerate(messages):
         if not isinstance(message, Mapping):
@@ -177,7 +177,7 @@ def _parts_name(message: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _read_item(item: Mapping[str, Any], at: int, said: list[_Said], results: list[_Result]) -> None:
+def _read_item(item: Mapping[str, Any], at: int, said: list[_Occurrence], results: list[_Result]) -> None:
     kind = item.get("type") or ("message" if "role" in item else None)
     if kind in _OUTPUTS:
         results.append(_Result(at, None, str(item.get("call_id"))))
@@ -194,14 +194,18 @@ def _read_item(item: Mapping[str, Any], at: int, said: list[_Said], results: lis
     else:
         text = json_text([item.get(name) for name in ("call_id", "name", "arguments", "input")], (at,))
     owned = found != "msg" or item.get("role") == "assistant"
-    said.append(_Said(at, None, found, item_id, text, item, item.get("encrypted_content"), item.get("call_id"), owned))
+    said.append(
+        _Occurrence(at, None, found, item_id, text, item, item.get("encrypted_content"), item.get("call_id"), owned)
+    )
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
-def _read_part(raw: Mapping[str, Any], at: int, n: int, owned: bool, said: list[_Said], results: list[_Result]) -> None:
+def _read_part(
+    raw: Mapping[str, Any], at: int, n: int, owned: bool, said: list[_Occurrence], results: list[_Result]
+) -> None:
     kind = str(raw.get("type"))
     call_id: Any = None
     found: _Kind
@@ -219,7 +223,7 @@ def _read_part(raw: Mapping[str, Any], at: int, n: int, owned: bool, said: list[
         return
     item_id, cipher = _custody(raw)
     if item_id is not None:
-        said.append(_Said(at, n, found, item_id, text, raw, cipher, call_id, owned))
+        said.append(_Occurrence(at, n, found, item_id, text, raw, cipher, call_id, owned))
 
 
 def _custody(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
@@ -244,7 +248,7 @@ def _metadata(raw: Mapping[str, Any]) -> Iterable[tuple[str, str, Mapping[str, A
 # Judging
 
 
-def _within(said: list[_Said]) -> None:
+def _within(said: list[_Occurrence]) -> None:
     """In one message: id and text of an earlier part."""
     seen: set[tuple[int, str, str, str]] = set()
     for one in said:
@@ -256,10 +260,10 @@ def _within(said: list[_Said]) -> None:
         seen.add(key)
 
 
-def _across(said: list[_Said]) -> None:
+def _across(said: list[_Occurrence]) -> None:
     """In a later message: a known id that comes back blank, or with a text that it already had."""
     known: dict[tuple[str, str], set[str]] = {}
-    here: list[_Said] = []
+    here: list[_Occurrence] = []
     for one in said:
         if here and here[0].at != one.at:
             for earlier in here:
@@ -271,7 +275,7 @@ def _across(said: list[_Said]) -> None:
             one.drop = "item_repeated"
 
 
-def _blank_first(said: list[_Said]) -> None:
+def _blank_first(said: list[_Occurrence]) -> None:
     """A blank part whose text comes only in a later message."""
     spoken: dict[tuple[str, str], int] = {}  # the first message that has text under the id
     for one in said:
@@ -282,7 +286,7 @@ def _blank_first(said: list[_Said]) -> None:
             one.drop = "item_blank_first"
 
 
-def _repeated_results(said: list[_Said], results: list[_Result]) -> list[_Result]:
+def _repeated_results(said: list[_Occurrence], results: list[_Result]) -> list[_Result]:
     """The results that a dropped call leaves behind, where an earlier one answers the call that stays."""
     waiting: Counter[str] = Counter()
     answered: set[str] = set()
@@ -300,9 +304,9 @@ def _repeated_results(said: list[_Said], results: list[_Result]) -> list[_Result
     return found
 
 
-def _ciphers(said: list[_Said]) -> dict[int, dict[int | None, str]]:
+def _ciphers(said: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
     """Encrypted content that only a dropped part had: which part that stays gets it."""
-    kept: dict[str, _Said] = {}
+    kept: dict[str, _Occurrence] = {}
     full: set[str] = set()
     for one in said:
         if one.kind == "rs" and one.drop is None:

@@ -1,7 +1,4 @@
-"""What a conversion hands back: the payload, every change it made and why, what it could not carry, the map of ids.
-
-It knows no dialect and no rule of one.
-"""
+"""The result of a conversion: `Conversion` with its payload, edits, losses and map of tool call ids."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ __all__ = ["Conversion", "Edit", "IdMap", "Loss"]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change beyond saying the same thing in the target's words.
+    """One change that goes beyond translating the history.
 
     Attributes:
-        rule: the code of the rule that asked for it; `streamweld/_spec/history_rules.json` has them all.
-        path: JSON pointer into the source; what was put in points to the place it belongs to.
+        rule: the code of the rule that requires it, a key of the edits in `streamweld/_spec/history_rules.json`.
+        path: JSON pointer into the source; an insertion points to the place it belongs to.
         what: what was done, in one short sentence.
-        why: the rule's text and where it stands.
-        removed: what the target does not get to see: the source's own object or text; None where nothing went.
+        why: the rule's text and its source.
+        removed: the source object or text that the target does not receive; None if nothing was removed.
     """
 
     rule: str
@@ -39,7 +36,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that the target has no word for. `feature`: the member or kind; `removed`: its value."""
+    """Something that the target cannot represent. `feature`: the member or kind; `removed`: its value."""
 
     feature: str
     path: str
@@ -65,10 +62,10 @@ class _Ways:
 
 
 class IdMap:
-    """Tool call ids, both ways. An id that was kept is not in it: it stands for itself.
+    """Tool call ids in both directions. It lists only ids that changed; any other id maps to itself.
 
-    `to_target(id, n)` is what the n-th call with that source id is called in the payload, `to_source(id)` the source's
-    id of what the payload calls so. `pairs` holds every renamed call as (source id, target id), in order.
+    `to_target(id, n)` is the payload's id of the n-th call with that source id; `to_source(id)` is the source's id of a
+    call in the payload. `pairs` holds every renamed call as (source id, target id), in order.
     """
 
     __slots__ = ("_calls", "_ways")
@@ -135,14 +132,14 @@ class IdMap:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A history in a target's words.
+    """A history converted to a target.
 
     Attributes:
         payload: the request fields of the target, such as `{"system": …, "messages": […]}`. What needed no change is
             the same object as in the source.
         edits: every change, in the order in which it was made.
         ids: the map of tool call ids.
-        losses: what the target has no word for.
+        losses: what the target cannot represent.
     """
 
     payload: Mapping[str, Any]

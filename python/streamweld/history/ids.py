@@ -1,7 +1,4 @@
-"""Makes tool call ids that a target takes: deterministic, injective, and the same again when they are read back.
-
-It knows the form of an id and which are taken, no message and no target by name.
-"""
+"""Generate tool call ids that a target accepts: deterministic, injective, and unchanged by a second conversion."""
 
 from __future__ import annotations
 

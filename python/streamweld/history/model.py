@@ -1,7 +1,7 @@
-"""The neutral history: turns of parts, each of which knows where it came from.
+"""The neutral history model: turns that hold parts.
 
-Readers make it, passes change it, writers say it in a target's words. Whatever no pass touched is written back as the
-very object that was read, so a part keeps its source object (`raw`) and its message (`origin`). It knows no dialect.
+Readers create it, passes change it, writers turn it into a target's messages. Each part keeps its source object (`raw`)
+and its message (`origin`), so a part that no pass changed is written back as the very object that was read.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = [
+    "EMPTY",
     "MISSING",
-    "NOTHING",
+    "ApprovalRequest",
+    "ApprovalResponse",
     "Call",
     "Inner",
     "Media",
@@ -43,10 +45,10 @@ __all__ = [
     "json_text",
     "members_of",
     "pointer",
+    "removed_value",
     "result_text",
-    "retold",
     "value_object",
-    "what_was",
+    "with_parts",
 ]
 
 _T = TypeVar("_T")
@@ -69,7 +71,7 @@ class _Nothing(dict[str, Any]):
 
 
 MISSING: Final[Any] = _Missing()
-NOTHING: Final[Mapping[str, Any]] = _Nothing()
+EMPTY: Final[Mapping[str, Any]] = _Nothing()
 
 
 class Inner(str):
@@ -86,8 +88,8 @@ class Origin:
     path: Path
     raw: Any
     count: int = 0
-    extra: Mapping[str, Any] = NOTHING
-    bared: bool = False
+    extra: Mapping[str, Any] = EMPTY
+    stale: bool = False
     _bare: dict[frozenset[str], Origin] | None = None
 
     def without(self, names: frozenset[str]) -> Origin:
@@ -97,7 +99,7 @@ class Origin:
         found = self._bare.get(names)
         if found is None:
             extra = {key: value for key, value in self.extra.items() if key not in names}
-            found = self._bare[names] = Origin(self.dialect, self.path, self.raw, self.count, extra, bared=True)
+            found = self._bare[names] = Origin(self.dialect, self.path, self.raw, self.count, extra, stale=True)
         return found
 
 
@@ -120,7 +122,7 @@ class _Part:
     at: int = 0
     path: Path = ()
     raw: Any = None
-    extra: Mapping[str, Any] = NOTHING
+    extra: Mapping[str, Any] = EMPTY
     touched: bool = False
 
 
@@ -170,7 +172,7 @@ class Reasoning(_Part):
 class Call(_Part):
     """A tool call. Its arguments are JSON text or the object, whichever the source had.
 
-    `said`: what `arguments_object` found in the text, which is read once.
+    `parsed`: what `arguments_object` found in the text, which is read once.
     """
 
     call_id: str = ""
@@ -181,12 +183,12 @@ class Call(_Part):
     signature: str | None = None
     provider_executed: bool = False
     custom: bool = False
-    said: Any = MISSING
+    parsed: Any = MISSING
 
 
 @_part
 class Result(_Part):
-    """The result of a call: content (`parts`), or a JSON value."""
+    """The result of a call: content (`parts`), or a JSON value. `denied`: the user refused to run the call."""
 
     call_id: str = ""
     parts: tuple[Text | Media | Opaque, ...] = ()
@@ -194,6 +196,27 @@ class Result(_Part):
     name: str | None = None
     is_error: bool = False
     item_id: str | None = None
+    denied: bool = False
+
+
+@_part
+class ApprovalRequest(_Part):
+    """The question whether a call may run; only AI SDK messages have it. `details`: what the dialect adds, by name."""
+
+    approval_id: str = ""
+    call_id: str = ""
+    reason: str | None = None
+    details: Mapping[str, Any] = EMPTY
+
+
+@_part
+class ApprovalResponse(_Part):
+    """The user's answer to an `ApprovalRequest`."""
+
+    approval_id: str = ""
+    approved: bool = False
+    reason: str | None = None
+    provider_executed: bool = False
 
 
 @_part
@@ -204,7 +227,7 @@ class Opaque(_Part):
     dialect: str = ""
 
 
-Part: TypeAlias = Text | Media | Reasoning | Call | Result | Opaque
+Part: TypeAlias = Text | Media | Reasoning | Call | Result | ApprovalRequest | ApprovalResponse | Opaque
 _P = TypeVar("_P", bound=_Part)
 
 
@@ -219,7 +242,7 @@ class Turn:
     parts: tuple[Part, ...]
     origin: Origin | None = None
     top: bool = False
-    marks: Mapping[str, Any] = NOTHING
+    marks: Mapping[str, Any] = EMPTY
 
     @property
     def path(self) -> Path:
@@ -231,7 +254,7 @@ class Turn:
         return ()
 
 
-def retold(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
+def with_parts(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
     """The turn with other parts. The turn itself stays as it is."""
     made = Turn(turn.role, tuple(parts), turn.origin, turn.top, turn.marks)
     for name, value in fields.items():
@@ -254,7 +277,7 @@ def changed(part: _P, **fields: Any) -> _P:
     for name, value in fields.items():
         setattr(made, name, value)
     if "arguments" in fields or "input" in fields:
-        made.said = MISSING
+        made.parsed = MISSING
     return cast("_P", made)
 
 
@@ -305,10 +328,10 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
     """The arguments as an object; None where they are none."""
     value = call.input
     if value is MISSING:
-        value = call.said
+        value = call.parsed
         if value is MISSING:
             known: Any = call  # frozen for type checkers alone
-            value = known.said = _read(call.arguments or "")
+            value = known.parsed = _read(call.arguments or "")
     elif value is None:
         return {}
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
@@ -340,10 +363,10 @@ def members_of(value: Any) -> Mapping[str, Any]:
     """The members of a JSON object; none of what is no object."""
     if value.__class__ is dict:
         return value
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else NOTHING
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else EMPTY
 
 
-def what_was(part: Part) -> Any:
+def removed_value(part: Part) -> Any:
     """What an edit says of a part that went: the source's own object, or its text where it was a text there."""
     if part.raw is not None:
         return part.raw

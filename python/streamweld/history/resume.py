@@ -1,8 +1,8 @@
-"""Converting again with one turn more: what an earlier conversion made of the beginning is kept, the end is made anew.
+"""Convert a history that grew by a turn: reuse the earlier conversion of its beginning, convert only the end.
 
-The end begins where the user last spoke, behind an answer. It is converted alone, once as it was and once as it is; if
-what it was is the very end of the earlier payload, and the two share no id with what came before, the beginning stands.
-In doubt there is nothing to resume. It knows where a user speaks in each dialect, and no target.
+The end starts where the user last spoke after an answer. It is converted alone twice, as it was and as it is now. If
+the former equals the end of the earlier payload and shares no id with what precedes it, the beginning is reused;
+otherwise the whole history is converted again.
 """
 
 from __future__ import annotations
@@ -19,28 +19,30 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streamweld.history.edits import Loss
     from streamweld.history.model import Path
 
-__all__ = ["Seen", "boundary", "resumed"]
+__all__ = ["Snapshot", "boundary", "resume"]
 
 # What a turn may take from those before it, or give to them: then no part of a history stands alone.
 _ENTANGLED: Final = frozenset(
     {"tool_name", "name_empty", "server_result_unasked", "result_unasked", "result_repeated", "first_role"}
 )
 # What the last of all that was said gives up, and nobody else.
-_OF_THE_END: Final = frozenset({"trailing_space"})
+_OF_THE_END: Final = frozenset({"trailing_space", "prefill_refused"})
 _RESULTS: Final = frozenset({"tool_result"})
 _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Snapshot:
     """What a conversion was made of: the options, the messages, and where they stood."""
 
     options: tuple[Any, ...]
     items: tuple[Any, ...]
     base: Path
     member: str
+    losses: tuple[Loss, ...] = ()  # of the messages alone
 
 
 def _speaks(item: Any) -> bool:
@@ -73,13 +75,15 @@ def boundary(items: Sequence[Any]) -> int | None:
     return None
 
 
-def resumed(previous: Conversion, now: Seen, convert: Callable[[Sequence[Any], int], Conversion]) -> Conversion | None:
+def resume(
+    previous: Conversion, now: Snapshot, convert: Callable[[Sequence[Any], int], Conversion]
+) -> Conversion | None:
     """The conversion of `now`, with the beginning that `previous` made; None where it cannot be told apart.
 
     `convert`: converts some messages alone, the first of which is that number of all.
     """
     seen = previous._seen  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    if not isinstance(seen, Seen) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):
+    if not isinstance(seen, Snapshot) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):
         return None
     cut = boundary(seen.items)
     if cut is None or 2 * cut < len(now.items) or len(now.items) < len(seen.items):
@@ -98,8 +102,8 @@ def resumed(previous: Conversion, now: Seen, convert: Callable[[Sequence[Any], i
     # Not one edit of the beginning may be for the end's sake, nor the other way round.
     first, inner = len(previous.edits) - len(was.edits), {edit.path for edit in was.edits}
     edits = [edit for edit in previous.edits if not _within(edit.path, cut, now.base)]
-    losses = [loss for loss in previous.losses if not _within(loss.path, cut, now.base)]
-    if len(edits) != first or len(losses) != len(previous.losses) - len(was.losses):
+    losses = [loss for loss in seen.losses if not _within(loss.path, cut, now.base)]
+    if len(edits) != first or len(losses) != len(seen.losses) - len(was.losses):
         return None
     if any(not _within(path, cut, now.base) for path in inner):
         return None

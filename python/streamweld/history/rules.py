@@ -1,7 +1,4 @@
-"""The rules that edits and violations cite: code, sentence, source, severity, from `_spec/history_rules.json`.
-
-It knows no message and no target.
-"""
+"""The rules that edits and violations cite, loaded from `_spec/history_rules.json`: code, text, source, severity."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""What a history holds, found in one walk: by it a pass knows that it has nothing to do, without a walk of its own.
+"""`Survey`: what a history contains, found in one walk, so that a pass with nothing to do skips its own.
 
-It knows the neutral model, no constraint and no pass. What it says is sure: `plain`, `paired` and `trailing` are true
-only where nobody could object; anything unusual makes them false, and the pass looks for itself.
+`plain`, `paired` and `trailing` are true only if that is certain; anything unusual makes them false, and the pass then
+checks for itself.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamweld.history.model import MISSING, Call, Opaque, Reasoning, Result, Text
+from streamweld.history.model import MISSING, ApprovalRequest, ApprovalResponse, Call, Opaque, Reasoning, Result, Text
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Turn
@@ -29,6 +29,7 @@ class Survey:
         joined: two turns in a row are of one side.
         reasoned: there is reasoning.
         opaque: there is what only one dialect can say, in a result too.
+        approvals: there are approvals of calls.
         dialects: those that anything was read from.
         bare: the model has a word for every member of every message and block.
         plain: every turn has parts, and what stands in them is reasoning, calls, texts that say something and are no
@@ -39,7 +40,7 @@ class Survey:
     """
 
     __slots__ = (
-        *("turns", "calls", "results", "instructed", "joined", "reasoned", "opaque"),
+        *("turns", "calls", "results", "instructed", "joined", "reasoned", "opaque", "approvals"),
         *("dialects", "bare", "plain", "paired", "trailing"),
     )
     turns: list[Turn]
@@ -49,6 +50,7 @@ class Survey:
     joined: bool
     reasoned: bool
     opaque: bool
+    approvals: bool
     dialects: set[str]
     bare: bool
     plain: bool
@@ -58,7 +60,7 @@ class Survey:
     def __init__(self, turns: list[Turn]) -> None:
         calls: list[Call] = []
         results: list[Result] = []
-        instructed = joined = reasoned = opaque = False
+        instructed = joined = reasoned = opaque = approvals = False
         bare = plain = paired = trailing = True
         dialects: set[str] = set()
         seen: Origin | None = None  # the last one looked at
@@ -132,6 +134,7 @@ class Survey:
                 else:
                     plain = False
                     opaque = opaque or type(part) is Opaque
+                    approvals = approvals or type(part) is ApprovalRequest or type(part) is ApprovalResponse
             if answers != asked or (answers is not None and (role != "tool" or len(answers) != len(parts))):
                 paired = False
             if asks is not None and role != "assistant":
@@ -140,10 +143,11 @@ class Survey:
         ids = {part.call_id for part in calls}
         self.turns, self.calls, self.results, self.dialects = turns, calls, results, dialects
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
+        self.approvals = approvals
         self.paired = paired and asked is None and len(ids) == len(calls) and "" not in ids
         self.bare, self.plain, self.trailing = bare, plain, trailing
 
-    def stands_for(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
+    def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
         """Another list of which all of this is as true, if these are its calls."""
         self.turns = turns
         if calls is not None:

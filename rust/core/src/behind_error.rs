@@ -18,6 +18,7 @@ pub(crate) struct BehindError {
     /// The types that may follow.
     may: Vec<&'static str>,
     success: Vec<&'static str>,
+    /// The block at hand does not pass, whatever is still to come of it.
     spoilt: bool,
 }
 
@@ -40,22 +41,30 @@ impl BehindError {
         }
     }
 
-    /// Whether the block that the piece ends may go out.
-    pub(crate) fn passes(&mut self, piece: &[u8], ends: bool) -> bool {
+    /// The block at hand is too long to be kept.
+    pub(crate) fn spoil(&mut self) {
+        self.spoilt = true;
+    }
+
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.spoilt
+    }
+
+    /// Whether the block may go out, now that it is whole.
+    pub(crate) fn passes(&mut self, block: &[u8]) -> bool {
+        if std::mem::take(&mut self.spoilt) {
+            return false;
+        }
         let mut look = Look {
             may: &self.may,
             success: &self.success,
             fine: true,
         };
-        if self.framer.feed(piece, &mut look).is_err() {
+        if self.framer.feed(block, &mut look).is_err() {
             self.may = Vec::new();
-            self.spoilt = true;
             return false;
         }
-        self.spoilt |= !look.fine;
-        let fine = ends && !self.spoilt;
-        self.spoilt &= !ends;
-        fine
+        look.fine
     }
 }
 

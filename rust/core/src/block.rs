@@ -1,4 +1,5 @@
-//! Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not.
+//! Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not. A comment
+//! line before all else of an event is a block by itself: nobody has to wait for what follows it.
 //!
 //! Knows line ends (LF, CR, CRLF) and how an event gets its name, and nothing else of the format. What it gives does not
 //! depend on how the bytes came: the LF of a CRLF that ends a block belongs to that block, also where it comes later.
@@ -17,11 +18,28 @@ pub(crate) enum Place {
     Behind,
 }
 
+/// What the line under way is, as far as a block has to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Line {
+    /// Nothing but blanks so far.
+    #[default]
+    Blank,
+    Comment,
+    /// It may be a payload by itself, once it ends.
+    Payload,
+    Other,
+}
+
 /// One stream.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
     /// The last line has bytes and no end.
     in_line: bool,
+    line: Line,
+    /// The block has a line that is more than a comment.
+    begun: bool,
+    /// Something may come of the block before it ends.
+    due: bool,
     after_cr: bool,
     /// The last byte ended a block.
     ended: bool,
@@ -33,6 +51,11 @@ impl Splitter {
     pub(crate) fn skip(&mut self) {
         self.after_cr = false;
         self.ended = true;
+    }
+
+    /// Something may come of the block at hand before it ends: a line of it can be a payload.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due
     }
 
     /// The first piece of the bytes, which goes not beyond the end of a block; `None` of no bytes.
@@ -50,8 +73,15 @@ impl Splitter {
             };
             return Some((cut(data, 1), place));
         }
+        if self.ended {
+            (self.begun, self.due) = (false, false);
+        }
         let mut at = 0;
-        while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'\n', b'\r', rest)) {
+        while let Some(rest) = bytes.get(at..) {
+            self.look(rest);
+            let Some(found) = memchr2(b'\n', b'\r', rest) else {
+                break;
+            };
             let is_blank = found == 0 && !self.in_line;
             at += found + 1;
             self.in_line = false;
@@ -61,14 +91,48 @@ impl Splitter {
             } else {
                 self.after_cr = is_cr && at == bytes.len();
             }
-            if is_blank {
+            let is_payload = !is_blank && self.line == Line::Payload;
+            if is_blank || self.end_line() {
                 self.ended = true;
                 return Some((cut(data, at), Place::End));
+            }
+            if is_payload {
+                // Each payload is judged by itself, also where one read brings several.
+                self.ended = false;
+                return Some((cut(data, at), Place::Inside));
             }
         }
         self.in_line |= at < bytes.len();
         self.ended = false;
         Some((cut(data, bytes.len()), Place::Inside))
+    }
+
+    /// Finds out what line it is that begins, or goes on, with these bytes.
+    fn look(&mut self, rest: &[u8]) {
+        if self.line != Line::Blank {
+            return;
+        }
+        let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
+        let blanks = blanks.count();
+        self.line = match rest.get(blanks) {
+            None | Some(b'\n' | b'\r') => Line::Blank,
+            Some(b':') if blanks == 0 && !self.in_line => Line::Comment,
+            Some(b'{' | b'<') => Line::Payload,
+            Some(b'[' | 0xEF) => {
+                // The body may be an array, of which every element counts at once, behind a byte order mark too.
+                self.due = true;
+                Line::Payload
+            }
+            Some(_) => Line::Other,
+        };
+    }
+
+    /// The line under way ends, and is no blank one. Whether its block does: a comment before all else is one by itself.
+    fn end_line(&mut self) -> bool {
+        let line = std::mem::take(&mut self.line);
+        self.begun |= line != Line::Comment;
+        self.due |= line == Line::Payload;
+        !self.begun
     }
 }
 
@@ -150,5 +214,39 @@ mod tests {
                 assert_eq!(blocks(&[head, tail]), whole, "{at}");
             }
         }
+    }
+
+    #[test]
+    fn comments_before_an_event_stand_alone() {
+        for ends in ["\n", "\r", "\r\n"] {
+            let body = format!(": a{ends}:{ends}data: 1{ends}: b{ends}{ends}{ends} : c{ends}:");
+            let whole = blocks(&[&body]);
+            let wanted = [
+                format!(": a{ends}"),
+                format!(":{ends}"),
+                format!("data: 1{ends}: b{ends}{ends}"),
+                ends.to_owned(),
+                format!(" : c{ends}:"),
+            ];
+            assert_eq!(whole, wanted);
+            for at in 0..=body.len() {
+                let (head, tail) = body.split_at(at);
+                assert_eq!(blocks(&[head, tail]), whole, "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_payload_is_due() {
+        let due = |pieces: &[&str]| {
+            let mut splitter = Splitter::default();
+            for piece in pieces {
+                let mut data = piece.as_bytes();
+                while splitter.next(&mut data).is_some() {}
+            }
+            splitter.is_due()
+        };
+        assert!(!due(&["data: {\n"]) && !due(&["{"]) && !due(&["{}\n\nx"]) && !due(&["  \n: {\n"]));
+        assert!(due(&["{\n"]) && due(&[" ", "\t<", "\n"]) && due(&["["]) && due(&["x\n{}\ny"]));
     }
 }

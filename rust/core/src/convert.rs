@@ -36,6 +36,8 @@ pub struct Converter {
     over: bool,
     error: Option<Fault>,
     max_diagnostics: usize,
+    /// How many bytes may come before the dialect is known: a caller may have to keep them.
+    most: usize,
 }
 
 /// The encoder as a sink.
@@ -71,6 +73,8 @@ impl Sink for Flow {
                 ..
             } => self.complaint = Some(Trouble::upstream(*code, *kind, message)),
             event => {
+                let other = self.job.as_written(event);
+                let event = other.as_ref().unwrap_or(event);
                 self.encoder.event(&mut self.job, event);
                 self.tell();
                 if self.job.broken {
@@ -151,6 +155,7 @@ impl Converter {
         };
         Ok(Converter {
             max_diagnostics: as_len(config.limits.max_diagnostics),
+            most: as_len(config.limits.max_event_bytes),
             parser: Parser::new(source, config),
             flow,
             over: false,
@@ -164,7 +169,7 @@ impl Converter {
             return Ok(());
         }
         mem::swap(&mut self.flow.job.writer.bytes, out);
-        let result = self.parser.feed(input, &mut self.flow);
+        let result = self.take(input);
         let taken = if result.is_err() || self.flow.same {
             self.end(result)
         } else {
@@ -172,6 +177,24 @@ impl Converter {
         };
         mem::swap(&mut self.flow.job.writer.bytes, out);
         taken
+    }
+
+    fn take(&mut self, input: &[u8]) -> Result<(), Fault> {
+        if self.parser.dialect().is_some() {
+            return self.parser.feed(input, &mut self.flow);
+        }
+        let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
+        let room = self.most.saturating_sub(total);
+        let (fits, beyond) = input.split_at_checked(room).unwrap_or((input, &[]));
+        self.parser.feed(fits, &mut self.flow)?;
+        if beyond.is_empty() || self.flow.same {
+            return Ok(());
+        }
+        if self.parser.dialect().is_none() {
+            let limit = Fault::limit(LimitName::max_event_bytes, self.most as u64);
+            return Err(limit.at(0, self.parser.payloads()));
+        }
+        self.parser.feed(beyond, &mut self.flow)
     }
 
     /// The input has ended: appends the last bytes, an honest ending where it was cut.
@@ -216,6 +239,7 @@ impl Converter {
             let cut = self.parser.completeness() == Completeness::Truncated;
             cut.then(|| Trouble::named(Class::Truncated.name()))
         };
+        self.parser.assumed_ends(flow);
         let trouble = self.error.as_ref().map(Trouble::of);
         let trouble = trouble.or_else(|| flow.complaint.take()).or_else(cut);
         flow.encoder.end(&mut flow.job, trouble);

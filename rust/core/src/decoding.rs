@@ -200,6 +200,7 @@ impl Stage {
         Reader {
             dialect: self.dialect,
             max_depth: out.config.limits.max_json_depth,
+            max_values: out.config.limits.max_json_values,
         }
     }
 

@@ -3,8 +3,9 @@
 
 use crate::arrival::Arrival;
 use crate::delta::{InputEnd, Rest};
+use crate::dialect::Read;
 use crate::fault::Fault;
-use crate::json::members::{self, Document};
+use crate::json::members::Document;
 use crate::ladder::{MARKER, trim};
 use crate::out::Out;
 use crate::spec::Code;
@@ -33,7 +34,7 @@ impl Stage {
         if text == MARKER || (arrival.stray && !self.seen && text.starts_with('<')) {
             return Ok(false);
         }
-        let Ok(document) = members::document(text, out.config.limits.max_json_depth) else {
+        let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
             // Words, or what the ladder can make something of: nothing is known of those before it, and need not be.
             return Ok(false);
         };

@@ -1,4 +1,4 @@
-//! Maps and sets that mostly hold nothing or a handful: a list that is looked through, hashed once it is long.
+//! Maps, sets and lists that mostly hold nothing or a handful: looked through, and hashed once they are long.
 //!
 //! An empty one is three words and no allocation, where a hash table is six and begins with room for three. It knows
 //! nothing of what it holds, and keeps no order. Layer 1.
@@ -7,6 +7,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
+use std::ops::Deref;
 
 /// Up to so many entries are looked through one by one.
 const FEW: usize = 8;
@@ -34,6 +35,15 @@ impl<K: Eq + Hash, V> Map<K, V> {
             Store::Few(list) => list.len(),
             Store::Many(table) => table.len(),
         }
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        let (list, table) = match &self.0 {
+            Store::Few(list) => (list.as_slice(), None),
+            Store::Many(table) => (&[][..], Some(table)),
+        };
+        let hashed = table.into_iter().flat_map(|table| table.keys());
+        list.iter().map(|(key, _)| key).chain(hashed)
     }
 
     pub fn values(&self) -> impl Iterator<Item = &V> {
@@ -226,9 +236,132 @@ impl<K: Eq + Hash> FromIterator<K> for Set<K> {
     }
 }
 
+/// Something that is found by a number of its own.
+pub trait Numbered {
+    type Number: Copy + Eq + Hash;
+
+    fn number(&self) -> Self::Number;
+}
+
+/// Things in a row, no two of one number: looked through while they are few, hashed once they are many.
+#[derive(Clone, Debug)]
+pub struct List<T: Numbered> {
+    all: Vec<T>,
+    /// Where each stands, once there are too many to look through.
+    #[allow(clippy::box_collection)] // so that a short list is no larger than it was
+    places: Option<Box<HashMap<T::Number, usize>>>,
+}
+
+impl<T: Numbered> Default for List<T> {
+    fn default() -> Self {
+        List {
+            all: Vec::new(),
+            places: None,
+        }
+    }
+}
+
+impl<T: Numbered> List<T> {
+    #[inline]
+    pub fn place(&self, number: T::Number) -> Option<usize> {
+        match &self.places {
+            None => self.all.iter().position(|one| one.number() == number),
+            Some(places) => places.get(&number).copied(),
+        }
+    }
+
+    #[inline]
+    pub fn find(&self, number: T::Number) -> Option<&T> {
+        self.all.get(self.place(number)?)
+    }
+
+    /// Adds one whose number is not there; its place.
+    pub fn push(&mut self, one: T) -> usize {
+        let place = self.all.len();
+        if place == FEW {
+            self.places = Some(Box::new(self.numbers()));
+        }
+        if let Some(places) = &mut self.places {
+            places.insert(one.number(), place);
+        }
+        // Nearly always there is one, and a list that grows by itself begins with four.
+        self.all.reserve_exact(usize::from(place == 0));
+        self.all.push(one);
+        place
+    }
+
+    /// The thing of a number, made where there is none.
+    pub fn slot(&mut self, number: T::Number, make: impl FnOnce() -> T) -> &mut T {
+        let place = self.place(number);
+        let place = place.unwrap_or_else(|| self.push(make()));
+        // Unreachable panic: the place was just found or filled.
+        #[allow(clippy::indexing_slicing)]
+        &mut self.all[place]
+    }
+
+    pub fn sort_by_key<K: Ord>(&mut self, key: impl FnMut(&T) -> K) {
+        self.all.sort_by_key(key);
+        if self.places.is_some() {
+            self.places = Some(Box::new(self.numbers()));
+        }
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, place: usize) -> Option<&mut T> {
+        self.all.get_mut(place)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.all.iter_mut()
+    }
+
+    pub fn clear(&mut self) {
+        *self = List::default();
+    }
+
+    fn numbers(&self) -> HashMap<T::Number, usize> {
+        self.all.iter().map(T::number).zip(0..).collect()
+    }
+}
+
+impl<T: Numbered> Deref for List<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Numbered for i64 {
+        type Number = i64;
+
+        fn number(&self) -> i64 {
+            self % 1000
+        }
+    }
+
+    #[test]
+    fn a_list_finds_by_number() {
+        let mut list: List<i64> = List::default();
+        for one in (0..40).rev() {
+            assert_eq!(list.place(one), None);
+            assert_eq!(*list.slot(one, || 1000 + one), 1000 + one);
+            assert_eq!(*list.slot(one, || 0), 1000 + one);
+            let found = (one..40).map(|number| list.find(number));
+            assert!(found.flatten().copied().eq(1000 + one..1040));
+        }
+        list.sort_by_key(|one| *one);
+        for one in 0..40 {
+            assert_eq!((list.place(one), list.len()), (Some(one as usize), 40));
+        }
+        list.clear();
+        assert!(list.is_empty() && list.place(1).is_none());
+    }
 
     #[test]
     fn few_or_many_say_the_same() {

@@ -57,7 +57,12 @@ pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: boo
         Ok(document) => return Found::Document(document),
         Err(fault) => fault,
     };
-    if !lenient || (fault.problem == Problem::TooDeep && reader.max_depth.is_some()) {
+    let is_capped = match fault.problem {
+        Problem::TooDeep => reader.max_depth.is_some(),
+        Problem::TooMany => true,
+        Problem::Syntax | Problem::NumberTooBig => false,
+    };
+    if !lenient || is_capped {
         return Found::Broken(fault);
     }
     if let Some((lines, count)) = lines(text, reader) {
@@ -171,6 +176,7 @@ mod tests {
     const CHAT: Reader = Reader {
         dialect: Some(Dialect::Chat),
         max_depth: None,
+        max_values: None,
     };
 
     fn rung(text: &str) -> String {

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use crate::json::members::Member;
 use crate::json::{Key, Kind};
 
-/// How many chunk-level members are remembered; further ones are carried each time.
+/// How many chunk-level members are remembered; further ones are carried each time, and so are longer ones.
 const REMEMBERED: usize = 64;
+const LONGEST_KEY: usize = 256;
+const LONGEST: usize = 4096;
 /// Up to so many members are looked through one by one.
 const FEW: usize = 16;
 
@@ -112,6 +114,11 @@ impl<'a> Leftovers<'a> {
     }
 }
 
+/// Whether a text has no more characters than that.
+fn is_within(text: &str, most: usize) -> bool {
+    text.len() <= most || text.chars().nth(most).is_none()
+}
+
 /// What the members of a level said last: what does not change is not said again.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen {
@@ -137,12 +144,13 @@ impl LastSeen {
         let mut room = REMEMBERED.saturating_sub(self.members.len());
         for member in &level.members {
             let key = member.key.name();
+            let is_short = is_within(member.raw.text, LONGEST) && is_within(&key, LONGEST_KEY);
             match self.members.iter_mut().find(|(known, _)| **known == *key) {
                 Some((_, last)) if **last == *member.raw.text => continue,
                 Some((_, last)) => {
-                    *last = member.raw.text.into();
+                    *last = if is_short { member.raw.text } else { "" }.into();
                 }
-                None if room > 0 => {
+                None if room > 0 && is_short => {
                     room -= 1;
                     let member = (key.into(), member.raw.text.into());
                     self.members.reserve_exact(1);

@@ -54,12 +54,17 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Data of one event: the values of its data lines, one byte more for each line.
+    /// Data of one event: the values of its data lines, one byte more for each line. And what a conversion keeps of the
+    /// input as it came: before the dialect is known, and of a block that a repair has not passed.
     max_event_bytes,
     /// The value of an `event` or `id` line.
     max_field_bytes,
     max_json_depth,
+    /// Commas and opening brackets of one payload, outside of its strings.
+    max_json_values,
     max_choices,
+    /// Parts of one stream; and as many items that the wire opens.
+    max_parts,
     max_tool_calls,
     max_tool_index,
     max_arguments_bytes,

@@ -10,6 +10,14 @@ use crate::limits::as_len;
 use crate::policy::Action;
 use crate::spec::Code;
 
+/// Characters of a detail that are worth repeating: names and paths in it are the sender's.
+const DETAIL: usize = 256;
+
+fn head(detail: &str) -> &str {
+    let end = detail.char_indices().nth(DETAIL).map(|(at, _)| at);
+    end.and_then(|end| detail.get(..end)).unwrap_or(detail)
+}
+
 /// A diagnostic that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -169,6 +177,7 @@ impl<'a> Out<'a> {
     /// Records an anomaly, or raises it where the policy says so.
     #[cold]
     pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
+        let detail = head(detail);
         if let Some(what) = code.mends() {
             let emptied = what == "payload";
             self.sign(Sign::Mended { emptied });

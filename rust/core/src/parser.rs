@@ -146,11 +146,7 @@ impl Parser {
             }
         }
         match limit.filter(|_| taken.len() < input.len()) {
-            Some(limit) => {
-                let elements = array.as_ref().map_or(0, |array| array.ordinal);
-                let ordinal = framer.ordinal() + elements;
-                Err(Fault::limit(LimitName::max_stream_bytes, limit).at(limit, ordinal))
-            }
+            Some(limit) => Err(self.too_long(limit)),
             None => Ok(()),
         }
     }
@@ -184,16 +180,32 @@ impl Parser {
         Ok(taken)
     }
 
-    /// Whether so many bytes more, of a known kind or not, pass no cap.
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        let limits = &self.config.limits;
-        let left = limits
-            .max_stream_bytes
-            .map(|limit| limit.saturating_sub(self.total));
-        let mut room = [left, limits.max_event_bytes, limits.max_field_bytes]
-            .into_iter()
-            .flatten();
-        self.stage.swift && room.all(|room| room >= bytes as u64)
+    /// How many bytes were fed.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The body is one JSON array, or may be.
+    pub(crate) fn reads_array(&self) -> bool {
+        self.array
+            .as_ref()
+            .is_some_and(|body| body.body == Body::Array)
+    }
+
+    /// The fault that such a beginning of an event would be, of which nothing comes before its end. Nothing of it is kept.
+    pub(crate) fn probe(&self, event: &[u8]) -> Step {
+        let limit = self.config.limits.max_stream_bytes;
+        let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        self.framer.probe(event.get(..room).unwrap_or(event))?;
+        match limit.filter(|_| event.len() > room) {
+            Some(limit) => Err(self.too_long(limit)),
+            None => Ok(()),
+        }
+    }
+
+    fn too_long(&self, limit: u64) -> Fault {
+        Fault::limit(LimitName::max_stream_bytes, limit).at(limit, self.payloads())
     }
 
     /// The end of the input: says what is open, and whether all of it came.
@@ -290,6 +302,11 @@ impl Parser {
             Completeness::Open => Completeness::Truncated,
             known => known,
         }
+    }
+
+    /// The ends of choices without a reason, where a policy reads a stream without an end as ended: no event tells them.
+    pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
+        self.stage.assembler.assumed_ends(sink);
     }
 
     /// The close events that rebuild the answer, with what is open as far as it came.

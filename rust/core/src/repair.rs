@@ -47,8 +47,10 @@ pub struct Repairer {
     splitter: Splitter,
     /// The bytes of the block at hand that came with earlier reads.
     block: Vec<u8>,
-    /// They were not read yet.
-    part: bool,
+    /// How many bytes of it were read.
+    seen: usize,
+    /// How much of the input is kept at most.
+    most: usize,
     /// The block at hand is the first that was not known as it stood.
     is_first: bool,
     held: Held,
@@ -81,11 +83,12 @@ impl Repairer {
         }
         Repairer {
             max_diagnostics: as_len(config.limits.max_diagnostics),
+            most: as_len(config.limits.max_event_bytes),
             parser: Parser::new(dialect, config),
             hand,
             splitter: Splitter::default(),
             block: Vec::new(),
-            part: false,
+            seen: 0,
             is_first: true,
             held: Held::default(),
             last_out: true,
@@ -103,19 +106,13 @@ impl Repairer {
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
         while !self.over && !read.rest().is_empty() {
-            if self.part {
-                self.more_of_part(&mut read);
-                continue;
-            }
             if self.is_between(&read) {
                 self.swift(&mut read);
             }
             if self.over || read.rest().is_empty() {
                 break;
             }
-            if !(self.is_between(&read) && self.keep_part(&mut read)) {
-                self.piece(&mut read);
-            }
+            self.piece(&mut read);
         }
         if !self.over {
             self.block.extend_from_slice(read.block());
@@ -128,7 +125,7 @@ impl Repairer {
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if !self.over && self.behind_error.is_none() {
-            let result = self.catch_up();
+            let result = self.catch_up(&mut read);
             let result = result.and_then(|()| self.parser.close(input, &mut self.hand));
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
                 self.failed(&mut read, fault);
@@ -141,7 +138,7 @@ impl Repairer {
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if !self.over && self.behind_error.is_none() {
-            let result = self.catch_up();
+            let result = self.catch_up(&mut read);
             if let Err(fault) = result.and_then(|()| self.parser.exceed(name)) {
                 self.failed(&mut read, fault);
             }
@@ -154,10 +151,13 @@ impl Repairer {
     /// Nothing is under way but the answer, and as sent so far.
     #[inline]
     fn is_between(&self, read: &Read<'_, '_>) -> bool {
-        read.is_between()
-            && self.block.is_empty()
-            && self.held.is_empty()
-            && !(self.hand.rendering || self.ended || self.behind_error.is_some())
+        read.is_between() && self.block.is_empty() && self.is_alone()
+    }
+
+    /// What was sent before the block at hand went out, as sent.
+    #[inline]
+    fn is_alone(&self) -> bool {
+        self.held.is_empty() && !(self.hand.rendering || self.ended || self.behind_error.is_some())
     }
 
     /// Takes the blocks that are known as they stand.
@@ -209,37 +209,77 @@ impl Repairer {
         let Some((piece, place)) = self.splitter.next(&mut rest) else {
             return;
         };
-        read.take(piece.len());
         if place == Place::Behind {
+            read.take(piece.len());
             return self.behind(read, piece);
         }
         let ends = place == Place::End;
-        if let Some(behind) = &mut self.behind_error {
-            if behind.passes(piece, ends) {
-                self.go_out(read);
-            } else if ends {
-                self.last_out = false;
-                self.leave_out(read);
-            }
-            return;
+        if self.behind_error.is_some() {
+            read.take(piece.len());
+            return self.piece_behind_error(read, ends);
         }
-        let result = self.parser.feed(piece, &mut self.hand);
-        if let Err(fault) = result.and_then(|()| self.taken(read, ends)) {
+        let result = self.keep(read, piece);
+        let result = result.and_then(|()| self.read_on(read, ends));
+        if let Err(fault) = result {
             self.failed(read, fault);
         }
     }
 
-    fn taken(&mut self, read: &mut Read<'_, '_>, ends: bool) -> Step {
+    /// Reads the block at hand, if something may come of it.
+    fn read_on(&mut self, read: &mut Read<'_, '_>, ends: bool) -> Step {
+        if ends && self.seen == 0 && !self.block.is_empty() && self.is_alone() {
+            self.gather(read);
+            let taken = self.parser.whole(&self.block, &mut self.hand)?;
+            if taken.events > 0 {
+                self.known(read, taken.events)?;
+                self.ordinal = self.parser.payloads();
+                return Ok(());
+            }
+        }
+        if !(ends || self.splitter.is_due() || self.parser.reads_array()) {
+            return Ok(());
+        }
+        self.catch_up(read)?;
         if ends {
             if self.parser.standing() == Completeness::Complete {
                 self.finish();
             }
             self.judge(read)?;
             self.begin_block(read);
-        } else if self.hand.block.touched && !self.hand.rendering {
-            self.render(read)?;
+        } else if self.hand.block.touched {
+            if self.hand.rendering {
+                self.flush(read)?; // its end may be that of the stream
+            } else {
+                self.render(read)?;
+            }
+            self.leave_out(read); // it cannot pass any more
         }
         Ok(())
+    }
+
+    /// Another block behind the upstream's own error: it is looked at when it is whole.
+    fn piece_behind_error(&mut self, read: &mut Read<'_, '_>, ends: bool) {
+        let size = self.size(read);
+        if ends {
+            self.gather(read);
+        }
+        let (block, most) = (&self.block, self.most);
+        let Some(behind) = &mut self.behind_error else {
+            return;
+        };
+        if size > most {
+            behind.spoil();
+        }
+        if !ends {
+            if behind.is_spoilt() {
+                self.leave_out(read);
+            }
+        } else if behind.passes(block) {
+            self.go_out(read);
+        } else {
+            self.last_out = false;
+            self.leave_out(read);
+        }
     }
 
     /// The rest of the line end of the last block.
@@ -322,6 +362,7 @@ impl Repairer {
     fn hold(&mut self, read: &mut Read<'_, '_>) {
         self.hand.write_pieces();
         self.held.block(&mut self.block, read);
+        self.seen = 0;
         self.held.instead(&mut self.hand.job.writer.bytes);
     }
 
@@ -351,11 +392,13 @@ impl Repairer {
     fn go_out(&mut self, read: &mut Read<'_, '_>) {
         read.write(&mut self.block);
         read.pass();
+        self.seen = 0;
         self.last_out = true;
     }
 
     fn leave_out(&mut self, read: &mut Read<'_, '_>) {
         self.block.clear();
+        self.seen = 0;
         read.begin_block();
     }
 

@@ -184,7 +184,7 @@ impl Stage {
             self.head = Vec::new();
         }
         match found {
-            Found::Broken(error) if event == Some("error") && too_deep(out, error).is_none() => {
+            Found::Broken(error) if event == Some("error") && capped(out, error).is_none() => {
                 self.text(out, payload)
             }
             Found::Broken(error) => self.broken(out, error, arrival),
@@ -208,7 +208,7 @@ impl Stage {
                 }
                 let alone = first && standing.stray && standing.one_line && !self.framed;
                 if alone && document.is_body() && document.is_line() {
-                    self.undecided = Some(Box::new(Held::of(arrival)));
+                    self.undecided = Some(Box::new(Held::shown(arrival)));
                 }
                 self.document(out, document, payload, standing)?;
                 self.swift &= self.undecided.is_none();
@@ -293,8 +293,8 @@ impl Stage {
     }
 
     fn broken(&mut self, out: &mut Out<'_>, error: ScanError, arrival: Arrival<'_>) -> Step {
-        if let Some(limit) = too_deep(out, error) {
-            return Err(Fault::limit(LimitName::max_json_depth, limit));
+        if let Some((name, limit)) = capped(out, error) {
+            return Err(Fault::limit(name, limit));
         }
         if out.config.policy.raises(Code::MALFORMED_JSON) {
             return Err(Fault::chunk(position(arrival.data, error.pos)));
@@ -317,10 +317,18 @@ impl Stage {
     }
 }
 
-/// The cap of nesting that was passed. It can only be lowered.
-fn too_deep(out: &Out<'_>, error: ScanError) -> Option<u64> {
-    let most = u64::from(MAX_DEPTH);
-    let limit = out.config.limits.max_json_depth;
-    let limit = limit.map_or(most, |limit| limit.min(most));
-    (error.problem == Problem::TooDeep).then_some(limit)
+/// The cap that a payload passes, if that is what is wrong with it.
+fn capped(out: &Out<'_>, error: ScanError) -> Option<(LimitName, u64)> {
+    let limits = &out.config.limits;
+    match error.problem {
+        Problem::TooDeep => {
+            // It can only be lowered.
+            let most = u64::from(MAX_DEPTH);
+            let limit = limits.max_json_depth;
+            let limit = limit.map_or(most, |limit| limit.min(most));
+            Some((LimitName::max_json_depth, limit))
+        }
+        Problem::TooMany => Some((LimitName::max_json_values, limits.max_json_values?)),
+        Problem::Syntax | Problem::NumberTooBig => None,
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::arrival::Arrival;
 use crate::dialect::{Dialect, detect, seen};
-use crate::fault::Fault;
+use crate::fault::{Fault, RAW_HEAD};
 use crate::json::members::{self, Document};
 use crate::ladder::trim;
 use crate::rare::blank;
@@ -32,6 +32,12 @@ impl Held {
             ordinal: arrival.ordinal,
             stray: arrival.stray,
         }
+    }
+
+    /// Of one that was read: its place, and as much of it as a fault shows.
+    pub(crate) fn shown(arrival: Arrival<'_>) -> Held {
+        let data = arrival.data.get(..RAW_HEAD).unwrap_or(arrival.data);
+        Held::of(Arrival { data, ..arrival })
     }
 
     pub(crate) fn arrival(&self) -> Arrival<'_> {

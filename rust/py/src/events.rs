@@ -210,7 +210,19 @@ event!(
     /// Token counts of the response; None where the gateway did not say. `raw` is its own object.
     Usage = "usage",
     (input_tokens: Object, output_tokens: Object, total_tokens: Object, cached_input_tokens: Object, cache_write_tokens: Object, reasoning_tokens: Object, raw: Object),
-    (input_tokens=None, output_tokens=None, total_tokens=None, cached_input_tokens=None, cache_write_tokens=None, reasoning_tokens=None, raw=None)
+    (input_tokens=None, output_tokens=None, total_tokens=None, cached_input_tokens=None, cache_write_tokens=None, reasoning_tokens=None, raw=None),
+    {
+        /// The counts in one meaning for every API: the input with the cache, the output with the reasoning.
+        ///
+        /// Args:
+        ///     dialect: the API whose meaning holds; by default the members of `raw` decide.
+        #[pyo3(signature = (dialect=None))]
+        fn normalized<'py>(slf: &Bound<'py, Self>, dialect: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+            let py = slf.py();
+            static NORMALIZED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            NORMALIZED.import(py, "streamweld.usage", "normalized")?.call1((slf, dialect))
+        }
+    }
 );
 
 event!(

@@ -15,7 +15,7 @@ from streamweld._pure.assemble import announce
 from streamweld._pure.assemble.attached import Attached, AttachedSurface
 from streamweld._pure.assemble.choice import Choice
 from streamweld._pure.assemble.finalise import close_calls
-from streamweld._pure.assemble.finish import CUT, conclude, take_reason
+from streamweld._pure.assemble.finish import conclude, take_reason
 from streamweld._pure.assemble.item_end import end_items
 from streamweld._pure.assemble.item_parts import take_back
 from streamweld._pure.assemble.items import ItemSurface
@@ -72,6 +72,7 @@ class Assembler(ItemSurface, AttachedSurface):
     """The parts and calls of one stream."""
 
     __slots__ = (
+        "_addressed",
         "_attached",
         "_broken_off",
         "_choices",
@@ -79,6 +80,7 @@ class Assembler(ItemSurface, AttachedSurface):
         "_finish_reasons",
         "_out",
         "_over",
+        "_owing",
         "_shared",
         "_started",
         "_usage",
@@ -96,6 +98,8 @@ class Assembler(ItemSurface, AttachedSurface):
             DIALECTS["chat"]["finish"] if finish_reasons is None else finish_reasons
         )
         self._choices: dict[int, Choice] = {}
+        self._addressed: set[int] = set()  # choices that may have changed since `owes` was asked last
+        self._owing: set[int] = set()  # of the others, those that owe something
         self._attached = Attached()
         self._started: ResponseStarted | None = None
         self._usage: Usage | None = None
@@ -116,7 +120,13 @@ class Assembler(ItemSurface, AttachedSurface):
     @property
     def owes(self) -> bool:
         """A call, or text of one, was taken that no event has shown yet."""
-        return any(choice.owes for choice in self._choices.values())
+        for index in self._addressed:
+            if self._choices[index].owes:
+                self._owing.add(index)
+            else:
+                self._owing.discard(index)
+        self._addressed.clear()
+        return bool(self._owing)
 
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
         """The first chunk: what the response calls itself."""
@@ -271,7 +281,7 @@ class Assembler(ItemSurface, AttachedSurface):
             return
         state = self._choice(choice)
         take_reason(state, raw_reason, self._finish_reasons)
-        if self._shared.settings.close_at_finish or (state.message_seen and shown_calls(state)):
+        if self._shared.settings.close_at_finish or (state.message_seen and (state.closed or shown_calls(state))):
             self._close_choice(state, ended=True)
 
     def cut(self) -> None:
@@ -396,6 +406,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if state is None:
             self._shared.count_choice()
             state = self._choices[index] = Choice(index, self._shared)
+        self._addressed.add(index)
         return state
 
     def _in_order(self) -> list[Choice]:
@@ -416,12 +427,14 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def _close_choice(self, choice: Choice, *, ended: bool, broken_off: bool = False) -> None:
         """The parts of a choice in order, then its calls. Text after that opens a new part, calls are late."""
+        self._addressed.add(choice.index)
         for member, raw in choice.textual.end().items():
             choice.metadata.put(member, raw)
         end_items(choice, ended=ended)
         if not choice.closed:
             choice.closed = True
-            close_calls(choice, ended=ended, cut=choice.finish.reason in CUT, broken_off=broken_off)
+            cut = choice.finish.raw is not None and not choice.finish.is_success
+            close_calls(choice, ended=ended, cut=cut, broken_off=broken_off)
 
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
         """Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.

@@ -1,8 +1,9 @@
 """The events of a tool call: started, delta, reset, retracted, and the final one.
 
-The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. A
-call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
-close. It knows no rule of identity; it looks at the call's text and at how much of it was sent.
+The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. Of
+a text that may yet turn out to be another one, only what is settled is shown before the close, so that a reset is rare.
+A call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
+close. It knows no rule of identity; it looks at the call's text and at how much of it was shown.
 """
 
 from __future__ import annotations
@@ -54,18 +55,22 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None) -> None:
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Show what the call's text has beyond what was sent; white space alone may yet be no arguments."""
-    if call.whole_sent or call.tentative or not call.name or len(call.text.data) == call.sent or call.text.is_blank():
+    """Show what of the call's text is settled; white space alone may yet be no arguments."""
+    if call.dropped:
         return
-    flush_unstarted(choice, call)
-    _start(choice, call)
-    _send(choice, call)
+    text = call.text
+    if not (call.tentative or not call.name or text.is_blank()):
+        flush_unstarted(choice, call)
+        _start(choice, call)
+        _show(choice, call, call.settled)
+    if choice.owing or text.shown < len(text.data):
+        choice.keep_account(call)
 
 
 def reset(choice: Choice, call: Call) -> None:
-    """The text is another one: take back what was shown."""
-    if call.sent:
-        call.sent = 0
+    """The text is another one: take back what was shown, if it is no beginning of that one."""
+    if call.text.taken_back:
+        call.text.taken_back = False
         out = choice.shared.out
         if not out.silent:
             out.emit(ToolCallReset(call.part, choice=choice.index))
@@ -75,6 +80,7 @@ def retract(choice: Choice, call: Call) -> None:
     """The call never was."""
     call.dropped = True
     choice.track(call)
+    choice.keep_account(call)
     if call.started:
         out = choice.shared.out
         if not out.silent:
@@ -84,8 +90,8 @@ def retract(choice: Choice, call: Call) -> None:
 def show_final(choice: Choice, call: Call) -> None:
     """Whatever was not shown yet, then the call."""
     _start(choice, call)
-    if len(call.text.data) != call.sent:
-        _send(choice, call)
+    _show(choice, call, len(call.text.data))
+    choice.keep_account(call)
     out = choice.shared.out
     if not out.silent:
         out.emit(final_event(choice, call))
@@ -147,12 +153,18 @@ def _start(choice: Choice, call: Call) -> None:
     if not out.silent:
         out.opening = (call.custom, call.provider_executed)
         out.address = (call.index, None, call.item_id)
-        out.emit(ToolCallStarted(call.part, call.id, call.item_id, call.name, choice=choice.index))
+        # An id that another call had first, or that a later one may replace, is known at the close.
+        settled = call.first is None and choice.shared.settings.switches.unstable_id == "first"
+        call_id = call.id if settled else None
+        out.emit(ToolCallStarted(call.part, call_id, call.item_id, call.name, choice=choice.index))
 
 
-def _send(choice: Choice, call: Call) -> None:
-    out = choice.shared.out
+def _show(choice: Choice, call: Call, end: int) -> None:
+    """Show the text up to there."""
+    text, out = call.text, choice.shared.out
+    if end <= text.shown:
+        return
     if not out.silent:
-        text = call.text.data[call.sent :].decode("utf-8", "replace")
-        out.emit(ToolCallDelta(call.part, text, choice=choice.index))
-    call.sent = len(call.text.data)
+        piece = text.data[text.shown : end].decode("utf-8", "replace")
+        out.emit(ToolCallDelta(call.part, piece, choice=choice.index))
+    text.shown = end

@@ -6,7 +6,7 @@ value, which is made once. It knows one call's text and nothing of ids, names, i
 
     A1   text + fragment is a prefix of JSON, or JSON            append      (conformant streams: only this)
     A2   the fragment says what the finished text says           keep
-    A3   the text is {}, null or "", the fragment an object      replace     (not for a header)
+    A3   the text is a placeholder, the fragment an object       replace     (not for a header)
     A4   the fragment begins with the text                       extend, and expect it from now on
     A4'  every fragment so far began with the one before         replace by the last one     (also at the end)
     A5   the fragment is the one before                          keep
@@ -15,6 +15,9 @@ value, which is made once. It knows one call's text and nothing of ids, names, i
     A7   the text is broken, the fragment is a whole object      replace     (not by {}, which says nothing)
     A8   the text is whole, and none of the above                overflow: the caller decides
          (also of the rest of a fragment in which the text became whole)
+
+While several of these may still come true, only what all of them have in common is `settled`, and may be shown: a text
+that may be a placeholder or double-encoded is none of the arguments yet.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from streamweld._pure.automaton import Automaton
 
 __all__ = ["ArgumentText", "Change", "Push"]
 
-_PLACEHOLDERS = (b"{}", b"null", b'""')
+_NOTHING = (b"", b"null", b'""')
+_PLACEHOLDERS = (b"{}", b"null", b'""', b'"{}"')
 _LONGEST_PLACEHOLDER = 16  # with white space around it
 _WHITE = b" \t\n\r"
 
@@ -63,6 +67,7 @@ class ArgumentText:
         "_cumulative_said",
         "_doubled",
         "_doubles",
+        "_first",
         "_follows_doubling",
         "_follows_growth",
         "_grown",
@@ -73,6 +78,8 @@ class ArgumentText:
         "plain",
         "shadow",
         "shadow_has_header",
+        "shown",
+        "taken_back",
     )
 
     def __init__(self, *, plain: bool = False) -> None:
@@ -82,7 +89,10 @@ class ArgumentText:
         self.overflow = bytearray()  # what came behind a whole value and belongs nowhere
         self.shadow = 0  # length of the beginning of the text that is arriving again
         self.shadow_has_header = False  # it began with a fragment that carried the call's name
+        self.shown = 0  # so many bytes of the text were shown
+        self.taken_back = False  # something else was: the text that was shown gave way to another one
         self._count = 0  # fragments seen
+        self._first = 0  # length of the first one
         self._last = 0  # where the last one begins in the text
         self._cumulative = True  # A4': every fragment began with the one before ...
         self._grown = False  # ... and one of them was longer
@@ -114,8 +124,22 @@ class ArgumentText:
     def text(self) -> str:
         return self.data.decode("utf-8", "replace")
 
+    @property
+    def settled(self) -> int:
+        """How many bytes of a JSON text hold in every reading that is still possible."""
+        size = len(self.data)
+        if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.is_placeholder()):
+            return 0
+        if self._doubled is not None and self._doubles:
+            return self._first
+        return self._first if self._cumulative and self._grown and self._last else size
+
     def is_placeholder(self) -> bool:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS
+
+    def says_nothing(self) -> bool:
+        """White space, null and "" stand for no arguments."""
+        return not self.overflow and bytes(self.data).strip(_WHITE) in _NOTHING
 
     def is_blank(self) -> bool:
         return len(self.data) == 0 or (self.automaton.root is None and not self.plain and self.unfinished)
@@ -169,6 +193,7 @@ class ArgumentText:
         after = self.automaton.after(piece)
         if after.verdict != "broken":
             self._last = len(self.data)
+            self._first = self._first or len(piece)
             self.data += piece
             self.automaton = after
             return _GREW
@@ -189,6 +214,7 @@ class ArgumentText:
         """A cap was passed: drop what is beyond `size`. The stream is over; only the text counts from here on."""
         del self.overflow[max(0, size - len(self.data)) :]
         del self.data[size:]
+        self.shown = min(self.shown, len(self.data))
 
     def end(self) -> Push:
         """No more fragments: what the hypotheses still say about an unfinished text, and about one that was held."""
@@ -380,6 +406,9 @@ class ArgumentText:
         return _GREW
 
     def _become(self, data: bytearray) -> None:
+        if not data.startswith(self.data[: self.shown]):
+            self.shown = 0
+            self.taken_back = True
         self.data = data
         self.automaton = Automaton()
         self.automaton.feed(bytes(data))

@@ -67,7 +67,7 @@ class AttachedSurface:
         state = self._live_choice(choice)
         if state is None:
             return
-        state.shared.spend_text(byte_length((data or "") + (url or "")))
+        state.shared.spend_text(byte_length((data or "") + (url or "") + (metadata or "")))
         announce.flush_unstarted(state)
         part = state.shared.next_part()
         value = announce.parse_metadata(metadata)
@@ -80,7 +80,7 @@ class AttachedSurface:
         state = self._live_choice(choice)
         if state is None:
             return
-        state.shared.spend_text(byte_length((url or "") + (title or "") + (document or "")))
+        state.shared.spend_text(byte_length((url or "") + (title or "") + (document or "") + (metadata or "")))
         part = state.shared.next_part()
         said: Any = None if document is None else loads_raw(document)
         value = announce.parse_metadata(metadata)
@@ -95,7 +95,7 @@ class AttachedSurface:
         if state is None:
             return
         state.shared.check_id(call_id)
-        state.shared.spend_text(byte_length(call_id + output))
+        state.shared.spend_text(byte_length(call_id + output + (metadata or "")))
         call = state.book.call_of(call_id)
         if call is not None:
             call.answered = True

@@ -58,6 +58,7 @@ class Call:
         "first",
         "fork",
         "guess_said",
+        "held_back",
         "id",
         "id_changed",
         "index",
@@ -77,14 +78,12 @@ class Call:
         "provider_executed",
         "raw",
         "refused",
-        "sent",
         "slot",
         "started",
         "suspect",
         "tentative",
         "text",
         "verdict",
-        "whole_sent",
     )
 
     def __init__(self, slot: int, part: int, *, custom: bool) -> None:
@@ -120,10 +119,8 @@ class Call:
         self.late = False  # something of it came behind the finish reason
         self.index_said = False
         self.dropped = False
-        # What of it was shown: the start, and so many bytes of the text since the last reset.
-        self.started = False
-        self.sent = 0
-        self.whole_sent = False  # hold the text back until the call closes (a merge is under way)
+        self.started = False  # it was shown; how much of its text was, the text keeps
+        self.held_back = False  # show none of the text before the close: object payloads may yet be merged
         self.raw: str | None = None  # the text on the wire, where the close replaced it by what it stands for
         self.verdict: Verdict | None = None
 
@@ -135,6 +132,14 @@ class Call:
     @property
     def empty(self) -> bool:
         return self.text.empty
+
+    @property
+    def settled(self) -> int:
+        """How many bytes of its text may be shown: nothing that comes can make them another call's, or others."""
+        if self.custom:
+            return len(self.text.data)
+        divides = self.fork is not None and not self.fork.closed
+        return 0 if self.held_back or divides else self.text.settled
 
     def has_id(self, identity: str) -> bool:
         return identity == self.id or identity in self.aliases

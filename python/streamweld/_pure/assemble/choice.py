@@ -5,15 +5,19 @@ State and lookups, every one in one step. It knows no rule and no event.
 
 from __future__ import annotations
 
+from bisect import insort
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.call import Call
-from streamweld._pure.assemble.item import Book
+from streamweld._pure.assemble.item import Book, ItemPart
 from streamweld._pure.assemble.objects import RawMembers
 from streamweld._pure.assemble.roster import Roster
 from streamweld._pure.assemble.textual import Textual
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamweld._pure.assemble.shared import Shared
     from streamweld.events import FinishReason
 
@@ -59,10 +63,12 @@ class Choice:
     """One choice of one stream."""
 
     __slots__ = (
+        "_owners",
         "book",
         "by_id",
         "by_index",
         "calls",
+        "changed",
         "closed",
         "finish",
         "index",
@@ -72,6 +78,7 @@ class Choice:
         "multi",
         "open_json",
         "open_text",
+        "owing",
         "payloads",
         "rebound",
         "shared",
@@ -87,6 +94,8 @@ class Choice:
         self.textual = Textual(index, shared)
         self.book = Book(shared)  # what the wire itself opens and closes
         self.calls: list[Call] = []  # in order of creation
+        self._owners: dict[str, list[Call]] = {}  # calls that have, or had, that id for their first one, in order
+        self.changed: dict[int, Call] = {}  # those that changed since a message left them out, by slot
         self.by_id: dict[str, Call] = {}  # the latest call with that id
         self.by_index: dict[int, Call] = {}  # the last call addressed through that index
         self.latest: Call | None = None  # the last call addressed at all
@@ -96,18 +105,20 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # free-form text and JSON share no call
         self.unstarted: list[Call] = []  # named, not shown yet
+        self.owing: set[int] = set()  # calls, by slot, of whose text something was not shown
         self.rebound = False  # an index went from one call to another: it is no order
         self.finish = FinishState()
         self.metadata = RawMembers()
         self.message_seen = False
         self.closed = False  # its parts and calls are
         self.step = 0  # the first part of the step that it is in
+        self.owing: set[ItemPart] = set()  # open parts of items, of which something is held back
 
     @property
     def owes(self) -> bool:
         """A call was announced and not shown, or something of what is open is held back."""
         latest = self.latest
-        if latest is not None and latest.started and latest.sent < len(latest.text.data) and not latest.dropped:
+        if self.owing:
             return True
         if (
             latest is not None
@@ -116,13 +127,40 @@ class Choice:
         ):
             return True
         waiting = any(not (call.started or call.dropped) for call in self.unstarted)
-        return waiting or self.textual.owes or any(one.owes for item in self.book.opened() for one in item.parts)
+        return waiting or self.textual.owes or bool(self.owing)
+
+    def weigh(self, one: ItemPart) -> None:
+        """Keep `owing` right after the part of an item has changed."""
+        if one.owes:
+            self.owing.add(one)
+        else:
+            self.owing.discard(one)
 
     def create(self, *, custom: bool = False) -> Call:
         self.shared.count_call()
         call = Call(len(self.calls), self.shared.next_part(), custom=custom)
         self.calls.append(call)
         return call
+
+    def own(self, call: Call, identity: str | None) -> None:
+        """That is the first id of the call."""
+        call.id = identity
+        if identity is not None:
+            insort(self._owners.setdefault(identity, []), call, key=_slot)
+
+    def owned(self, identity: str) -> Iterator[Call]:
+        """The calls with that first id, in order."""
+        return (call for call in self._owners.get(identity, ()) if call.id == identity and not call.dropped)
+
+    def owners(self, call: Call) -> dict[str | None, int]:
+        """How many calls have an id of this one for their first id: none, one, or several (2)."""
+        names = [identity for identity in (call.id, *call.aliases) if identity is not None]
+        return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
+
+    def take_changed(self, count: int) -> list[Call]:
+        """Of the first `count` calls those that changed since the last time, in order."""
+        taken = sorted([slot for slot in self.changed if slot < count])
+        return [self.changed.pop(slot) for slot in taken]
 
     def bind(self, call: Call, index: int | None) -> None:
         """The call was addressed through that index."""
@@ -139,8 +177,17 @@ class Choice:
 
     def track(self, call: Call) -> None:
         """Keep the rosters right after the call has changed."""
+        self.changed[call.slot] = call
         self.open_json.set(call, present=call.text.unfinished and call.merge is None and not call.dropped)
         self.open_text.set(call, present=call.custom and not call.dropped)
+
+    def keep_account(self, call: Call) -> None:
+        """Note whether something of the call's text is held back."""
+        text = call.text
+        if text.shown < len(text.data) and not call.dropped:
+            self.owing.add(call.slot)
+        elif self.owing:
+            self.owing.discard(call.slot)
 
     def open_calls(self, *, custom: bool) -> OpenCalls:
         return self.open_text if custom else self.open_json
@@ -184,6 +231,8 @@ class Choice:
     def forget_calls(self) -> None:
         """AM10: the answer starts again."""
         self.calls = []
+        self._owners = {}
+        self.changed = {}
         self.by_id = {}
         self.by_index = {}
         self.latest = None
@@ -192,4 +241,9 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()
         self.unstarted = []
+        self.owing = set()
         self.rebound = False
+
+
+def _slot(call: Call) -> int:
+    return call.slot

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld.events import ToolCallState
 
-__all__ = ["close_call", "close_calls", "in_order"]
+__all__ = ["close_call", "close_calls", "in_order", "unwrap"]
 
 _NAME_LENGTH = 128
 _STITCH_COST = 8
@@ -43,7 +43,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     """Close every call of the choice.
 
     `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
-    whole (length, content filter, error), so that what is unfinished is no mistake. `broken_off`: the input ended too
+    whole (a reason that is not success), so that what is unfinished is no mistake. `broken_off`: the input ended too
     early, so that a call which went on behind the finish reason was cut all the same, unless its JSON is whole.
     """
     for call in list(choice.calls):
@@ -56,7 +56,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
         _stitch(choice)
         _pair(choice)
         for call in _undecided(choice):
-            _unwrap(choice, call)
+            unwrap(choice, call)
     _dedupe(choice)
     calls = _undecided(choice)
     ids = {call.slot: _identify(choice, call) for call in calls}
@@ -69,7 +69,8 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     verdicts: list[tuple[Call, Verdict]] = []
     for call in ordered:
         over = ended and not (broken_off and call.late and not call.complete)
-        verdicts.append((call, _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut)))
+        success = choice.finish.is_success
+        verdicts.append((call, _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success)))
     for call, verdict in verdicts:
         call.verdict = verdict
         announce.show_final(choice, call)
@@ -78,9 +79,9 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
 def close_call(choice: Choice, call: Call) -> None:
     """The wire closed that call by itself: what concerns it alone."""
     _settle(choice, call, ended=True)
-    _unwrap(choice, call)
-    owners = Counter([call.id for call in _live(choice)] if call.aliases else ())
-    call.verdict = _judge(choice, call, _identify(choice, call), owners, ended=True, cut=False)
+    unwrap(choice, call)
+    owners = choice.owners(call) if call.aliases else {}
+    call.verdict = _judge(choice, call, _identify(choice, call), owners, ended=True, cut=False, success=True)
     announce.show_final(choice, call)
 
 
@@ -110,7 +111,6 @@ def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
         out.diagnose("lone_surrogate", call.part)
         give(choice, call, tail.encode(), call.index, header=False, identified=True)
     call.settle_merge()
-    call.whole_sent = False
     if not ended:
         return
     close_fork(choice, call)
@@ -210,10 +210,13 @@ def _absorb(choice: Choice, call: Call, other: Call) -> None:
             call.metadata.add(other.metadata.text() or "{}")
 
 
-def _unwrap(choice: Choice, call: Call) -> None:
+def unwrap(choice: Choice, call: Call) -> None:
     """A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it."""
     text = call.text
-    if not text.empty and text.is_blank():
+    if text.empty:
+        return
+    call.raw = None  # what stood for none may have been followed by more
+    if text.is_blank():
         call.raw = text.text()
         text.replace(b"")
         return
@@ -286,9 +289,19 @@ def _wire_id(choice: Choice, call: Call) -> str | None:
 
 
 def _judge(
-    choice: Choice, call: Call, given: str, owners: Mapping[str | None, int], *, ended: bool, cut: bool
+    choice: Choice,
+    call: Call,
+    given: str,
+    owners: Mapping[str | None, int],
+    *,
+    ended: bool,
+    cut: bool,
+    success: bool,
 ) -> Verdict:
-    """`owners`: how many calls have an id for their first one. An alias that became another call's id is none."""
+    """`owners`: how many calls have an id for their first one. An alias that became another call's id is none.
+
+    `success`: if there are no arguments, none are missing.
+    """
     text = call.text
     reason: str | None = None
     state: ToolCallState = "incomplete"
@@ -297,8 +310,7 @@ def _judge(
         if reason is not None:
             state = "invalid"
         elif text.is_blank():
-            # Nothing but a reason that means success says that there were no arguments to come.
-            state = "empty" if choice.finish.is_success or call.provider_executed else "incomplete"
+            state = "empty" if success else "incomplete"
         elif call.custom:
             state = "incomplete" if cut else "complete"
         elif text.automaton.copy().finish() == "complete":

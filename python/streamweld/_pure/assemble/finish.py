@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld.events import FinishReason
 
-__all__ = ["CUT", "conclude", "take_reason"]
+__all__ = ["conclude", "take_reason"]
 
-# These say that the answer is not whole: they hold whatever else is said.
-CUT: frozenset[str] = frozenset({"length", "content_filter", "error"})
+# A reason that says less good of the answer holds, whatever else is said.
 _WEIGHT: Mapping[FinishReason, int] = {
     "stop": 0,
     "tool_calls": 0,
@@ -29,7 +28,7 @@ _WEIGHT: Mapping[FinishReason, int] = {
 
 
 def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason | Literal["natural"]]) -> None:
-    """One reason as sent: the first holds, unless a later one is worse: success, then `other`, then those of `CUT`.
+    """One reason as sent: the first holds, unless a later one is worse.
 
     "natural" in the table is a word for every end that nobody forced: stop, or calls where there are some.
     """

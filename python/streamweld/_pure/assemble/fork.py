@@ -25,10 +25,12 @@ class _Own:
 class Fork:
     """The texts by index, in order of announcement."""
 
-    __slots__ = ("_owns", "closed")
+    __slots__ = ("_filled", "_owns", "_whole", "closed")
 
     def __init__(self, index: int, text: bytes | bytearray) -> None:
         self._owns: dict[int, _Own] = {}
+        self._filled = 0  # how many brought text
+        self._whole = 0  # how many brought a whole object
         self.closed = False  # it is one call after all
         self.announce(index)
         self.add(index, bytes(text))
@@ -43,8 +45,12 @@ class Fork:
             self.close()
             return
         own = self._owns.setdefault(index, _Own())
+        self._filled += not own.data
+        self._whole -= own.automaton.verdict == "complete"
         own.data += piece
-        if own.automaton.feed(piece) == "broken" or own.automaton.root not in ("object", None):
+        verdict = own.automaton.feed(piece)
+        self._whole += verdict == "complete"
+        if verdict == "broken" or own.automaton.root not in ("object", None):
             self.close()
 
     def close(self) -> None:
@@ -53,15 +59,15 @@ class Fork:
 
     def divides(self) -> bool:
         """Two indexes or more brought text, and each one's own is valid."""
-        return not self.closed and sum(1 for own in self._owns.values() if own.data) > 1
+        return not self.closed and self._filled > 1
 
     def divides_whole(self) -> bool:
         """The same, and each is a whole object."""
-        return self.divides() and all(own.automaton.verdict == "complete" for own in self._owns.values() if own.data)
+        return self.divides() and self._whole == self._filled
 
     def divides_in_part(self) -> bool:
         """Two indexes or more brought text, and at least one is a whole object."""
-        return self.divides() and any(own.automaton.verdict == "complete" for own in self._owns.values())
+        return self.divides() and self._whole > 0
 
     def texts(self) -> list[tuple[int, bytes]]:
         return [(index, bytes(own.data)) for index, own in self._owns.items()]

@@ -70,9 +70,8 @@ class ItemPart:
 
     @property
     def owes(self) -> bool:
-        """Something of it was not shown: half a character, a beginning that may be repeated, or what comes whole."""
-        comes_whole = self.part.open and self.part.kind == "redacted"
-        return bool(self.joiner.held) or self.snapshot is not None or comes_whole
+        """It is open, and something of it was not shown: half a character, a beginning that may be repeated, or all."""
+        return self.part.open and bool(self.joiner.held or self.snapshot is not None or self.part.kind == "redacted")
 
 
 class Item:
@@ -80,6 +79,7 @@ class Item:
 
     __slots__ = (
         "_aliases",
+        "_unclosed",
         "again_said",
         "alias_said",
         "announced",
@@ -114,6 +114,7 @@ class Item:
         self.opened_bare = False  # ... without a part: its close brings more than those of its parts
         self.open = True
         self.parts: list[ItemPart] = []
+        self._unclosed: list[ItemPart] = []  # no part behind the last of these is open
         # The last part of a channel and kind, and the last that was opened, or last spoken to, under a `sub`.
         self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
         self.named: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
@@ -134,6 +135,17 @@ class Item:
     def told_id(self) -> str | None:
         return self.public_id or self.item_id
 
+    def add(self, one: ItemPart) -> None:
+        """A part opens."""
+        self.parts.append(one)
+        self._unclosed.append(one)
+
+    @property
+    def has_open_part(self) -> bool:
+        while self._unclosed and not self._unclosed[-1].part.open:
+            self._unclosed.pop()
+        return bool(self._unclosed)
+
     def count_alias(self) -> bool:
         """One more id for it; False if it has too many: a new id in every delta must not fill the memory."""
         self._aliases += 1
@@ -153,7 +165,9 @@ class Book:
         "_items",
         "_namesakes",
         "_open",
+        "_order",
         "_shared",
+        "_since",
         "filled",
         "last_kind",
         "restated",
@@ -163,6 +177,8 @@ class Book:
         self._shared = shared
         self._count = 0
         self._items: dict[int, Item] = {}  # the open ones
+        self._order = Roster()  # their numbers
+        self._since = 0  # the first number since addresses were forgotten
         self._open: dict[ItemKind, Roster] = {kind: Roster() for kind in KINDS}
         self._by_id: dict[tuple[ItemKind, str], Item] = {}
         self._by_call: dict[str, Item] = {}
@@ -194,10 +210,12 @@ class Book:
         return address if usable == address else usable
 
     def create(self, kind: ItemKind, address: Address) -> Item:
+        self._shared.count_item()
         item = Item(self._count, kind)
         self._count += 1
         self.last_kind = kind
         self._items[item.number] = item
+        self._order.add(item.number)
         self._open[kind].add(item.number)
         # Where an id was in use, it means the newcomer from here on.
         if address.item_id is not None:
@@ -213,6 +231,7 @@ class Book:
     def close(self, item: Item) -> None:
         item.open = False
         self._items.pop(item.number, None)
+        self._order.remove(item.number)
         self._open[item.kind].remove(item.number)
 
     def bind(self, item: Item, address: Address) -> None:
@@ -349,7 +368,8 @@ class Book:
             opened = [item for item in here if item is not None and item.open]
             return max(opened, key=lambda item: item.number, default=None)
         if address.item_id is None and address.call_id is None:
-            return max(self.opened(), key=lambda item: item.number, default=None)
+            number = self._order.last()
+            return None if number is None else self._items[number]
         return None
 
     def call_of(self, call_id: str) -> Call | None:
@@ -361,8 +381,19 @@ class Book:
         """The open items, in order of their beginning."""
         return iter(list(self._items.values()))
 
+    def opened_in_step(self) -> list[Item]:
+        """Those of them that began since addresses were forgotten, in the same order."""
+        found: list[Item] = []
+        for number in self._order.latest(self._order.count):
+            if number < self._since:
+                break
+            found.append(self._items[number])
+        found.reverse()
+        return found
+
     def forget(self) -> None:
         """Ids and indexes may be used again."""
+        self._since = self._count
         self._earlier.update(self._by_call)
         for table in (self._by_id, self._by_call, self._namesakes, self._by_index, self._at_index):
             table.clear()
@@ -372,6 +403,7 @@ class Book:
         """What is open never was."""
         self.forget()
         self._items.clear()
+        self._order = Roster()
 
     def start_again(self) -> None:
         """The whole answer does."""

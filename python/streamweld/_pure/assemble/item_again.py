@@ -89,7 +89,7 @@ def decide(choice: Choice, item: Item, address: Address) -> None:
     item.first = None
     settle_text(choice, item, ended=True)
     earlier = first.call
-    empty = call.text.is_blank() and not (call.custom and call.text.data)
+    empty = not call.text.data if call.custom else call.text.says_nothing()
     if not empty and earlier.verdict is None and earlier.text.is_blank():
         # The first one waits for its text: here it is.
         earlier.text.replace(call.text.data)
@@ -102,7 +102,7 @@ def decide(choice: Choice, item: Item, address: Address) -> None:
         item.heir = first
         say_again(choice, first, address)
         return
-    call.dropped = call.whole_sent = False
+    call.dropped = False
     name_call(choice, call, earlier.name)
     announce.show_start(choice, call)
     announce.publish(choice, call)

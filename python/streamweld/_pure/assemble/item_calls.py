@@ -17,7 +17,7 @@ from streamweld._pure.assemble import announce
 from streamweld._pure.assemble.arguments import ArgumentText
 from streamweld._pure.assemble.call import MAX_ALIASES
 from streamweld._pure.assemble.canonical import canonical, is_whole
-from streamweld._pure.assemble.finalise import close_call
+from streamweld._pure.assemble.finalise import close_call, unwrap
 from streamweld._pure.assemble.item_fork import push_item
 from streamweld._pure.assemble.objects import RawMembers
 from streamweld._pure.automaton import Automaton
@@ -61,10 +61,11 @@ def begin_call(
         shared.out.touch("id_taken")
     call = choice.create(custom=custom)
     call.item_id = item.told_id
-    call.id = call.last_id = address.call_id
+    choice.own(call, address.call_id)
+    call.last_id = address.call_id
     call.provider_executed = provider_executed
     if hidden:
-        call.dropped = call.whole_sent = True
+        call.dropped = True
     if address.call_id is not None:
         choice.shared.ids_seen.add(address.call_id)
     choice.bind(call, address.index)
@@ -113,7 +114,8 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
         if call.item_id is None:
             call.item_id = item.told_id
         if call.id is None and address.call_id is not None:
-            call.id = call.last_id = address.call_id
+            choice.own(call, address.call_id)
+            call.last_id = address.call_id
             choice.shared.ids_seen.add(address.call_id)
         for identity in (address.item_id, address.call_id):
             if identity is None or identity in (item.item_id, call.item_id) or call.has_id(identity):
@@ -177,6 +179,8 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
         if not _says_the_same(call, payload):
             say_conflict(choice, item)
         return
+    if call.raw is not None and _says_nothing(payload):
+        return  # it was read as no arguments before
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
@@ -187,7 +191,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     text = call.text
     item.valued = True
     choice.shared.out.closed.add(call.part)
-    if bytes(text.data) == payload and not text.overflow:
+    if text.data == payload and not text.overflow:
         return
     if text.complete and not call.custom and not text.overflow:
         weaker = not is_whole(payload) or not payload.lstrip(b" \t\n\r").startswith(b"{")
@@ -213,10 +217,17 @@ def says(call: Call, arguments: str | None) -> bool:
 
 
 def _says_the_same(call: Call, payload: bytes) -> bool:
-    data = bytes(call.text.data)
-    if data == payload or call.custom or not call.text.complete or not is_whole(payload):
-        return data == payload
+    if call.text.data == payload:
+        return True
+    if call.custom or not call.text.complete or not is_whole(payload):
+        return False
     return call.canonical() == canonical(payload.decode())
+
+
+def _says_nothing(payload: bytes) -> bool:
+    text = ArgumentText()
+    text.replace(payload)
+    return text.says_nothing()
 
 
 def _is_placeholder(payload: bytes) -> bool:
@@ -281,6 +292,8 @@ def end_call(choice: Choice, item: Item) -> None:
     if call is None or call.verdict is not None or call.dropped:
         return
     settle_text(choice, item, ended=True)
+    if not call.custom and call.text.says_nothing():
+        unwrap(choice, call)
     # Nobody but the provider needs the arguments of its own calls, and many have none: no text is waited for.
     if call.provider_executed or not call.text.is_blank() or (call.custom and not call.empty):
         close_call(choice, call)

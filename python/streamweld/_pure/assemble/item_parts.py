@@ -80,9 +80,10 @@ def open_part(
     if held is not None:
         shared.spend_text(byte_length(held))
     one = ItemPart(part, sub, held)
-    item.parts.append(one)
+    item.add(one)
     item.named[channel, kind, sub] = item.latest[channel, kind] = one
     choice.textual.parts.append(part)
+    choice.weigh(one)
     put_metadata(choice, one, metadata)
     if not shared.out.silent:
         shared.out.address = (item.index, sub, item.item_id)
@@ -125,6 +126,7 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
         one.last_sub = sub
         item.named[one.part.channel, one.part.kind, sub] = one  # nothing else is called so, or it had been found
     text = one.joiner.push(text)
+    choice.weigh(one)
     if one.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", one.part.part)
     if not text:
@@ -143,6 +145,7 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
         else:
             text = held + held[: one.again] + text  # M5: it is the beginning
         one.snapshot = None
+        choice.weigh(one)
         choice.shared.spend_text(byte_length(text) - byte_length(held))
     else:
         choice.shared.spend_text(byte_length(text))
@@ -168,6 +171,7 @@ def tell_value(choice: Choice, one: ItemPart, text: str | None) -> None:
     one.valued = True
     one.snapshot = None
     one.joiner.held = ""
+    choice.weigh(one)
     said = part.text()
     if text == said:
         return
@@ -212,6 +216,7 @@ def end_part(choice: Choice, one: ItemPart) -> None:
         choice.shared.spend_text(byte_length(tail))
         _show(choice, one, tail, None)
     one.part.open = False
+    choice.weigh(one)
     if not choice.shared.out.silent:
         choice.shared.out.emit(one.part.done())
 
@@ -241,5 +246,6 @@ def take_back(choice: Choice, item: Item) -> None:
             part.pieces, part.annotations = [], []
             part.metadata = part.signature = part.encrypted_content = None
             part.open = False
+            choice.weigh(one)
             if not choice.shared.out.silent:
                 choice.shared.out.emit(one.part.done())

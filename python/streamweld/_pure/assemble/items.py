@@ -210,7 +210,7 @@ class ItemSurface:
         # An item that was opened by itself, or numbers its parts, has a close of its own.
         alone = not item.open or (not item.opened_bare and address.sub is None)
         close_part(state, item, one, text, metadata, alone=alone)
-        if alone and not any(other.part.open for other in item.parts):
+        if alone and not item.has_open_part:
             state.book.close(item)
 
     def item_closed(
@@ -415,7 +415,8 @@ class ItemSurface:
         """Ids and indexes may be used again for other items. Texts that are open are over; calls wait for the end."""
         state = self._item_choice(choice)
         if state is not None:
-            for item in state.book.opened():
+            # Of the steps before only calls are open, which wait.
+            for item in state.book.opened_in_step():
                 if item.first is not None or item.kind != "call":
                     end_item(state, item, None, None)
             state.book.forget()

@@ -8,6 +8,7 @@ one. It knows no identity rules of deltas: a message names its calls one by one.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble import announce
@@ -18,7 +19,7 @@ from streamweld._pure.assemble.routing import give, open_call, take_id, take_nam
 from streamweld._pure.json_door import replace_lone_surrogates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
@@ -65,17 +66,17 @@ def _channel(choice: Choice, channel: Channel, text: str | None) -> None:
 
 
 def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
-    streamed = [call for call in choice.calls if not call.dropped and not (call.tentative and call.empty)]
-    by_id: dict[str, list[Call]] = {}
-    for call in reversed(streamed):
-        if call.id is not None:
-            by_id.setdefault(call.id, []).append(call)
+    streamed = list(islice(filter(_was_streamed, choice.calls), len(fragments)))
+    count = len(choice.calls)
+    by_id: dict[str, Iterator[Call]] = {}
     met: set[int] = set()
     for place, fragment in enumerate(fragments):
         incoming = _read(choice, fragment)
         if incoming is None:
             continue
         choice.textual.close_open()
+        if incoming.id is not None and incoming.id not in by_id:
+            by_id[incoming.id] = filter(_was_streamed, choice.owned(incoming.id))
         found = _match(choice, incoming, streamed[place] if place < len(streamed) else None, by_id, met)
         if found is not None:
             call = found
@@ -90,10 +91,18 @@ def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
             if call.metadata is None:
                 call.metadata = RawMembers()
             choice.shared.spend_text(call.metadata.add(fragment.metadata))
-    for call in streamed:
-        if call.slot not in met and (call.name or not call.empty) and not call.conflict_said:
+    for call in choice.take_changed(count):
+        if call.conflict_said:
+            continue
+        if call.slot in met:
+            choice.changed[call.slot] = call
+        elif _was_streamed(call) and (call.name or not call.empty):
             call.conflict_said = True
             choice.shared.out.diagnose("conflict", call.part, "tool_calls")
+
+
+def _was_streamed(call: Call) -> bool:
+    return not call.dropped and not (call.tentative and call.empty)
 
 
 def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
@@ -109,13 +118,11 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 
 
 def _match(
-    choice: Choice, incoming: Incoming, at_place: Call | None, by_id: dict[str, list[Call]], met: set[int]
+    choice: Choice, incoming: Incoming, at_place: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
     """The streamed call that an entry names: by id, by an id that changed, by its place in the list."""
     if incoming.id is not None:
-        same = by_id.get(incoming.id)
-        while same:
-            named = same.pop()
+        for named in by_id[incoming.id]:
             if named.slot not in met and named.suits(incoming.payload, custom=incoming.custom):
                 return named
         alias = choice.by_id.get(incoming.id)
@@ -138,11 +145,10 @@ def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
     choice.latest = call
     payload = incoming.payload
     call.settle_merge()
-    call.whole_sent = False
     if payload:
         call.settle_type(custom=incoming.custom)
     text = call.text
-    if not payload or bytes(text.data) == payload:
+    if not payload or text.data == payload:
         announce.publish(choice, call)
         return
     if text.complete and not call.custom:

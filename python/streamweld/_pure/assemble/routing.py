@@ -222,7 +222,8 @@ def divide(choice: Choice, call: Call, fork: Fork) -> None:
             choice.track(call)
             continue
         other = _sibling(choice, call, index)
-        other.id = other.last_id = call.id
+        choice.own(other, call.id)
+        other.last_id = call.id
         other.first = call
         if own:
             give(choice, other, own, index, header=True, identified=True)
@@ -297,7 +298,8 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     if decision.suspect is not None:
         decision.suspect.suspect = True
     if incoming.id is not None:
-        call.id = call.last_id = incoming.id
+        choice.own(call, incoming.id)
+        call.last_id = incoming.id
         call.first = first
         choice.by_id[incoming.id] = call
         choice.shared.ids_seen.add(incoming.id)
@@ -363,7 +365,7 @@ def take_id(choice: Choice, call: Call, identity: str | None) -> None:
         call.last_id = identity
         return
     if call.id is None:
-        call.id = identity
+        choice.own(call, identity)
     elif identity not in call.aliases:
         call.id_changed = True
         if len(call.aliases) == MAX_ALIASES:
@@ -396,6 +398,7 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     """Arguments as an object: the first is the text, further ones merge into it."""
     if not call.object_arguments:
         first = call.empty
+        call.held_back = first
         header = incoming.name is not None
         give(choice, call, incoming.payload, incoming.index, header=header, identified=incoming.id is not None)
         call.object_arguments = first and call.text.complete
@@ -405,8 +408,6 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     if call.merge is None:
         shared.out.diagnose("args_merged", call.part)
         call.merge = ObjectMerge(call.text.text())
-        call.whole_sent = True
-        announce.reset(choice, call)
     call.merge.add(incoming.payload.decode())
     shared.count_arguments(before, call.merge.size)
 
@@ -444,7 +445,8 @@ def _give_sibling(choice: Choice, call: Call, spill: bytes, index: int | None, *
         choice.remember(call, index)
     other = _sibling(choice, call, index)
     if keep_id and call.id is not None:
-        other.id, other.last_id, other.first = call.id, call.id, call
+        choice.own(other, call.id)
+        other.last_id, other.first = call.id, call
         choice.by_id[call.id] = other
     give(choice, other, spill, index, header=True, identified=True)
     choice.track(other)

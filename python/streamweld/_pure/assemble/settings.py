@@ -48,6 +48,7 @@ class Limits:
         "max_choices",
         "max_id_bytes",
         "max_name_bytes",
+        "max_parts",
         "max_text_bytes",
         "max_tool_calls",
         "max_tool_index",
@@ -61,6 +62,7 @@ class Limits:
         self.max_arguments_bytes = raw["max_arguments_bytes"]
         self.max_total_arguments_bytes = raw["max_total_arguments_bytes"]
         self.max_name_bytes = raw["max_name_bytes"]
+        self.max_parts = raw["max_parts"]
         self.max_id_bytes = raw["max_id_bytes"]
         self.max_text_bytes = raw["max_text_bytes"]
 

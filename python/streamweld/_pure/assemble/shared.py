@@ -21,6 +21,7 @@ class Shared:
         "_argument_bytes",
         "_calls",
         "_choices",
+        "_items",
         "_next_part",
         "_next_suffix",
         "_text_bytes",
@@ -35,6 +36,7 @@ class Shared:
         self.settings = settings
         self.out = out
         self._next_part = 0
+        self._items = 0
         self._choices = 0
         self._calls = 0
         self._argument_bytes = 0
@@ -46,8 +48,18 @@ class Shared:
 
     def next_part(self) -> int:
         part = self._next_part
+        limit = self.settings.limits.max_parts
+        if limit is not None and part >= limit:
+            raise self.out.limit("max_parts", limit)
         self._next_part = part + 1
         return part
+
+    def count_item(self) -> None:
+        """One more item that the wire opens."""
+        limit = self.settings.limits.max_parts
+        if limit is not None and self._items >= limit:
+            raise self.out.limit("max_parts", limit)
+        self._items += 1
 
     @property
     def parts(self) -> int:

@@ -51,6 +51,7 @@ class ChatDecoder:
         self._merges: bool = switches["merge_choices"]
         self._max_choices = limits["max_choices"]
         self._choices: dict[int, ChoiceReader] = {}
+        self._lowest: int | None = None  # of their indexes
         self._merged: dict[int, ChoiceReader] = {}
         self._members = ChunkMembers()
         self._started = False
@@ -172,7 +173,7 @@ class ChatDecoder:
         notes.tell()
         left = as_object(chunk.news)
         if left is not None:
-            self._assembler.choice_metadata(min(self._choices, default=0), left)
+            self._assembler.choice_metadata(self._lowest or 0, left)
         groq = value.get("x_groq")
         if is_object(groq):
             read_usage_member(chunk.payload, groq, (*path, "x_groq"), notes, self._assembler)
@@ -219,6 +220,7 @@ class ChatDecoder:
         if limit is not None and len(self._choices) >= limit:
             raise self._out.limit("max_choices", limit)
         known = self._choices[index] = ChoiceReader(index, self._tools)
+        self._lowest = index if self._lowest is None else min(index, self._lowest)
         # Also a choice that never says anything has to end.
         self._assembler.text(index, "", None)
         return known

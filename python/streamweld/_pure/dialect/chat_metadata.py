@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.members import as_object, leftovers
+from streamweld._pure.members import as_object, leftovers, may_remember
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ FUNCTION_FIELDS = frozenset(DIALECTS["chat"]["function_fields"])
 CUSTOM_FIELDS = frozenset(DIALECTS["chat"]["custom_fields"])
 IMAGE_FIELDS = frozenset(DIALECTS["chat"]["image_fields"])
 
-# Keys are the sender's: how many are remembered must not grow with the stream.
-_REMEMBERED = 64
 _PLAIN = frozenset({str, int})
 
 
@@ -48,7 +46,8 @@ class ChunkMembers:
             if seen.get(key) == raw:
                 continue
             fresh[key] = raw
-            if key not in seen and len(seen) >= _REMEMBERED:
+            if not may_remember(seen, key, raw):
+                self._plain.pop(key, None)
                 continue
             seen[key] = raw
             member = value[key]

@@ -21,7 +21,7 @@ from streamweld._pure.dialect.gemini_fields import (
     seconds,
 )
 from streamweld._pure.kinds import integer, is_array, is_object
-from streamweld._pure.members import Raw, as_object, leftovers
+from streamweld._pure.members import Raw, as_object, leftovers, may_remember
 from streamweld._pure.notes import Notes
 
 if TYPE_CHECKING:
@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 
 _USED = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
 _CANDIDATE_CAP = 2**31 - 1  # what an index can be at all
-_REMEMBERED = 64  # keys are the sender's: how many are remembered must not grow with the stream
 
 
 class GeminiDecoder:
     """One stream's decoder."""
 
-    __slots__ = ("_assembler", "_candidates", "_max", "_members", "_out", "_started", "ended")
+    __slots__ = ("_assembler", "_candidates", "_lowest", "_max", "_members", "_out", "_started", "_unfinished", "ended")
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
         limits: Mapping[str, int | None] = config["limits"]
@@ -47,6 +46,8 @@ class GeminiDecoder:
         self._out = out
         self._max = limits["max_choices"]
         self._candidates: dict[int, Candidate] = {}
+        self._lowest: int | None = None  # of their indexes
+        self._unfinished: list[Candidate] = []  # all behind the last of these said why they end
         self._members: Raw = {}  # unmodelled members of chunks, as last seen
         self._started = False
         self.ended = False
@@ -96,7 +97,9 @@ class GeminiDecoder:
 
     def marker(self) -> None:
         """`[DONE]`, which some gateways send: the end where every candidate has said why it ends, else nothing."""
-        if self._candidates and all(candidate.reason is not None for candidate in self._candidates.values()):
+        while self._unfinished and self._unfinished[-1].reason is not None:
+            self._unfinished.pop()
+        if self._candidates and not self._unfinished:
             self._finish()
             self._assembler.done()
             self.ended = True
@@ -144,7 +147,7 @@ class GeminiDecoder:
         self._feedback(payload, chunk, path, news, notes)
         metadata = as_object(news)
         if metadata is not None:
-            self._assembler.choice_metadata(min(self._candidates, default=0), metadata)
+            self._assembler.choice_metadata(self._lowest or 0, metadata)
         usage = notes.an_object(chunk, path, "usageMetadata")
         if usage is not None:
             self._assembler.usage(read_usage(usage, payload.raw(*path, "usageMetadata")))
@@ -166,7 +169,7 @@ class GeminiDecoder:
         known = self._members
         fresh = {key: raw for key, raw in members.items() if known.get(key) != raw}
         for key, raw in fresh.items():
-            if key in known or len(known) < _REMEMBERED:
+            if may_remember(known, key, raw):
                 known[key] = raw
         return fresh
 
@@ -186,6 +189,8 @@ class GeminiDecoder:
             if self._max is not None and len(self._candidates) >= self._max:
                 raise self._out.limit("max_choices", self._max)
             known = self._candidates[index] = Candidate(index, self._assembler, self._out)
+            self._unfinished.append(known)
+            self._lowest = index if self._lowest is None else min(index, self._lowest)
         return known
 
     def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Notes) -> None:

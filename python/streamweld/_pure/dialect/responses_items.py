@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from streamweld._pure.members import Raw
 
 _ONCE = 4096  # whole things that are known not to be news
+_TYPES = 4096  # output indexes of which the type is known
+_TYPE = 64  # characters of a type
 _ITEM_DONE = "response.output_item.done"  # as which an item that nobody models is kept, wherever it stood
 _RESULT_FIELDS = frozenset({"call_id", "output"})
 
@@ -86,13 +88,14 @@ class ItemReader:
     def _item(self, event: Mapping[str, Any], reader: Reader) -> tuple[dict[str, Any] | None, str | None, int | None]:
         item = reader.notes.an_object(event, (), "item")
         address = reader.address(event)
-        if item is not None and address.index is not None:
-            self._types[address.index] = str(item.get("type"))
+        known = address.index in self._types or len(self._types) < _TYPES
+        if item is not None and address.index is not None and known:
+            self._types[address.index] = _type_of(item)
         return item, address.item_id, address.index
 
     def _in_line(self, output: Sequence[object]) -> bool:
         """Whether places in the terminal output are the indexes of the stream. Some gateways leave items out (P13)."""
-        types = [str(item.get("type")) if is_object(item) else "" for item in output]
+        types = [_type_of(item) if is_object(item) else "" for item in output]
         return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))
 
     # A whole item
@@ -209,6 +212,12 @@ class ItemReader:
         if len(self._once) < _ONCE:
             self._once.add(mark)
         return True
+
+
+def _type_of(item: Mapping[str, Any]) -> str:
+    """The type of an item; "" where it is no word, or too long to be one."""
+    kind = item.get("type")
+    return kind if isinstance(kind, str) and len(kind) <= _TYPE else ""
 
 
 def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:

@@ -7,6 +7,7 @@ but that one.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ WINDOW = 16_384
 class Sequence:
     """The numbers of one stream, as long as they can be trusted."""
 
-    __slots__ = ("_out", "_said", "_seen", "_trusted")
+    __slots__ = ("_order", "_out", "_said", "_seen", "_trusted")
 
     def __init__(self, out: Out) -> None:
         self._out = out
-        self._seen: dict[int, int] = {}  # number -> hash of the payload, in order of arrival
+        self._seen: dict[int, int] = {}  # number -> hash of the payload
+        self._order: deque[int] = deque()  # the numbers, as they came
         self._trusted = True
         self._said = False
 
@@ -39,12 +41,14 @@ class Sequence:
         known = self._seen.get(number)
         if known is None:
             if len(self._seen) >= WINDOW:
-                del self._seen[next(iter(self._seen))]
+                del self._seen[self._order.popleft()]
             self._seen[number] = mark
+            self._order.append(number)
             return False
         if known != mark:
             self._trusted = False
             self._seen.clear()
+            self._order.clear()
             self._out.diagnose("sequence_untrusted", detail=str(number))
             return False
         self._out.emptied = True

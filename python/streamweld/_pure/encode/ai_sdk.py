@@ -9,8 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld._pure.encode.blocks import arguments_of
 from streamweld._pure.encode.custody import provider_metadata
+from streamweld._pure.encode.job import arguments_of
 from streamweld._pure.encode.sequential import Sequential
 from streamweld._pure.encode.writer import members, quoted
 from streamweld._pure.kinds import is_object

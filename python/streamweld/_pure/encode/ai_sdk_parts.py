@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.ai_sdk import OCTETS, TRUE, AiSdk
-from streamweld._pure.encode.blocks import arguments_of
 from streamweld._pure.encode.finish import finish_word
+from streamweld._pure.encode.job import arguments_of
 from streamweld._pure.encode.writer import compact_json, members, quoted
 
 if TYPE_CHECKING:

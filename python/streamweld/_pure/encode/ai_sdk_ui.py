@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.encode.ai_sdk import OCTETS, TRUE, AiSdk
-from streamweld._pure.encode.blocks import arguments_of
+from streamweld._pure.encode.job import arguments_of
 from streamweld._pure.encode.writer import compact_json, members, quoted, spliced
 
 if TYPE_CHECKING:

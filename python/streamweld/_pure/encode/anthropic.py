@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.blocks import Block, arguments_of
+from streamweld._pure.encode.blocks import Block
 from streamweld._pure.encode.custody import is_genuine
+from streamweld._pure.encode.job import arguments_of
 from streamweld._pure.encode.sequential import Sequential
 from streamweld._pure.encode.writer import members, quoted
 from streamweld.events import File, ReasoningDone, Source, TextDone

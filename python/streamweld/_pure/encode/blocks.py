@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from streamweld._pure.encode.job import arguments_of
 from streamweld._pure.encode.same import same_value
 from streamweld._pure.encode.told import Told
 from streamweld.events import (
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.job import Job
     from streamweld.events import Event
 
-__all__ = ["Beside", "Block", "Blocks", "Done", "Writer", "arguments_of"]
+__all__ = ["Beside", "Block", "Blocks", "Done", "Writer"]
 
 Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 Beside: TypeAlias = Source | File | ToolResult
@@ -437,8 +438,3 @@ class Blocks:
                 self._active = None
                 self._writer.close(block)
             self._writer.over(block)
-
-
-def arguments_of(call: ToolCall) -> str:
-    """The arguments as text. Where more was sent than one value, all of it: the first alone would look like a call."""
-    return call.arguments if call.state != "invalid" or call.raw_arguments is None else call.raw_arguments

@@ -8,9 +8,11 @@ and no JSON.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.blocks import Block, Blocks, arguments_of
+from streamweld._pure.encode.blocks import Block, Blocks
+from streamweld._pure.encode.job import arguments_of
 from streamweld.events import ReasoningStarted, RefusalStarted, TextStarted
 
 if TYPE_CHECKING:
@@ -24,11 +26,13 @@ __all__ = ["Direct"]
 class Direct(Blocks):
     """The parts of one answer, as they come."""
 
-    __slots__ = ("_late", "_open_blocks", "_unseen")
+    __slots__ = ("_holding", "_late", "_open_blocks", "_open_calls", "_unseen")
 
     def __init__(self, job: Job, writer: Writer) -> None:
         super().__init__(job, writer)
         self._open_blocks: set[Block] = set()
+        self._holding: dict[int, Block] = {}  # those of them whose stop has not passed, by part
+        self._open_calls: Counter[str] = Counter()  # and how many of them are calls with that id
         self._unseen: Block | None = None  # has the place of an open one, and nothing to show yet
         self._late: list[Block] = []  # calls that are not whole: whether they may be closed is known at the end
 
@@ -68,8 +72,9 @@ class Direct(Blocks):
         """A block is open, and no other may be. Of one that was stopped on the wire the stop has passed."""
         if self._writer.side_by_side:
             return False
-        ended = self._job.passed.ended
-        return self._unseen is not None or any(block.part not in ended for block in self._open_blocks)
+        for part in self._job.passed.ended.collected():
+            self._holding.pop(part, None)
+        return self._unseen is not None or bool(self._holding)
 
     def _go_on(self) -> None:
         """Write what waits, as long as nobody is in its way. Where upstream took something back, nothing follows."""
@@ -103,11 +108,23 @@ class Direct(Blocks):
     def _open(self, block: Block) -> None:
         if block not in self._open_blocks:
             self._open_blocks.add(block)
+            if block.part not in self._job.passed.ended:
+                self._holding[block.part] = block
+            if block.kind == "call":
+                self._open_calls[block.call_id] += 1
             self._writer.open(block)
 
     def _shut(self, block: Block) -> None:
-        self._open_blocks.discard(block)
+        self._leave(block)
         self._writer.close(block)
+
+    def _leave(self, block: Block) -> None:
+        """It is open no more."""
+        if block in self._open_blocks:
+            self._open_blocks.remove(block)
+            self._holding.pop(block.part, None)
+            if block.kind == "call":
+                self._open_calls[block.call_id] -= 1
 
     def _write(self, block: Block) -> None:
         call = block.call
@@ -135,7 +152,7 @@ class Direct(Blocks):
 
     def _write_call(self, block: Block, call: ToolCall) -> None:
         """A call of which nothing was written yet. One that takes the id of an open one takes it back."""
-        if any(one.kind == "call" and one.call_id == call.call_id for one in self._open_blocks):
+        if self._open_calls[call.call_id]:
             self._writer.contradicted()
         else:
             self._writer.whole_call(call)
@@ -193,7 +210,7 @@ class Direct(Blocks):
         if event.part in self._job.passed.ended and block.out.rest(arguments_of(event)):
             self._writer.contradicted()  # its block is over, and had less
         elif self._close_call(block, event):
-            self._open_blocks.discard(block)
+            self._leave(block)
         else:
             self._late.append(block)
 

@@ -24,6 +24,7 @@ Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 
 _FACTS = load_conversions()
 CUT: Final = "TruncatedStream"
+_CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})  # readers refuse a reason that is not on their list
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ def sent_word(target: str, finished: Finished) -> str | None:
 def own_word(dialect: str, finished: Finished) -> str | None:
     """The reason as a source of the same dialect sent it, if it still holds beside what the answer came to."""
     raw = finished.raw_reason
-    means = None if raw is None else DIALECTS[dialect]["finish"].get(raw, "other")
+    unknown = None if dialect in _CLOSED else "other"
+    means = None if raw is None else DIALECTS[dialect]["finish"].get(raw, unknown)
     return raw if means in (finished.reason, "natural") else None
 
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from streamweld._pure.encode.losses import Losses
 from streamweld._pure.encode.passed import Passed
 from streamweld._pure.encode.writer import Frames
+from streamweld.events import Finished, ToolCall
 
 if TYPE_CHECKING:
     from streamweld._pure.encode.finish import Ending
     from streamweld._pure.encode.mint import Mint
-    from streamweld.events import Event, ToolCall, ToolCallStarted
+    from streamweld.events import Event, ToolCallStarted
 
-__all__ = ["Encoder", "Job", "is_whole", "text_behind"]
+__all__ = ["Encoder", "Job", "arguments_of", "is_whole", "text_behind"]
 
 _BLANK = " \t\n\r"
 _NO_ARGUMENTS = "{}"
@@ -46,6 +47,15 @@ class Job:
     cut: bool = False  # the events at hand come from the end of a cut input: what they close was open
     broken: bool = False  # said by the encoder: what went out cannot be mended; its error ending is written
     taken: set[str] = field(default_factory=set[str])  # ids of calls of this answer
+    unfinished: set[int] = field(default_factory=set[int])  # choices with a call of the client's that is not whole
+
+    def as_written(self, event: Event) -> Event:
+        """The event as an encoder takes it: a reason that was not sent must not make a client run a cut call."""
+        if isinstance(event, ToolCall) and event.state == "incomplete" and not event.provider_executed:
+            self.unfinished.add(event.choice)
+        elif isinstance(event, Finished) and event.raw_reason is None and event.choice in self.unfinished:
+            return Finished("length", choice=event.choice, provider_metadata=event.provider_metadata)
+        return event
 
     def takes(self, call_id: str) -> bool:
         """A call comes under that id. False where one had it before: it is told under another one when it is whole."""
@@ -65,13 +75,18 @@ def is_whole(call: ToolCall) -> bool:
     return call.state in ("complete", "empty") or call.reason == "refused"
 
 
+def arguments_of(call: ToolCall) -> str:
+    """The arguments as text. Where more was sent than one value, all of it: the first alone would look like a call."""
+    return call.arguments if call.state != "invalid" or call.raw_arguments is None else call.raw_arguments
+
+
 def text_behind(told: str, call: ToolCall) -> str:
-    """The arguments, where so much of them went out: as meant, or as sent where that is not known.
+    """The arguments, where so much of them went out: as meant, or of an invalid call all that was sent.
 
     A whole call without any has an empty object.
     """
     if not is_whole(call):
-        return call.raw_arguments or call.arguments
+        return arguments_of(call)
     if call.custom or call.arguments.strip(_BLANK) or told.strip(_BLANK):
         return call.arguments
     return told + _NO_ARGUMENTS

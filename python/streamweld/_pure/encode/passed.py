@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from streamweld._pure.journal import Journal
+
 __all__ = ["Passed"]
 
 
@@ -23,12 +25,12 @@ class Passed:
     sub: int | None = None
     item_id: str | None = None  # of its item, as the wire has it
     moved: bool = False  # said by the encoder: a place was another one's already, so something was written at another
-    choices: frozenset[int] = field(default_factory=frozenset[int])  # of which something has passed
-    announced: frozenset[int] = field(default_factory=frozenset[int])  # indexes of items whose opening has
+    choices: set[int] = field(default_factory=set[int])  # of which something has passed
+    announced: set[int] = field(default_factory=set[int])  # indexes of items whose opening has
     standing: int | None = None  # the index of a block that is no part, and whose stop has not
-    closed: frozenset[int] = field(default_factory=frozenset[int])  # parts whose close has
-    ended: frozenset[int] = field(default_factory=frozenset[int])  # parts of items whose close has
-    finished: frozenset[int] = field(default_factory=frozenset[int])  # choices whose reason has passed
+    closed: set[int] = field(default_factory=set[int])  # parts whose close has
+    ended: Journal = field(default_factory=Journal)  # parts of items whose close has
+    finished: set[int] = field(default_factory=set[int])  # choices whose reason has passed
     counted: bool = False  # the latest token counts have, at the end
     sequence: int | None = 0  # the number of the next event; None where the source numbers none
     payload: bytes = b""  # what is at hand

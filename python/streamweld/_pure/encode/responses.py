@@ -21,6 +21,7 @@ from streamweld._pure.encode.responses_items import (
     TEXT,
     CallItem,
     Holder,
+    Key,
     TextItem,
     Wire,
 )
@@ -65,7 +66,6 @@ __all__ = ["Responses"]
 
 _Delta: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta
 _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
-_Key: TypeAlias = tuple[int | str, bool]  # of an item: its index or its id, and whether it is a message
 
 _TARGET: Final = "responses"
 _OWN_ID: Final = "resp_"
@@ -87,12 +87,15 @@ class Responses:
         self._items: dict[int, TextItem | CallItem] = {}  # open ones by part, in the order of their indexes
         self._index: dict[int, int] = {}
         self._bare: dict[int, Holder] = {}  # reasoning parts of which nothing was said
-        self._output: dict[int, str] = {}  # items by index
+        self._output: dict[int, Callable[[], str]] = {}  # items by index
         self._parts: dict[int, set[int]] = {}  # what was in them
         self._taken: set[int] = set()  # indexes of items
         self._next = 0  # behind them
-        self._holders: dict[_Key, Holder] = {}  # of the source's own: its items, until they are done
-        self._left: dict[_Key, Holder] = {}  # and those that are
+        self._holders: dict[Key, Holder] = {}  # of the source's own: its items, until they are done
+        self._idle: dict[Key, Holder] = {}  # of these, the ones whose parts are all closed
+        self._left: dict[Key, Holder] = {}  # and those that are done
+        self._turns = 0  # how often one of them began, or went on
+        self._holder_of: dict[int, Holder] = {}  # by part
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self._called = False  # a call is whole
@@ -208,8 +211,9 @@ class Responses:
         if self._job.passed.own:
             resource.take(self._job.passed.payload)
             ended = self._job.passed.ended
-            resource.passed = {index for index, parts in self._parts.items() if not parts.isdisjoint(ended)}
-        response = resource.json(status, self._output, usage=usage, incomplete=incomplete, error=error)
+            resource.passed = {index for index, parts in self._parts.items() if any(part in ended for part in parts)}
+        output = {index: item() for index, item in self._output.items()}
+        response = resource.json(status, output, usage=usage, incomplete=incomplete, error=error)
         self._wire.event(f"response.{status}", f'"response":{response}')
         self._job.frames.done()
 
@@ -226,18 +230,33 @@ class Responses:
             self._parts[index] = {part}
         elif passed.own:
             item.close_part(citations, closed=closed)
-            item.holder.open.discard(part)
+            self._leave(item.holder, part)
         else:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
-    def _settle(self, status: ItemStatus = "completed", but: _Key | None = None) -> None:
+    def _settle(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
         """Items of the source's own whose parts are all closed are done when something else comes."""
-        for key, holder in list(self._holders.items()):
-            if key != but and (not holder.open or status == "incomplete"):
-                self._left[key] = self._holders.pop(key)
-                ended = not holder.numbers.isdisjoint(self._job.passed.ended)
-                self._output[holder.index] = holder.close(status, ended=ended)
-                self._parts[holder.index] = holder.numbers
+        for part in self._job.passed.ended.collected():
+            if part in self._holder_of:
+                self._holder_of[part].ended = True
+        done = self._idle if status == "completed" else self._holders
+        for holder in sorted([one for key, one in done.items() if key != but], key=_turn):
+            self._idle.pop(holder.key, None)
+            self._left[holder.key] = self._holders.pop(holder.key)
+            self._output[holder.index] = holder.close(status)
+            self._parts[holder.index] = holder.numbers
+
+    def _come(self, holder: Holder, key: Key) -> None:
+        """The item begins, or goes on."""
+        self._turns += 1
+        holder.key, holder.turn = key, self._turns
+        self._holders[key] = holder
+
+    def _leave(self, holder: Holder, part: int) -> None:
+        """A part of the item is over."""
+        holder.open.discard(part)
+        if not holder.open and self._holders.get(holder.key) is holder:
+            self._idle[holder.key] = holder
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
         """For a new item: as sent, unless another one has it."""
@@ -268,14 +287,17 @@ class Responses:
         holder = self._holders.get(key)
         if holder is None and passed.index is not None and key in self._left:
             # What came between was no end of it.
-            holder = self._holders[key] = self._left.pop(key)
+            holder = self._left.pop(key)
+            self._come(holder, key)
             del self._output[holder.index]
         if holder is None:
             identity = item_id or self._job.mint.new("msg" if shape.holder is None else "rs")
             index = self._new_index(part, passed.index)
             announced = index == passed.at and index in passed.announced
             holder = Holder(self._wire, shape, identity, index, announced=announced)
-            self._holders[key] = holder
+            self._come(holder, key)
+        self._idle.pop(key, None)
+        self._holder_of[part] = holder
         holder.open.add(part)
         holder.numbers.add(part)
         self._index[part] = holder.index
@@ -317,7 +339,7 @@ class Responses:
         if event.part not in self._items and not event.text:
             bare = self._bare.pop(event.part, None)
             if bare is not None:
-                bare.open.discard(event.part)
+                self._leave(bare, event.part)
             return  # an empty part is nothing to read
         item = self._text_item(event)
         rest = item.told.rest(event.text)
@@ -447,3 +469,7 @@ def _word(finished: Finished) -> str | None:
     """`completed`, or why the response is incomplete; None where it failed."""
     word = finish_word(_TARGET, finished.reason)
     return word if word == _DONE else sent_word(_TARGET, finished) or word
+
+
+def _turn(holder: Holder) -> int:
+    return holder.turn

@@ -13,15 +13,16 @@ from streamweld._pure.encode.told import Told
 from streamweld._pure.encode.writer import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streamweld._pure.encode.citations import Citation
     from streamweld._pure.encode.job import Job
 
 __all__ = ["CALL", "CUSTOM", "OPENRESPONSES", "RAW", "REFUSAL", "SUMMARY", "TEXT"]
-__all__ += ["CallItem", "Holder", "TextItem", "Wire"]
+__all__ += ["CallItem", "Holder", "Key", "TextItem", "Wire"]
 
 ItemStatus: TypeAlias = Literal["completed", "incomplete"]
+Key: TypeAlias = tuple[int | str, bool]  # of an item: its index or its id, and whether it is a message
 
 
 class Wire:
@@ -34,12 +35,21 @@ class Wire:
 
     def event(self, kind: str, fields: str) -> None:
         """One event; `fields`: its members behind type and number."""
-        passed = self._job.passed
-        number = ""
-        if passed.sequence is not None:
-            number = f'"sequence_number":{passed.sequence},'
-            passed.sequence += 1
+        number = self._number()
         self._job.frames.named(kind, f'{{"type":"{kind}",{number}{fields}}}')
+
+    def event_later(self, kind: str, fields: Callable[[], str]) -> None:
+        """The same with fields that are long, and may be dropped before they are written."""
+        number = self._number()
+        self._job.frames.named_later(kind, lambda: f'{{"type":"{kind}",{number}{fields()}}}')
+
+    def _number(self) -> str:
+        passed = self._job.passed
+        if passed.sequence is None:
+            return ""
+        number = f'"sequence_number":{passed.sequence},'
+        passed.sequence += 1
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,21 @@ SUMMARY: Final = Shape(
 class Holder:
     """A message or a reasoning, with its parts."""
 
-    __slots__ = ("at", "encrypted", "identity", "index", "is_message", "numbers", "open", "parts", "wire")
+    __slots__ = (
+        "_next",
+        "at",
+        "encrypted",
+        "ended",
+        "identity",
+        "index",
+        "is_message",
+        "key",
+        "numbers",
+        "open",
+        "parts",
+        "turn",
+        "wire",
+    )
 
     def __init__(self, wire: Wire, shape: Shape, identity: str, index: int, *, announced: bool = False) -> None:
         """`announced`: its opening went out before."""
@@ -79,28 +103,33 @@ class Holder:
         self.index = index
         self.numbers: set[int] = set()  # of its parts, where it may have several
         self.open: set[int] = set()  # those that are not over
+        self.ended = False  # its close went out before
+        self.key: Key = (index, True)  # the encoder's own: under which it is found, and when it came under that
+        self.turn = 0
         self.at = f'"output_index":{index}'
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
         self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # by the member that holds them
+        self._next: dict[str, int] = {}  # by the same, the place behind all of them
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
     def free_sub(self, shape: Shape, sent: int | None = None) -> int:
         """The place of a new part: as sent, unless another one has it."""
-        taken = self.parts.get(shape.holder or "content", {})
-        return sent if sent is not None and sent not in taken else max(taken, default=-1) + 1
+        member = shape.holder or "content"
+        return sent if sent is not None and sent not in self.parts.get(member, ()) else self._next.get(member, 0)
 
     def put(self, shape: Shape, sub: int, part: str) -> None:
         """A part as it is so far, or in the end."""
-        self.parts.setdefault(shape.holder or "content", {})[sub] = part
+        member = shape.holder or "content"
+        self.parts.setdefault(member, {})[sub] = part
+        self._next[member] = max(sub + 1, self._next.get(member, 0))
 
-    def close(self, status: ItemStatus, *, ended: bool = False) -> str:
-        """The item as it is in the end. `ended`: its close went out before."""
-        item = self._item(status)
-        if not ended:
-            self.wire.event("response.output_item.done", f'{self.at},"item":{item}')
-        return item
+    def close(self, status: ItemStatus) -> Callable[[], str]:
+        """The item as it is in the end, made when it is asked for: it may have many parts, and go on behind this."""
+        if not self.ended:
+            self.wire.event_later("response.output_item.done", lambda: f'{self.at},"item":{self._item(status)}')
+        return lambda: self._item(status)
 
     def _item(self, status: str) -> str:
         lists = {
@@ -152,7 +181,7 @@ class TextItem:
         self._event(f"{shape.text}.done", f'"{shape.member}":{text}{shape.extra}')
         self._event(f"{shape.part}.done", f'"part":{part}')
 
-    def close(self, status: ItemStatus, citations: Sequence[Citation] = ()) -> str:
+    def close(self, status: ItemStatus, citations: Sequence[Citation] = ()) -> Callable[[], str]:
         """The done events of a part that is all of its item; the item as it is in the end."""
         self.close_part(citations)
         return self.holder.close(status)
@@ -216,7 +245,7 @@ class CallItem:
         text = self._text()
         return self.custom or not text.strip() or is_value(text)
 
-    def close(self, status: ItemStatus, *, closed: bool = False, ended: bool = False) -> str:
+    def close(self, status: ItemStatus, *, closed: bool = False, ended: bool = False) -> Callable[[], str]:
         """The done events, with the whole text, unless they went out; the item as it is in the end."""
         text = quoted(self._text())
         if not closed:
@@ -224,7 +253,7 @@ class CallItem:
         item = self._item(status, text)
         if not ended:
             self._wire.event("response.output_item.done", f'{self._at},"item":{item}')
-        return item
+        return lambda: item
 
     def _text(self) -> str:
         return self.told.text() if self.whole is None else self.whole

@@ -94,9 +94,12 @@ class Resource:
         """The object. `output`: its items by index; `incomplete`: the reason; `error`: code and message."""
         details = "null" if incomplete is None else members(reason=quoted(incomplete))
         failure = "null" if error is None else members(code=quoted(error[0]), message=quoted(error[1]))
-        items = [output[index] for index in sorted(output)]
-        if self._sent:
-            items = [self._item(index, output[index]) for index in sorted(output)]
+        sent: object = self._sent.get("output")
+        again = _Again(sent) if is_array(sent) else None
+        items = [
+            again.spelled(output[index]) if again is not None and index in self.passed else output[index]
+            for index in sorted(output)
+        ]
         told = {
             "id": self._id,
             "object": '"response"',
@@ -127,16 +130,33 @@ class Resource:
         written = {name: told[name] if name in ours else compact_json(value) for name, value in sent.items()}
         return written | {name: value for name, value in told.items() if name not in written}
 
-    def _item(self, index: int, text: str) -> str:
-        """An item of the answer; one that passed keeps the spelling in which the source tells it again."""
-        output: object = self._sent.get("output")
-        if index not in self.passed or not is_array(output):
-            return text
-        item: Any = loads_raw(text)
-        for sent in output:
-            if is_object(sent) and all(sent.get(name) == item[name] for name in _SAID if name in item):
-                return compact_json(sent)
-        return text
+
+class _Again:
+    """The items of the answer as the source tells them again, to be found by what they say."""
+
+    __slots__ = ("_by_said", "_output")
+
+    def __init__(self, output: list[Any]) -> None:
+        self._output = output
+        self._by_said: dict[tuple[str, ...], dict[tuple[str, ...], Any]] = {}  # by the members that are compared
+
+    def spelled(self, text: str) -> str:
+        """An item that passed, in the source's own spelling where that has it."""
+        item: dict[str, Any] = loads_raw(text)
+        names = tuple([name for name in _SAID if name in item])
+        if names not in self._by_said:
+            self._by_said[names] = self._index(names)
+        found = self._by_said[names].get(tuple([item[name] for name in names]))
+        return text if found is None else compact_json(found)
+
+    def _index(self, names: tuple[str, ...]) -> dict[tuple[str, ...], Any]:
+        found: dict[tuple[str, ...], Any] = {}
+        for sent in self._output:
+            if is_object(sent):
+                said = [value for value in map(sent.get, names) if isinstance(value, str)]
+                if len(said) == len(names):
+                    found.setdefault(tuple(said), sent)
+        return found
 
 
 def usage_json(counts: Counts) -> str:

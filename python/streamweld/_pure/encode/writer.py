@@ -9,12 +9,15 @@ from __future__ import annotations
 from json import dumps
 from json.encoder import encode_basestring
 from math import isfinite
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from streamweld._json import pair_escapes
 from streamweld._pure.kinds import is_array, is_object
 from streamweld._pure.members import compact
 from streamweld._pure.numeral import exact_digits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Frames", "compact_json", "members", "quoted", "spliced"]
 
@@ -24,10 +27,11 @@ _EMPTY = "{}"
 class Frames:
     """The output of one stream so far."""
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("_later", "_pieces")
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
+        self._later: dict[int, Callable[[], str]] = {}  # payloads that are made when they are taken, by their place
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -40,12 +44,21 @@ class Frames:
         """An event with a name: a constant of ours, never upstream text, which could end the line (threat E1)."""
         self._pieces.append(f"event: {event}\ndata: {payload}\n\n")
 
+    def named_later(self, event: str, payload: Callable[[], str]) -> None:
+        """The same with a payload that is long, and may be dropped before it is written."""
+        self._pieces.append(f"event: {event}\ndata: ")
+        self._later[len(self._pieces)] = payload
+        self._pieces.append("\n\n")
+
     def done(self) -> None:
         """The marker that three dialects end with."""
         self._pieces.append("data: [DONE]\n\n")
 
     def shown(self) -> bytes:
         """All bytes since they were taken last; they stay."""
+        for place, payload in self._later.items():
+            self._pieces[place] = payload() + self._pieces[place]
+        self._later.clear()
         return "".join(self._pieces).encode()
 
     def take(self) -> bytes:
@@ -53,6 +66,11 @@ class Frames:
         taken = self.shown()
         self._pieces.clear()
         return taken
+
+    def drop(self) -> None:
+        """They are not written after all."""
+        self._pieces.clear()
+        self._later.clear()
 
 
 def quoted(text: str) -> str:

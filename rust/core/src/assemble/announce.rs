@@ -1,8 +1,9 @@
 //! The events of a tool call: started, delta, reset, retracted, and the final one.
 //!
-//! The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. A
-//! call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
-//! close. It knows no rule of identity; it looks at the call's text and at how much of it was sent.
+//! The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. Of
+//! a text that may yet turn out to be another one, only what is settled is shown before the close, so that a reset is rare.
+//! A call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
+//! close. It knows no rule of identity; it looks at the call's text and at how much of it was shown.
 
 use super::arguments::text_of;
 use super::call::Call;
@@ -10,6 +11,7 @@ use super::choice::Choice;
 use super::shared::{Desk, Shared};
 use crate::event::{Delta, Event, Mark, Sign};
 use crate::out::Out;
+use crate::policy::UnstableId;
 
 /// The call has got a name and waits to be shown. A tentative call waits for its arguments instead.
 pub fn named(choice: &mut Choice, slot: usize) {
@@ -39,44 +41,38 @@ fn flush(out: &mut Out<'_>, choice: &mut Choice, other_than: Option<usize>) {
     }
 }
 
-/// Show what the call's text has beyond what was sent; white space alone may yet be no arguments.
+/// Show what of the call's text is settled; white space alone may yet be no arguments.
 #[inline]
 pub fn publish(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
-    let Some(call) = choice.get(slot) else {
+    let Some(call) = choice.get(slot).filter(|call| !call.dropped) else {
         return;
     };
-    let nothing = call.whole_sent
-        || call.tentative
-        || call.name.is_empty()
-        || call.text.data.len() == call.sent
-        || call.text.is_blank();
-    if nothing {
-        return;
+    if !(call.tentative || call.name.is_empty() || call.text.is_blank()) {
+        flush_unstarted(out, choice, Some(slot));
+        choice.unstarted = Vec::new(); // what is left is this call
+        let index = choice.index;
+        if let Some(call) = choice.get_mut(slot) {
+            start(out, call, index);
+            show(out, call, index, call.settled());
+        }
     }
-    flush_unstarted(out, choice, Some(slot));
-    choice.unstarted = Vec::new(); // what is left is this call
-    let index = choice.index;
-    if let Some(call) = choice.get_mut(slot) {
-        start(out, call, index);
-        send(out, call, index);
-    }
+    choice.keep_account(slot);
 }
 
-/// The text is another one: take back what was shown.
+/// The text is another one: take back what was shown, if it is not the beginning of that one.
 pub fn reset(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
-    if let Some(call) = choice.get_mut(slot).filter(|call| call.sent > 0) {
-        call.sent = 0;
+    if let Some(call) = choice.get_mut(slot).filter(|call| call.text.taken_back) {
+        call.text.taken_back = false;
         out.emit(&Event::ToolCallReset(mark(call, index)));
     }
 }
 
 /// The call never was.
 pub fn retract(out: &mut Out<'_>, choice: &mut Choice, slot: usize) {
-    if let Some(call) = choice.get_mut(slot) {
-        call.dropped = true;
-    }
+    choice.set_dropped(slot, true);
     choice.track(slot);
+    choice.keep_account(slot);
     let index = choice.index;
     if let Some(call) = choice.get(slot).filter(|call| call.started) {
         out.emit(&Event::ToolCallRetracted(mark(call, index)));
@@ -90,10 +86,9 @@ pub fn show_final(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) {
         return;
     };
     start(desk.out, call, index);
-    if call.text.data.len() != call.sent {
-        send(desk.out, call, index);
-    }
+    show(desk.out, call, index, call.text.data.len());
     final_event(desk.shared, call, index, |event| desk.out.emit(event));
+    choice.keep_account(slot);
 }
 
 /// The call as it closed; before that, as it stands.
@@ -158,6 +153,9 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
         return;
     }
     call.started = true;
+    // An id that another call had before is not this call's in the end, nor is the first one where the last one counts.
+    let last = out.config.policy.switches.unstable_id == UnstableId::Last;
+    let keeps = call.first.is_none() && !last;
     out.sign(Sign::Address {
         index: call.index,
         sub: None,
@@ -165,7 +163,7 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
     });
     out.emit(&Event::ToolCallStarted {
         part: call.part,
-        call_id: call.id.as_deref(),
+        call_id: call.id.as_deref().filter(|_| keeps),
         item_id: call.item_id.as_deref(),
         name: &call.name,
         provider_executed: call.provider_executed,
@@ -175,14 +173,18 @@ fn start(out: &mut Out<'_>, call: &mut Call, choice: i32) {
     });
 }
 
+/// Shows the text up to there.
 #[inline]
-fn send(out: &mut Out<'_>, call: &mut Call, choice: i32) {
-    let text = text_of(call.text.data.get(call.sent..).unwrap_or_default());
+fn show(out: &mut Out<'_>, call: &mut Call, choice: i32, end: usize) {
+    if end <= call.text.shown {
+        return;
+    }
+    let text = text_of(call.text.data.get(call.text.shown..end).unwrap_or_default());
     out.emit(&Event::ToolCallDelta(Delta {
         part: call.part,
         text: &text,
         choice,
         metadata: None,
     }));
-    call.sent = call.text.data.len();
+    call.text.shown = end;
 }

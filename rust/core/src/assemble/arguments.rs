@@ -6,7 +6,7 @@
 //!
 //! A1   text + fragment is a prefix of JSON, or JSON            append            (conformant streams: only this)
 //! A2   the fragment says what the finished text says           keep
-//! A3   the text is {}, null or "", the fragment an object      replace           (not for a header)
+//! A3   the text is a placeholder, the fragment an object       replace           (not for a header)
 //! A4   the fragment begins with the text                       extend, and expect it from now on
 //! A4'  every fragment so far began with the one before         replace by the last one     (also at the end)
 //! A5   the fragment is the one before                          keep
@@ -15,6 +15,9 @@
 //! A7   the text is broken, the fragment is a whole object      replace           (not by {}, which says nothing)
 //! A8   the text is whole, and none of the above                overflow: the caller decides
 //!      (also of the rest of a fragment in which the text became whole)
+//!
+//! While several of these may still come true, only what all of them have in common is settled and may be shown: a text
+//! that may be a placeholder or double-encoded is not the arguments yet.
 
 use std::borrow::Cow;
 
@@ -26,7 +29,7 @@ use super::push::{
 use crate::json::{Automaton, Problem, Root, Status};
 use crate::spec::Code;
 
-const PLACEHOLDERS: [&[u8]; 3] = [b"{}", b"null", b"\"\""];
+const PLACEHOLDERS: [&[u8]; 4] = [b"{}", b"null", b"\"\"", b"\"{}\""];
 /// With white space around it.
 const LONGEST_PLACEHOLDER: usize = 16;
 
@@ -43,8 +46,14 @@ pub struct ArgumentText {
     pub shadow: usize,
     /// It began with a fragment that carried the call's name.
     pub shadow_has_header: bool,
+    /// So many bytes of it were shown.
+    pub shown: usize,
+    /// What was shown is not the beginning of the text any more.
+    pub taken_back: bool,
     /// Fragments seen.
     pub(super) count: usize,
+    /// Length of the first one.
+    first: usize,
     /// Where the last one begins in the text.
     pub(super) last: usize,
     pub(super) cumulative: Cumulative,
@@ -88,6 +97,25 @@ impl ArgumentText {
 
     pub fn text(&self) -> Cow<'_, str> {
         text_of(&self.data)
+    }
+
+    /// How many bytes of a JSON text hold in every reading that is still possible.
+    #[inline]
+    pub fn settled(&self) -> usize {
+        if self.automaton.root() != Some(Root::Object) || self.is_placeholder() {
+            return 0;
+        }
+        let cumulative = self.cumulative.alive && self.cumulative.grown && self.last > 0;
+        if cumulative || self.doubling.is_likely() {
+            return self.first;
+        }
+        self.data.len()
+    }
+
+    /// With that piece it may be a placeholder.
+    #[inline]
+    pub fn may_end_empty(&self, piece: &str) -> bool {
+        self.data.len() + piece.len() <= LONGEST_PLACEHOLDER
     }
 
     pub fn is_placeholder(&self) -> bool {
@@ -167,6 +195,9 @@ impl ArgumentText {
         }
         if !matches!(self.automaton.offer(piece), Status::Broken { .. }) {
             self.last = self.data.len();
+            if self.first == 0 {
+                self.first = piece.len();
+            }
             extend(&mut self.data, piece);
             return plainly(Change::Grew);
         }
@@ -191,6 +222,7 @@ impl ArgumentText {
     pub fn undo(&mut self, size: usize) {
         self.overflow.truncate(size.saturating_sub(self.data.len()));
         self.data.truncate(size);
+        self.shown = self.shown.min(self.data.len());
     }
 
     /// No more fragments: what the hypotheses still say about an unfinished text, and about one that was held.
@@ -427,6 +459,10 @@ impl ArgumentText {
     }
 
     fn become_text(&mut self, data: Vec<u8>) {
+        if data.get(..self.shown) != self.data.get(..self.shown) {
+            self.shown = 0;
+            self.taken_back = true;
+        }
         self.automaton = alone(&data);
         self.data = data;
         self.shadow = 0;

@@ -92,8 +92,7 @@ impl Record {
 impl Assembler {
     /// The id of the call that was addressed last, if it was told as final: a result may come without one.
     pub fn last_told(&self, index: i32) -> Option<&str> {
-        let mut choices = self.choices.iter();
-        let choice = choices.find(|choice| choice.index == index)?;
+        let choice = self.choices.find(index)?;
         let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
         Some(&verdict.call_id)
     }
@@ -112,9 +111,10 @@ impl Assembler {
             return Ok(());
         }
         let At { choice, mut desk } = self.at(out, choice)?;
-        desk.spend_bytes(data.map_or(0, str::len) + url.map_or(0, str::len))?;
+        let texts = [data, url, metadata];
+        desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
         announce::flush_unstarted(desk.out, choice, None);
-        let (part, index) = (desk.next_part(), choice.index);
+        let (part, index) = (desk.next_part()?, choice.index);
         let what = What::File([media_type, data, url].map(own));
         self.attach(out, part, index, what, metadata)
     }
@@ -133,10 +133,11 @@ impl Assembler {
             return Ok(());
         }
         let At { choice, mut desk } = self.at(out, choice)?;
-        let texts = [url, title, document];
+        let texts = [url, title, document, metadata];
         desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
-        let (part, index) = (desk.next_part(), choice.index);
-        self.attach(out, part, index, What::Source(texts.map(own)), metadata)
+        let (part, index) = (desk.next_part()?, choice.index);
+        let what = What::Source([url, title, document].map(own));
+        self.attach(out, part, index, what, metadata)
     }
 
     /// What a tool gave that somebody else ran. `output`: JSON text. The same call again is the same part.
@@ -156,7 +157,7 @@ impl Assembler {
         }
         let At { choice, mut desk } = self.at(out, choice)?;
         desk.check_id(call_id)?;
-        desk.spend_bytes(call_id.len() + output.len())?;
+        desk.spend_bytes(call_id.len() + output.len() + metadata.map_or(0, str::len))?;
         let index = choice.index;
         let item = choice.book.item_of_result(call_id);
         let call = item.and_then(|item| choice.item_call_mut(item));
@@ -169,7 +170,11 @@ impl Assembler {
         let part = match self.attached.results.get(&key) {
             Some(part) => *part,
             None => {
-                let part = self.shared.next_part();
+                let mut desk = Desk {
+                    shared: &mut self.shared,
+                    out,
+                };
+                let part = desk.next_part()?;
                 self.attached.results.insert(key, part);
                 part
             }
@@ -199,16 +204,16 @@ impl Assembler {
         let index = choice.index;
         let key = key.map(|key| (index, key.to_owned()));
         let known = key.as_ref().and_then(|key| self.attached.keyed.get(key));
+        let mut desk = Desk {
+            shared: &mut self.shared,
+            out,
+        };
         let part = match (known.copied(), key) {
             (Some(part), _) => part,
-            (None, None) => self.shared.next_part(),
+            (None, None) => desk.next_part()?,
             (None, Some(key)) => {
-                let mut desk = Desk {
-                    shared: &mut self.shared,
-                    out,
-                };
                 desk.spend_bytes(key.1.len())?;
-                let part = desk.next_part();
+                let part = desk.next_part()?;
                 self.attached.keyed.insert(key, part);
                 part
             }

@@ -61,9 +61,11 @@ pub fn open_call(
         call.tentative = tentative;
         // It takes the index from a call that is under way.
         call.contested = contested.then_some(Code::AMBIGUOUS_SAME_INDEX);
-        call.id = id;
         call.first = first;
         call.name = incoming.name.unwrap_or_default().to_owned();
+    }
+    if let Some(id) = id {
+        choice.set_id(slot, id);
     }
     if incoming.name.is_some() && !tentative {
         announce::named(choice, slot);
@@ -179,8 +181,13 @@ pub fn take_id(
     let first = call.id.is_none();
     let id = Id::from(identity);
     if first {
-        call.id = Some(id.clone());
-    } else if !call.aliases.iter().any(|alias| alias == identity) {
+        call.last_id = None;
+        choice.set_id(slot, id.clone());
+        choice.by_id.insert(id.clone(), slot);
+        desk.shared.ids_seen.insert(id);
+        return Ok(());
+    }
+    if !call.aliases.iter().any(|alias| alias == identity) {
         call.id_changed = true;
         if call.aliases.len() == MAX_ALIASES {
             call.last_id = Some(id);
@@ -190,7 +197,7 @@ pub fn take_id(
         desk.out
             .diagnose(Code::UNSTABLE_ID, Some(call.part), identity)?;
     }
-    call.last_id = (!first).then(|| id.clone());
+    call.last_id = Some(id.clone());
     choice.by_id.insert(id.clone(), slot);
     desk.shared.ids_seen.insert(id);
     Ok(())

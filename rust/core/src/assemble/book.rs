@@ -86,6 +86,7 @@ impl Book {
         kind: ItemKind,
         address: &Address<'_>,
     ) -> Result<usize, Fault> {
+        desk.count_item()?;
         let number = self.items.len();
         self.items.reserve_exact(usize::from(number == 0));
         self.items.push(Item::new(kind));
@@ -377,7 +378,7 @@ impl Book {
                 .max();
         }
         if address.item_id.is_none() && address.call_id.is_none() {
-            return self.open.latest().max();
+            return self.open.last(); // each is added once, when it is made
         }
         None
     }
@@ -392,6 +393,13 @@ impl Book {
     /// The open items, in order of their beginning.
     pub fn opened(&self) -> Vec<usize> {
         let mut opened: Vec<usize> = self.open.latest().collect();
+        opened.sort_unstable();
+        opened
+    }
+
+    /// Those of them that are found by an address: they began since the last one was forgotten.
+    pub fn opened_here(&self) -> Vec<usize> {
+        let mut opened: Vec<usize> = self.open_of.iter().flat_map(|open| open.latest()).collect();
         opened.sort_unstable();
         opened
     }

@@ -89,11 +89,10 @@ pub struct Call {
     pub late: bool,
     pub index_said: bool,
     pub dropped: bool,
-    /// What of it was shown: the start, and so many bytes of the text since the last reset.
+    /// It was shown; how much of its text was, the text keeps.
     pub started: bool,
-    pub sent: usize,
-    /// Hold the text back until the call closes (a merge is under way).
-    pub whole_sent: bool,
+    /// Show none of the text before the close: object payloads may yet be merged.
+    pub held_back: bool,
     /// The text on the wire, where the close replaced it by what it stands for.
     pub raw: Option<Box<str>>,
     pub verdict: Option<Box<Verdict>>,
@@ -119,6 +118,19 @@ impl Call {
 
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
+    }
+
+    /// How many bytes of its text may be shown: nothing that comes can make them another call's, or other arguments.
+    #[inline]
+    pub fn settled(&self) -> usize {
+        if self.custom {
+            return self.text.data.len();
+        }
+        let divides = self.fork.as_ref().is_some_and(|fork| !fork.closed);
+        if self.held_back || divides {
+            return 0;
+        }
+        self.text.settled()
     }
 
     pub fn has_id(&self, identity: &str) -> bool {

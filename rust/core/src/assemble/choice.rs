@@ -2,10 +2,11 @@
 //!
 //! State and lookups, every one in one step. It knows no rule and no event.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::book::Book;
-use super::call::{Call, Id};
+use super::call::{Call, Id, Verdict};
+use super::item_parts::Spot;
 use super::objects::RawMembers;
 use super::roster::Roster;
 use super::shared::{Desk, Step};
@@ -107,6 +108,7 @@ blank!(
     Map<i64, usize>,
     Map<u32, usize>,
     Set<(Key, String, String)>,
+    Set<Spot>,
 );
 
 impl OpenCalls {
@@ -140,13 +142,24 @@ pub struct Choice {
     open_text: Rare<OpenCalls>,
     /// Named, not shown yet.
     pub unstarted: Vec<usize>,
+    /// Of whose text something was not shown.
+    owing: Rare<Set<usize>>,
     /// An index went from one call to another: it is no order.
     pub rebound: bool,
     pub finish: Rare<FinishState>,
     pub metadata: Rare<RawMembers>,
     /// What the wire itself opens and closes.
     pub book: Rare<Book>,
+    /// Parts of it of which something was taken that no event has shown.
+    partly: Rare<Set<Spot>>,
+    /// The calls that are there, by their first id; once that was asked.
+    #[allow(clippy::box_collection)] // few choices need it
+    owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
+    /// Those that changed since a whole message left them out; from the first message on.
+    pub changed: BTreeSet<usize>,
     pub message_seen: bool,
+    /// A call was told as final.
+    pub has_told: bool,
     /// Its parts and calls are.
     pub closed: bool,
     /// The first part of the step that it is in.
@@ -154,36 +167,35 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A call was announced and not shown, or text of the latest one is held back.
+    /// A call was announced and not shown, or something of what is open is held back.
     pub fn owes(&self) -> bool {
         let latest = self.latest.and_then(|slot| self.get(slot));
-        let holds_back = latest.filter(|call| !call.dropped).is_some_and(|call| {
-            !call.started
-                || call.sent < call.text.data.len()
-                || call.joiner.is_pending()
-                || call.text.shadow > 0
-        });
+        let holds_back = latest
+            .filter(|call| !call.dropped)
+            .is_some_and(|call| !call.started || call.joiner.is_pending() || call.text.shadow > 0);
         let waits = |slot: &usize| {
             let call = self.get(*slot);
             call.is_some_and(|call| !(call.started || call.dropped))
         };
         holds_back
+            || !self.owing.is_empty()
             || self.unstarted.iter().any(waits)
             || self.textual.owes()
-            || (self.book.is_used() && self.is_partly_said())
+            || !self.partly.is_empty()
     }
 
-    /// Of a part that is open half a character waits for its other half, its beginning for what may repeat it, or all of it
-    /// for its end.
-    fn is_partly_said(&self) -> bool {
-        let opened = self.book.opened().into_iter();
-        let opened = opened.filter_map(|item| self.book.get(item));
-        let mut parts = opened.flat_map(|item| item.parts.iter());
-        parts.any(|one| {
-            let part = self.textual.parts.get(one.place);
-            let comes_whole = part.is_some_and(|part| part.open && part.kind == "redacted");
-            one.joiner.is_pending() || one.snapshot.is_some() || comes_whole
-        })
+    /// Keeps `partly` right after a part has changed: of one that is open, half a character may wait for its other half, its
+    /// beginning for what may repeat it, or all of it for its end.
+    pub fn weigh(&mut self, spot: Spot) {
+        let waits = self.one(spot).is_some_and(|(one, part)| {
+            let waits = one.joiner.is_pending() || one.snapshot.is_some();
+            part.open && (waits || part.kind == "redacted")
+        });
+        if waits {
+            self.partly.insert(spot);
+        } else if !self.partly.is_blank() {
+            self.partly.remove(&spot);
+        }
     }
 
     pub fn new(index: i32, textual: Textual) -> Choice {
@@ -199,11 +211,16 @@ impl Choice {
             open_json: Rare::default(),
             open_text: Rare::default(),
             unstarted: Vec::new(),
+            owing: Rare::default(),
             rebound: false,
             finish: Rare::default(),
             metadata: Rare::default(),
             book: Rare::default(),
+            partly: Rare::default(),
+            owners: None,
+            changed: BTreeSet::new(),
             message_seen: false,
+            has_told: false,
             closed: false,
             step: 0,
         }
@@ -223,7 +240,7 @@ impl Choice {
         desk.count_call()?;
         let slot = self.calls.len();
         self.calls.reserve_exact(usize::from(slot == 0));
-        self.calls.push(Call::new(slot, desk.next_part(), custom));
+        self.calls.push(Call::new(slot, desk.next_part()?, custom));
         Ok(slot)
     }
 
@@ -252,12 +269,28 @@ impl Choice {
         let Some(call) = self.calls.get(slot) else {
             return;
         };
+        if self.message_seen {
+            self.changed.insert(slot);
+        }
         let json = call.text.is_unfinished() && call.merge.is_none() && !call.dropped;
         let text = call.custom && !call.dropped;
         for (open, present) in [(&mut self.open_json, json), (&mut self.open_text, text)] {
             if present || !open.is_blank() {
                 open.set(call, present);
             }
+        }
+    }
+
+    /// Notes whether something of the call's text is held back.
+    #[inline]
+    pub fn keep_account(&mut self, slot: usize) {
+        let Some(call) = self.calls.get(slot) else {
+            return;
+        };
+        if call.text.shown < call.text.data.len() && !call.dropped {
+            self.owing.insert(slot);
+        } else if !self.owing.is_blank() {
+            self.owing.remove(&slot);
         }
     }
 
@@ -330,9 +363,76 @@ impl Choice {
             .contains(&(key.clone(), name.to_owned(), canonical))
     }
 
+    /// The call has that id for its first one.
+    pub fn set_id(&mut self, slot: usize, id: Id) {
+        let Some(call) = self.calls.get_mut(slot) else {
+            return;
+        };
+        if let Some(owners) = self.owners.as_mut().filter(|_| !call.dropped) {
+            owners.entry(id.clone()).or_default().insert(slot);
+        }
+        call.id = Some(id);
+    }
+
+    /// The call never was, or is there after all.
+    pub fn set_dropped(&mut self, slot: usize, dropped: bool) {
+        let Some(call) = self.calls.get_mut(slot) else {
+            return;
+        };
+        call.dropped = dropped;
+        if let (Some(owners), Some(id)) = (&mut self.owners, &call.id) {
+            let owned = owners.entry(id.clone()).or_default();
+            _ = if dropped {
+                owned.remove(&slot)
+            } else {
+                owned.insert(slot)
+            };
+        }
+    }
+
+    /// From here on it can be asked who has which id.
+    pub fn list_owners(&mut self) {
+        if self.owners.is_some() {
+            return;
+        }
+        let mut owners: HashMap<Id, BTreeSet<usize>> = HashMap::new();
+        for call in self.calls.iter().filter(|call| !call.dropped) {
+            if let Some(id) = &call.id {
+                owners.entry(id.clone()).or_default().insert(call.slot);
+            }
+        }
+        self.owners = Some(Box::new(owners));
+    }
+
+    /// The calls that are there with that first id, in order of creation, from one on.
+    pub fn owned(&self, id: &str, from: usize) -> impl Iterator<Item = usize> + '_ {
+        let owned = self.owners.as_ref().and_then(|owners| owners.get(id));
+        owned
+            .into_iter()
+            .flat_map(move |owned| owned.range(from..).copied())
+    }
+
+    /// Of the first so many calls those that changed since the last time, in order.
+    pub fn take_changed(&mut self, count: usize) -> Vec<usize> {
+        let later = self.changed.split_off(&count);
+        let taken = std::mem::replace(&mut self.changed, later);
+        taken.into_iter().collect()
+    }
+
+    /// What the call came to.
+    pub fn tell(&mut self, slot: usize, verdict: Verdict) {
+        if let Some(call) = self.calls.get_mut(slot) {
+            call.verdict = Some(Box::new(verdict));
+            self.has_told = true;
+        }
+    }
+
     /// AM10: the answer starts again.
     pub fn forget_calls(&mut self) {
         self.calls.clear();
+        self.has_told = false;
+        self.owners = None;
+        self.changed.clear();
         self.by_id.clear();
         self.by_index = ByIndex::default();
         self.latest = None;
@@ -341,6 +441,7 @@ impl Choice {
         self.open_json = Rare::default();
         self.open_text = Rare::default();
         self.unstarted.clear();
+        self.owing = Rare::default();
         self.rebound = false;
     }
 
@@ -382,13 +483,19 @@ impl Choice {
     /// The calls that are more than a guess, in their final order.
     pub fn shown(&self) -> Vec<usize> {
         let mut slots = self.in_order();
-        slots.retain(|slot| {
-            self.get(*slot).is_some_and(|call| {
-                call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
-            })
-        });
+        slots.retain(|slot| self.get(*slot).is_some_and(is_more_than_a_guess));
         slots
     }
+
+    /// There is one of them.
+    pub fn has_shown(&self) -> bool {
+        let mut calls = self.calls.iter().filter(|call| !call.dropped);
+        calls.any(is_more_than_a_guess)
+    }
+}
+
+fn is_more_than_a_guess(call: &Call) -> bool {
+    call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
 /// Unmodelled members that no event could carry.

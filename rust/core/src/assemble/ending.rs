@@ -55,7 +55,7 @@ enum Closing {
 impl Assembler {
     /// A call, or text of one, was taken that no event has shown yet.
     pub(crate) fn owes(&self) -> bool {
-        self.choices.iter().any(Choice::owes)
+        self.choices.owe()
     }
 
     /// The terminal marker, or the end of a whole body.
@@ -193,14 +193,14 @@ impl Assembler {
             shared: &mut self.shared,
             out,
         };
-        for choice in &mut self.choices {
+        for choice in self.choices.iter_mut() {
             let end = finish::end_of_calls(&choice.finish, closing != Closing::Cut);
             close_choice(&mut desk, choice, end, closing == Closing::Cut)?;
         }
         if let Some(usage) = &self.usage {
             usage.show(|event| out.emit(event));
         }
-        for choice in &mut self.choices {
+        for choice in self.choices.iter_mut() {
             let is_said = matches!(closing, Closing::Marked | Closing::Reasoned);
             if is_said || choice.finish.raw.is_some() {
                 conclude(out, choice)?;
@@ -246,6 +246,16 @@ impl Assembler {
         }
         parts.sort_unstable();
         parts
+    }
+
+    /// The ends of choices without a reason, where the end is assumed: as they would be with the marker.
+    pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
+        if self.completeness == Completeness::Assumed {
+            let choices = self.choices.iter();
+            for choice in choices.filter(|choice| choice.finish.raw.is_none()) {
+                emit_finished(choice, |event| sink.event(event));
+            }
+        }
     }
 
     /// The close events that rebuild the answer as it stands.

@@ -18,7 +18,7 @@ use super::call::{Call, Id, MAX_ALIASES};
 use super::canonical;
 use super::choice::{Choice, Key};
 use super::finish::CallsEnd;
-use super::judge::{Owners, judge};
+use super::judge::judge;
 use super::pouring::{close_fork, give_tail};
 use super::push::Change;
 use super::shared::{Desk, Step};
@@ -66,7 +66,7 @@ pub fn close_calls(
         }
     }
     // All are judged before one is shown: a policy that raises at one of them leaves none to be run.
-    let owners = owners(choice);
+    choice.list_owners();
     let mut verdicts = Vec::with_capacity(ids.len());
     for slot in choice.in_order() {
         let Some(call) = choice.get(slot).filter(|call| call.verdict.is_none()) else {
@@ -75,12 +75,10 @@ pub fn close_calls(
         let given = ids.remove(&slot).unwrap_or_default();
         let went_on = broken_off && call.late && !call.is_complete();
         let end = if went_on { CallsEnd::Cut } else { end };
-        verdicts.push((slot, judge(desk, call, given, &owners, end)?));
+        verdicts.push((slot, judge(desk, call, given, Some(choice), end)?));
     }
     for (slot, verdict) in verdicts {
-        if let Some(call) = choice.get_mut(slot) {
-            call.verdict = Some(Box::new(verdict));
-        }
+        choice.tell(slot, verdict);
         announce::show_final(desk, choice, slot);
     }
     Ok(())
@@ -101,30 +99,19 @@ pub fn close_call(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> 
         return Ok(());
     }
     let given = identify(desk, choice, slot)?;
+    let has_aliases = |call: &Call| !call.aliases.is_empty();
+    let asks = choice.get(slot).is_some_and(has_aliases);
+    if asks {
+        choice.list_owners();
+    }
     let Some(call) = choice.get(slot) else {
         return Ok(());
     };
-    let owners = if call.aliases.is_empty() {
-        Owners::new()
-    } else {
-        owners(choice)
-    };
-    let verdict = judge(desk, call, given, &owners, CallsEnd::Success)?;
-    if let Some(call) = choice.get_mut(slot) {
-        call.verdict = Some(Box::new(verdict));
-    }
+    let among = asks.then_some(&*choice);
+    let verdict = judge(desk, call, given, among, CallsEnd::Success)?;
+    choice.tell(slot, verdict);
     announce::show_final(desk, choice, slot);
     Ok(())
-}
-
-/// How many calls have each id for their first one.
-fn owners(choice: &Choice) -> Owners<'_> {
-    let mut owners = Owners::new();
-    let live = choice.calls.iter().filter(|call| !call.dropped);
-    for id in live.filter_map(|call| call.id.as_deref()) {
-        *owners.entry(id).or_default() += 1;
-    }
-    owners
 }
 
 /// No more fragments: what was held or undecided is decided.
@@ -140,7 +127,6 @@ fn settle(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, ended: bool
         return Ok(());
     };
     call.settle_merge();
-    call.whole_sent = false;
     if !ended {
         return Ok(());
     }
@@ -214,13 +200,17 @@ pub fn absorb(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize, other: 
     let aliases = gone.aliases.iter().map(|alias| Id::from(alias.as_str()));
     let ids: Vec<Id> = gone.id.iter().cloned().chain(aliases).collect();
     let (name, metadata) = (gone.name.clone(), gone.metadata.take());
+    let mut ids = ids.into_iter();
+    if choice.get(slot).is_some_and(|call| call.id.is_none())
+        && let Some(id) = ids.next()
+    {
+        choice.set_id(slot, id);
+    }
     let Some(call) = choice.get_mut(slot) else {
         return;
     };
     for id in ids {
-        if call.id.is_none() {
-            call.id = Some(id);
-        } else if !call.has_id(&id) && call.aliases.len() < MAX_ALIASES {
+        if !call.has_id(&id) && call.aliases.len() < MAX_ALIASES {
             call.aliases.push(id.to_string());
         }
     }

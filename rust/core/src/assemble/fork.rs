@@ -3,6 +3,7 @@
 //! Keeps what each index brought by itself, beside the joined text of the call, until the joined text breaks (then they were
 //! several, if each one's own text is valid) or one of them cannot be JSON (then it is one call). It knows texts and indexes.
 
+use crate::few::{List, Numbered};
 use crate::json::{Automaton, Root, Status};
 
 /// What one index brought.
@@ -13,10 +14,27 @@ struct Own {
     automaton: Automaton,
 }
 
+impl Own {
+    fn is_whole(&self) -> bool {
+        self.automaton.status() == Status::Complete
+    }
+}
+
+impl Numbered for Own {
+    type Number = i64;
+
+    fn number(&self) -> i64 {
+        self.index
+    }
+}
+
 /// The texts by index, in order of announcement.
 #[derive(Clone, Debug, Default)]
 pub struct Fork {
-    owns: Vec<Own>,
+    owns: List<Own>,
+    /// How many of them brought text, and how many a whole object.
+    filled: usize,
+    whole: usize,
     /// It is one call after all.
     pub closed: bool,
 }
@@ -33,16 +51,11 @@ impl Fork {
         self.own(index);
     }
 
-    /// The place of an index. Few indexes ever share an id, so a scan is the fastest way.
-    fn own(&mut self, index: i64) -> usize {
-        let known = self.owns.iter().position(|own| own.index == index);
-        known.unwrap_or_else(|| {
-            self.owns.push(Own {
-                index,
-                data: Vec::new(),
-                automaton: Automaton::new(),
-            });
-            self.owns.len() - 1
+    fn own(&mut self, index: i64) -> &mut Own {
+        self.owns.slot(index, || Own {
+            index,
+            data: Vec::new(),
+            automaton: Automaton::new(),
         })
     }
 
@@ -54,15 +67,16 @@ impl Fork {
             self.close();
             return;
         };
-        let at = self.own(index);
-        let Some(own) = self.owns.get_mut(at) else {
-            return;
-        };
+        let own = self.own(index);
+        let (first, whole) = (own.data.is_empty(), own.is_whole());
         own.data.extend_from_slice(piece);
         let broken = matches!(own.automaton.feed(piece), Status::Broken { .. });
         if broken || !matches!(own.automaton.root(), Some(Root::Object) | None) {
-            self.close();
+            return self.close();
         }
+        let is_whole = own.is_whole();
+        self.filled += usize::from(first);
+        self.whole = self.whole + usize::from(is_whole) - usize::from(whole);
     }
 
     pub fn close(&mut self) {
@@ -70,27 +84,19 @@ impl Fork {
         self.owns.clear();
     }
 
-    fn filled(&self) -> impl Iterator<Item = &Own> {
-        self.owns.iter().filter(|own| !own.data.is_empty())
-    }
-
     /// Two indexes or more brought text, and each one's own is valid.
     pub fn divides(&self) -> bool {
-        !self.closed && self.filled().nth(1).is_some()
+        !self.closed && self.filled > 1
     }
 
     /// The same, and each is a whole object.
     pub fn divides_whole(&self) -> bool {
-        self.divides()
-            && self
-                .filled()
-                .all(|own| own.automaton.status() == Status::Complete)
+        self.divides() && self.whole == self.filled
     }
 
     /// Two indexes or more brought text, and at least one is a whole object.
     pub fn divides_in_part(&self) -> bool {
-        let whole = |own: &Own| own.automaton.status() == Status::Complete;
-        self.divides() && self.owns.iter().any(whole)
+        self.divides() && self.whole > 0
     }
 
     pub fn texts(&self) -> Vec<(i64, Vec<u8>)> {

@@ -90,6 +90,11 @@ impl Doubling {
         single.pairs += 1;
     }
 
+    /// A pair was seen, and nothing else.
+    pub fn is_likely(&self) -> bool {
+        self.alive && self.single.is_some()
+    }
+
     pub fn drop_it(&mut self) {
         self.alive = false;
         self.single = None;

@@ -2,10 +2,16 @@
 //!
 //! How an address finds an item is `book`; what happens to it `item_parts` and `item_calls`.
 
-use crate::delta::ItemKind;
+use std::collections::{BTreeSet, HashMap};
+
+use crate::delta::{Channel, ItemKind};
+use crate::few::Map;
 use crate::json::Surrogates;
 
 use super::call::{Id, MAX_ALIASES};
+
+/// Up to so many parts are looked through one by one.
+const FEW: usize = 8;
 
 /// A text-like part that the wire opens and closes.
 #[derive(Clone, Debug)]
@@ -54,6 +60,55 @@ impl ItemPart {
     }
 }
 
+/// The sort of a part: its channel, and of reasoning its kind.
+pub type Sort = (Channel, &'static str);
+
+/// The parts of one item by what an address says of them.
+#[derive(Clone, Debug, Default)]
+pub struct Ways {
+    /// By the number that each was opened with, or that its last delta had.
+    by_sub: HashMap<(Sort, Option<i64>), BTreeSet<usize>>,
+    last: Map<Sort, usize>,
+}
+
+impl Ways {
+    pub fn add(&mut self, part: usize, sort: Sort, sub: Option<i64>) {
+        self.by_sub.entry((sort, sub)).or_default().insert(part);
+        self.last.insert(sort, part);
+    }
+
+    /// The last delta of the part has another number than the one before.
+    pub fn moved(&mut self, part: usize, sort: Sort, one: &ItemPart, before: Option<i64>) {
+        if before != one.sub
+            && let Some(parts) = self.by_sub.get_mut(&(sort, before))
+        {
+            parts.remove(&part);
+        }
+        let parts = self.by_sub.entry((sort, one.last_sub));
+        parts.or_default().insert(part);
+    }
+
+    /// The last part of that number, of one kind or of any.
+    pub fn named(&self, channel: Channel, kind: Option<&str>, sub: Option<i64>) -> Option<usize> {
+        let named = |sort: Sort| self.by_sub.get(&(sort, sub))?.last().copied();
+        self.sorts(channel, kind).filter_map(named).max()
+    }
+
+    /// The last part of one kind or of any.
+    pub fn last(&self, channel: Channel, kind: Option<&str>) -> Option<usize> {
+        let last = |sort: Sort| self.last.get(&sort).copied();
+        self.sorts(channel, kind).filter_map(last).max()
+    }
+
+    /// The sorts that there are: no more than there are kinds of reasoning, and two.
+    fn sorts(&self, channel: Channel, kind: Option<&str>) -> impl Iterator<Item = Sort> {
+        let fits = move |(other, known): &&Sort| {
+            *other == channel && kind.is_none_or(|kind| kind == *known)
+        };
+        self.last.keys().filter(fits).copied()
+    }
+}
+
 /// One item.
 #[derive(Clone, Debug)]
 pub struct Item {
@@ -70,6 +125,10 @@ pub struct Item {
     pub opened_bare: bool,
     pub open: bool,
     pub parts: Vec<ItemPart>,
+    /// How many of them are open.
+    pub open_parts: usize,
+    /// Where they are found, once they are too many to look through.
+    pub ways: Option<Box<Ways>>,
     /// Its place among the calls of the choice.
     pub call: Option<usize>,
     /// Arguments that the opening of the call carried.
@@ -101,6 +160,8 @@ impl Item {
             opened_bare: false,
             open: true,
             parts: Vec::new(),
+            open_parts: 0,
+            ways: None,
             call: None,
             snapshot: None,
             own_text: false,
@@ -118,6 +179,27 @@ impl Item {
 
     pub fn told_id(&self) -> Option<&Id> {
         self.public_id.as_ref().or(self.item_id.as_ref())
+    }
+
+    /// One more part, which opens.
+    pub fn add(&mut self, one: ItemPart, sort: Sort, sort_of: impl Fn(&ItemPart) -> Option<Sort>) {
+        let place = self.parts.len();
+        if place == FEW {
+            let mut ways = Ways::default();
+            for (place, known) in self.parts.iter().enumerate() {
+                let Some(sort) = sort_of(known) else { continue };
+                ways.add(place, sort, known.sub);
+                ways.moved(place, sort, known, known.sub);
+            }
+            self.ways = Some(Box::new(ways));
+        }
+        if let Some(ways) = &mut self.ways {
+            ways.add(place, sort, one.sub);
+        }
+        self.open_parts += 1;
+        // A list that grows by itself begins with four.
+        self.parts.reserve_exact(usize::from(place == 0));
+        self.parts.push(one);
     }
 
     /// One more id for it; false if it has too many: a new id in every delta must not fill the memory.

@@ -151,10 +151,7 @@ pub fn decide(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step
         inherit(choice, item, first);
         return say_again(desk, choice, first, &address);
     }
-    if let Some(call) = choice.get_mut(slot) {
-        call.dropped = false;
-        call.whole_sent = false;
-    }
+    choice.set_dropped(slot, false);
     name_call(desk, choice, slot, Some(&name))?;
     announce::show_start(desk.out, choice, slot);
     announce::publish(desk.out, choice, slot);

@@ -85,10 +85,11 @@ pub fn begin_call(
     }
     if let Some(call) = choice.get_mut(slot) {
         call.item_id = item_id;
-        call.id = id;
         call.provider_executed = traits.provider_executed;
-        call.dropped = hidden;
-        call.whole_sent = hidden;
+    }
+    choice.set_dropped(slot, hidden);
+    if let Some(id) = id {
+        choice.set_id(slot, id);
     }
     choice.bind(slot, address.index);
     if let Some(item) = choice.book.get_mut(item) {
@@ -156,6 +157,14 @@ pub fn note_ids(
 ) -> Step {
     let first_part = choice.spots(item).next();
     let first_part = first_part.and_then(|spot| choice.one(spot).map(|(_, part)| part.part));
+    if let (Some(call), Some(call_id)) = (choice.call_of(item), address.call_id)
+        && call.verdict.is_none()
+        && call.id.is_none()
+    {
+        let (slot, id) = (call.slot, Id::from(call_id));
+        desk.shared.ids_seen.insert(id.clone());
+        choice.set_id(slot, id);
+    }
     let Some((record, call)) = choice.item_call_mut(item) else {
         return match other {
             Some(other) => desk.out.diagnose(Code::UNSTABLE_ID, first_part, &other),
@@ -165,12 +174,6 @@ pub fn note_ids(
     if call.verdict.is_none() {
         if call.item_id.is_none() {
             call.item_id = record.told_id().cloned();
-        }
-        if let (None, Some(call_id)) = (&call.id, address.call_id) {
-            let id = Id::from(call_id);
-            desk.shared.ids_seen.insert(id.clone());
-            call.id = Some(id);
-            call.last_id = None;
         }
         for identity in [address.item_id, address.call_id].into_iter().flatten() {
             let of_item = [record.item_id.as_deref(), call.item_id.as_deref()];

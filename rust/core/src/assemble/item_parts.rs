@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use super::choice::{Choice, leave};
-use super::item::ItemPart;
+use super::item::{Item, ItemPart};
 use super::shared::{Desk, Step};
 use super::text_part::{Channel, TextPart};
 use crate::delta::{ItemKind, PartAttributes};
@@ -18,7 +18,7 @@ use crate::json::Text;
 use crate::spec::Code;
 
 /// One part of one item, by their places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spot {
     pub item: usize,
     pub one: usize,
@@ -51,9 +51,41 @@ impl Choice {
     }
 
     /// The parts of an item.
-    pub fn spots(&self, item: usize) -> impl DoubleEndedIterator<Item = Spot> + use<> {
+    pub fn spots(&self, item: usize) -> impl DoubleEndedIterator<Item = Spot> + Clone + use<> {
         let count = self.book.get(item).map_or(0, |item| item.parts.len());
         (0..count).map(move |one| Spot { item, one })
+    }
+
+    /// The part is over.
+    fn close_one(&mut self, spot: Spot) {
+        if let Some((_, part)) = self.one_mut(spot) {
+            part.open = false;
+        }
+        if let Some(item) = self.book.get_mut(spot.item) {
+            item.open_parts = item.open_parts.saturating_sub(1);
+        }
+    }
+
+    /// A delta of the part comes under that number.
+    fn move_part(&mut self, spot: Spot, sub: Option<i64>) {
+        let Choice { book, textual, .. } = self;
+        let Some(Item { parts, ways, .. }) = book.get_mut(spot.item) else {
+            return;
+        };
+        let Some(one) = parts.get_mut(spot.one) else {
+            return;
+        };
+        let Some(part) = textual.parts.get(one.place) else {
+            return;
+        };
+        if one.valued || one.closed || !part.open {
+            return; // it comes too late
+        }
+        one.steady |= one.begun && one.last_sub == sub;
+        let before = std::mem::replace(&mut one.last_sub, sub);
+        if let Some(ways) = ways.as_mut().filter(|_| before != sub) {
+            ways.moved(spot.one, (part.channel, part.kind), one, before);
+        }
     }
 
     pub fn is_part_open(&self, spot: Spot) -> bool {
@@ -72,20 +104,31 @@ pub fn find_part(
     kind: Option<&str>,
     sub: Option<i64>,
 ) -> Option<Spot> {
-    let same = |spot: &Spot| {
-        choice.one(*spot).is_some_and(|(_, part)| {
-            part.channel == channel && kind.is_none_or(|kind| kind == part.kind)
-        })
+    let (named, last) = match &choice.book.get(item)?.ways {
+        Some(ways) => {
+            let spot = |one| Spot { item, one };
+            let last = || ways.last(channel, kind);
+            let named = ways.named(channel, kind, sub);
+            (named.map(spot), last().map(spot))
+        }
+        None => {
+            let same = |spot: &Spot| {
+                choice.one(*spot).is_some_and(|(_, part)| {
+                    part.channel == channel && kind.is_none_or(|kind| kind == part.kind)
+                })
+            };
+            let fits = |spot: &Spot| {
+                let one = choice.one(*spot);
+                one.is_some_and(|(one, _)| one.sub == sub || one.last_sub == sub)
+            };
+            let mut all = choice.spots(item).rev().filter(same);
+            (all.clone().find(fits), all.next())
+        }
     };
-    let named = choice.spots(item).rev().filter(same).find(|spot| {
-        choice
-            .one(*spot)
-            .is_some_and(|(one, _)| one.sub == sub || one.last_sub == sub)
-    });
     if named.is_some() {
         return named;
     }
-    let last = choice.spots(item).rev().find(same)?;
+    let last = last?;
     let (one, _) = choice.one(last)?;
     let loose = sub.is_none() || one.sub.is_none() || !(one.valued || one.closed || one.steady);
     loose.then_some(last)
@@ -100,7 +143,7 @@ pub fn open_part(
     snapshot: Option<Text<'_>>,
     metadata: Option<&str>,
 ) -> Result<Spot, Fault> {
-    let mut part = TextPart::new(desk.next_part(), make.channel, make.kind);
+    let mut part = TextPart::new(desk.next_part()?, make.channel, make.kind);
     let held = whole(snapshot).map(Cow::into_owned);
     if let Some(held) = &held {
         desk.spend_bytes(held.len())?;
@@ -108,14 +151,20 @@ pub fn open_part(
     let place = choice.textual.parts.len();
     let index = choice.index;
     let mut spot = Spot { item, one: 0 };
-    if let Some(item) = choice.book.get_mut(item) {
+    let Choice { book, textual, .. } = choice;
+    if let Some(item) = book.get_mut(item) {
         part.item_id = item.told_id().cloned();
         spot.one = item.parts.len();
-        item.parts.reserve_exact(usize::from(spot.one == 0));
-        item.parts.push(ItemPart::new(place, make.sub, held));
+        let sort_of = |one: &ItemPart| {
+            let part = textual.parts.get(one.place)?;
+            Some((part.channel, part.kind))
+        };
+        let one = ItemPart::new(place, make.sub, held);
+        item.add(one, (make.channel, make.kind), sort_of);
     }
-    choice.textual.parts.reserve_exact(usize::from(place == 0));
-    choice.textual.parts.push(part);
+    textual.parts.reserve_exact(usize::from(place == 0));
+    textual.parts.push(part);
+    choice.weigh(spot);
     put_metadata(desk, choice, spot, metadata)?;
     if let Some((_, part)) = choice.one(spot) {
         let record = choice.book.get(spot.item);
@@ -174,6 +223,20 @@ pub fn add_text(
     sub: Option<i64>,
     metadata: Option<&str>,
 ) -> Step {
+    let step = take_text(desk, choice, spot, text, sub, metadata);
+    choice.weigh(spot);
+    step
+}
+
+fn take_text(
+    desk: &mut Desk<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    text: Text<'_>,
+    sub: Option<i64>,
+    metadata: Option<&str>,
+) -> Step {
+    choice.move_part(spot, sub);
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
@@ -184,8 +247,6 @@ pub fn add_text(
         }
         return desk.say(Code::LATE_DELTA, number);
     }
-    one.steady |= one.begun && one.last_sub == sub;
-    one.last_sub = sub;
     let (text, lone) = one.joiner.join(text);
     if lone {
         desk.say(Code::LONE_SURROGATE, number)?;
@@ -254,6 +315,10 @@ pub fn tell_value(
     one.valued = true;
     one.snapshot = None;
     one.joiner.finish();
+    choice.weigh(spot);
+    let Some((_, part)) = choice.one(spot) else {
+        return Ok(());
+    };
     if part.text == text {
         return Ok(());
     }
@@ -325,10 +390,10 @@ pub fn end_part(desk: &mut Desk<'_, '_>, choice: &mut Choice, spot: Spot) -> Ste
         desk.spend_bytes(tail.len_utf8())?;
         show(desk, choice, spot, tail.encode_utf8(&mut [0; 4]), None);
     }
-    let index = choice.index;
-    if let Some((_, part)) = choice.one_mut(spot) {
-        part.open = false;
-        part.done(index, |event| desk.out.emit(event));
+    choice.close_one(spot);
+    choice.weigh(spot);
+    if let Some((_, part)) = choice.one(spot) {
+        part.done(choice.index, |event| desk.out.emit(event));
     }
     Ok(())
 }
@@ -383,8 +448,11 @@ pub fn take_back(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) {
             part.annotations.clear();
             part.attributes = Default::default();
             part.metadata = None;
-            part.open = false;
-            part.done(index, |event| desk.out.emit(event));
+            choice.close_one(spot);
+            if let Some((_, part)) = choice.one(spot) {
+                part.done(index, |event| desk.out.emit(event));
+            }
         }
+        choice.weigh(spot);
     }
 }

@@ -8,6 +8,7 @@
 
 use super::book::{Purpose, usable};
 use super::choice::Choice;
+use super::item::Item;
 use super::item_calls::{Traits, describe};
 use super::item_end::end_item;
 use super::item_entry::{fill, item_of_opening, known_item, learn, new_item, opened, restatement};
@@ -225,7 +226,8 @@ impl Assembler {
             .get(item)
             .is_none_or(|item| !item.open || (!item.opened_bare && at.address.sub.is_none()));
         close_part(&mut desk, choice, spot, text, metadata, alone)?;
-        if alone && !choice.spots(item).any(|spot| choice.is_part_open(spot)) {
+        let is_over = |item: &Item| item.open_parts == 0;
+        if alone && choice.book.get(item).is_some_and(is_over) {
             choice.book.close(item);
         }
         Ok(())
@@ -320,7 +322,8 @@ impl Assembler {
         let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        for item in choice.book.opened() {
+        // Of the steps before only calls are open, and those wait.
+        for item in choice.book.opened_here() {
             let record = choice.book.get(item);
             if record.is_some_and(|item| item.first.is_some() || item.kind != ItemKind::Call) {
                 end_item(&mut desk, choice, item, None, None)?;

@@ -1,8 +1,7 @@
 //! What a closed call came to: complete, empty, incomplete or invalid, and why. It changes nothing.
 
-use std::collections::HashMap;
-
 use super::call::{Call, Verdict};
+use super::choice::Choice;
 use super::finalise::ends_whole;
 use super::finish::CallsEnd;
 use super::shared::Desk;
@@ -13,15 +12,12 @@ use crate::spec::Code;
 
 const NAME_LENGTH: usize = 128;
 
-/// How many calls have an id for their first one.
-pub type Owners<'a> = HashMap<&'a str, usize>;
-
 /// An alias that became another call's id is none.
 pub fn judge(
     desk: &mut Desk<'_, '_>,
     call: &Call,
     given: String,
-    owners: &Owners<'_>,
+    among: Option<&Choice>,
     end: CallsEnd,
 ) -> Result<Verdict, Fault> {
     let text = &call.text;
@@ -53,7 +49,7 @@ pub fn judge(
     }
     let last = desk.switches().unstable_id == UnstableId::Last;
     let wire = call.wire_id(last);
-    let count = |id: &str| owners.get(id).copied().unwrap_or(0);
+    let count = |id: &str| among.map_or(0, |choice| choice.owned(id, 0).take(2).count());
     let own = call.id.as_deref().filter(|id| count(id) < 2);
     let others = call.aliases.iter().map(String::as_str);
     let others = others.filter(|alias| count(alias) == 0);

@@ -12,6 +12,7 @@ mod book;
 mod call;
 mod canonical;
 mod choice;
+mod choices;
 mod content;
 mod decision;
 mod ending;
@@ -50,6 +51,7 @@ mod textual;
 
 use attached::Attached;
 use choice::{Choice, leave};
+use choices::Choices;
 use records::{ErrorRecord, StartRecord, UsageRecord};
 use settings::Settings;
 use shared::{Desk, Shared, Step};
@@ -62,7 +64,7 @@ use serde_json::Value;
 use crate::config::Config;
 use crate::delta::{Completeness, Fragment, Message};
 use crate::event::{Event, Sign, Usage};
-use crate::fault::Fault;
+use crate::fault::{Class, Fault};
 use crate::json::Text;
 use crate::out::Out;
 use crate::policy::CloseCallsAt;
@@ -73,8 +75,7 @@ use crate::spec::{self, Code};
 #[derive(Debug, Default)]
 pub struct Assembler {
     shared: Shared,
-    /// In order of first sight.
-    choices: Vec<Choice>,
+    choices: Choices,
     /// Changes with whatever happens to a choice, but for the next piece of what is under way.
     turn: Turn,
     attached: Rare<Attached>,
@@ -119,23 +120,20 @@ impl Assembler {
             shared: &mut self.shared,
             out,
         };
-        let place = match self.choices.iter().position(|choice| choice.index == index) {
+        let place = match self.choices.place(index) {
             Some(place) => place,
             None => {
                 desk.count_choice()?;
                 let mode = desk.switches().content_mode;
-                // Nearly every stream has one, and a list that grows by itself begins with four.
-                self.choices
-                    .reserve_exact(usize::from(self.choices.is_empty()));
-                self.choices
-                    .push(Choice::new(index, Textual::new(index, mode)));
+                let choice = Choice::new(index, Textual::new(index, mode));
+                let place = self.choices.add(choice);
                 desk.out.sign(Sign::Choice(index));
-                self.choices.len() - 1
+                place
             }
         };
-        // Unreachable panic: the place was just found or filled.
-        #[allow(clippy::indexing_slicing)]
-        let choice = &mut self.choices[place];
+        let choice = self.choices.turn(place);
+        // Cannot fail: the place was just found or filled.
+        let choice = choice.ok_or_else(|| Fault::new(Class::Internal, "internal"))?;
         Ok(At { choice, desk })
     }
 
@@ -271,8 +269,8 @@ impl Assembler {
 
     /// Whether the text is the whole of what the choice said, in two pieces or more (AM9).
     pub fn restates(&self, choice: i32, text: &Text<'_>) -> bool {
-        let mut choices = self.choices.iter();
-        choices.any(|state| state.index == choice && state.textual.restates(text))
+        let choice = self.choices.find(choice);
+        choice.is_some_and(|choice| choice.textual.restates(text))
     }
 
     /// What the choice shows as its open text was reasoning.
@@ -411,9 +409,8 @@ impl Assembler {
 
     /// A call of the choice was told as final: the choice cannot start again as if nothing had been said.
     pub fn has_told_call(&self, index: i32) -> bool {
-        let mut choices = self.choices.iter();
-        let choice = choices.find(|choice| choice.index == index);
-        choice.is_some_and(|choice| choice.calls.iter().any(|call| call.verdict.is_some()))
+        let choice = self.choices.find(index);
+        choice.is_some_and(|choice| choice.has_told)
     }
 
     // The end
@@ -447,7 +444,7 @@ impl Assembler {
         let At { choice, mut desk } = self.at(out, index)?;
         finish::take_reason(desk.out, choice, raw_reason, reason)?;
         let at_finish = desk.out.config.policy.close_calls_at == CloseCallsAt::Finish;
-        if at_finish || (choice.message_seen && !choice.shown().is_empty()) {
+        if at_finish || (choice.message_seen && choice.has_shown()) {
             let end = finish::end_of_calls(&choice.finish, true);
             ending::close_choice(&mut desk, choice, end, false)?;
         }

@@ -149,9 +149,11 @@ pub fn divide(desk: &mut Desk<'_, '_>, choice: &mut Choice, slot: usize) -> Step
         let id = choice.get(slot).and_then(|call| call.id.clone());
         let other = sibling(desk, choice, slot, Some(index))?;
         if let Some(call) = choice.get_mut(other) {
-            call.id = id;
             call.first = Some(slot);
             call.tentative = own.is_empty();
+        }
+        if let Some(id) = id {
+            choice.set_id(other, id);
         }
         if !own.is_empty() {
             give(desk, choice, other, &own, Some(index))?;
@@ -192,6 +194,7 @@ pub fn push_object(
     };
     if !call.object_arguments {
         let first = call.is_empty();
+        call.held_back = first;
         pour(desk, choice, slot, raw, told)?;
         if let Some(call) = choice.get_mut(slot) {
             call.object_arguments = first && call.text.is_complete();
@@ -205,8 +208,6 @@ pub fn push_object(
     if call.merge.is_none() {
         desk.say(Code::ARGS_MERGED, call.part)?;
         call.merge = Some(Box::new(ObjectMerge::new(&call.text.text())));
-        call.whole_sent = true;
-        announce::reset(desk.out, choice, slot);
     }
     if let Some(merge) = choice.get_mut(slot).and_then(|call| call.merge.as_mut()) {
         merge.add(&String::from_utf8_lossy(raw));
@@ -285,9 +286,9 @@ fn give_sibling(
     let other = sibling(desk, choice, slot, index)?;
     if let Some(id) = id.filter(|_| keep_id) {
         if let Some(call) = choice.get_mut(other) {
-            call.id = Some(id.clone());
             call.first = Some(slot);
         }
+        choice.set_id(other, id.clone());
         choice.by_id.insert(id, other);
     }
     give(desk, choice, other, spill, index)?;

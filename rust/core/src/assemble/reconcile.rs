@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::announce;
 use super::binding::{open_call, take_id, take_name};
-use super::call::Id;
+use super::call::Call;
 use super::canonical::{canonical, is_whole};
 use super::choice::Choice;
 use super::identity::{Decision, Incoming};
@@ -24,7 +24,9 @@ use crate::spec::Code;
 
 /// The whole message of one choice.
 pub fn reconcile(desk: &mut Desk<'_, '_>, choice: &mut Choice, message: Message<'_>) -> Step {
-    choice.message_seen = true;
+    if !std::mem::replace(&mut choice.message_seen, true) {
+        choice.changed.extend(0..choice.calls.len());
+    }
     channel(desk, choice, Channel::Reasoning, message.reasoning)?;
     channel(desk, choice, Channel::Text, message.content)?;
     channel(desk, choice, Channel::Refusal, message.refusal)?;
@@ -66,15 +68,13 @@ fn channel(
 }
 
 fn calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>]) -> Step {
-    let streamed = choice.calls.iter();
-    let streamed = streamed.filter(|call| !(call.dropped || call.tentative && call.is_empty()));
-    let streamed: Vec<usize> = streamed.map(|call| call.slot).collect();
-    let mut by_id: HashMap<Id, Vec<usize>> = HashMap::new();
-    for slot in streamed.iter().rev() {
-        if let Some(id) = choice.get(*slot).and_then(|call| call.id.clone()) {
-            by_id.entry(id).or_default().push(*slot);
-        }
-    }
+    choice.list_owners();
+    let count = choice.calls.len();
+    // Many messages must not look through all calls each: one asks about no more than it has entries.
+    let streamed = choice.calls.iter().filter(|call| was_streamed(call));
+    let streamed = streamed.take(fragments.len()).map(|call| call.slot);
+    let streamed: Vec<usize> = streamed.collect();
+    let mut tried: HashMap<&str, usize> = HashMap::new();
     let mut met: HashSet<usize> = HashSet::new();
     for (place, fragment) in fragments.iter().enumerate() {
         let Some((incoming, payload)) = read(desk, fragment)? else {
@@ -86,7 +86,12 @@ fn calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>
         };
         choice.textual.close_open(desk)?;
         let at_place = streamed.get(place).copied();
-        let slot = match find(choice, &incoming, at_place, &mut by_id, &met) {
+        let from = incoming.id.and_then(|id| tried.get(id).copied());
+        let named = named(choice, &incoming, from.unwrap_or_default(), &met);
+        if let Some(id) = fragment.id.as_deref() {
+            tried.insert(id, named.map_or(usize::MAX, |slot| slot + 1));
+        }
+        let slot = match named.or_else(|| find(choice, &incoming, at_place, &met)) {
             Some(slot) => {
                 take(desk, choice, slot, &incoming)?;
                 slot
@@ -106,8 +111,11 @@ fn calls(desk: &mut Desk<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>
             desk.spend_text(more)?;
         }
     }
-    for slot in streamed.into_iter().filter(|slot| !met.contains(slot)) {
-        if let Some(call) = choice.get_mut(slot)
+    for slot in choice.take_changed(count) {
+        if met.contains(&slot) {
+            choice.changed.insert(slot); // the next message may leave it out
+        } else if let Some(call) = choice.get_mut(slot)
+            && was_streamed(call)
             && (!call.name.is_empty() || !call.is_empty())
             && !std::mem::replace(&mut call.conflict_said, true)
         {
@@ -150,12 +158,30 @@ fn read<'a>(
     Ok(Some((incoming, payload)))
 }
 
-/// The streamed call that an entry names: by id, by an id that changed, by its place in the list.
+fn was_streamed(call: &Call) -> bool {
+    !(call.dropped || call.tentative && call.is_empty())
+}
+
+/// The first call from there on that has the id of an entry, and that no entry before it meant.
+fn named(
+    choice: &Choice,
+    incoming: &Incoming<'_>,
+    from: usize,
+    met: &HashSet<usize>,
+) -> Option<usize> {
+    let mut owned = choice.owned(incoming.id?, from);
+    owned.find(|slot| {
+        let call = choice.get(*slot).filter(|call| was_streamed(call));
+        let fits = call.is_some_and(|call| call.suits(incoming.payload, incoming.custom));
+        fits && !met.contains(slot)
+    })
+}
+
+/// The streamed call that an entry means otherwise: by an id that changed, by its place in the list.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,
     at_place: Option<usize>,
-    by_id: &mut HashMap<Id, Vec<usize>>,
     met: &HashSet<usize>,
 ) -> Option<usize> {
     let fits = |choice: &Choice, slot: usize| {
@@ -163,13 +189,6 @@ fn find(
         call.is_some_and(|call| call.suits(incoming.payload, incoming.custom))
     };
     if let Some(id) = incoming.id {
-        if let Some(same) = by_id.get_mut(id) {
-            while let Some(slot) = same.pop() {
-                if !met.contains(&slot) && fits(choice, slot) {
-                    return Some(slot);
-                }
-            }
-        }
         let alias = choice.by_id.get(id).copied();
         let alias = alias.filter(|slot| !met.contains(slot));
         let has_id = |slot: &usize| choice.get(*slot).is_some_and(|call| call.has_id(id));
@@ -206,7 +225,6 @@ fn take(
         return Ok(());
     };
     call.settle_merge();
-    call.whole_sent = false;
     if !payload.is_empty() {
         call.settle_type(incoming.custom);
     }

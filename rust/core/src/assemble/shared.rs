@@ -19,6 +19,7 @@ pub type Step = Result<(), Fault>;
 pub struct Shared {
     pub settings: Rare<Settings>,
     next_part: u32,
+    items: u64,
     choices: u64,
     calls: u64,
     argument_bytes: usize,
@@ -57,8 +58,20 @@ impl Desk<'_, '_> {
         }
     }
 
-    pub fn next_part(&mut self) -> u32 {
-        self.shared.next_part()
+    /// The number of one more part.
+    pub fn next_part(&mut self) -> Result<u32, Fault> {
+        let part = self.shared.next_part;
+        self.cap(LimitName::max_parts, |limit| u64::from(part) >= limit)?;
+        self.shared.next_part += 1;
+        Ok(part)
+    }
+
+    /// One more item that the wire opens.
+    pub fn count_item(&mut self) -> Step {
+        let items = self.shared.items;
+        self.cap(LimitName::max_parts, |limit| items >= limit)?;
+        self.shared.items += 1;
+        Ok(())
     }
 
     pub fn count_choice(&mut self) -> Step {
@@ -144,12 +157,6 @@ impl Shared {
             settings,
             ..Shared::default()
         }
-    }
-
-    pub fn next_part(&mut self) -> u32 {
-        let part = self.next_part;
-        self.next_part += 1;
-        part
     }
 
     /// How many parts were numbered.

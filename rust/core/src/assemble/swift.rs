@@ -78,8 +78,7 @@ impl Assembler {
         out: &'a mut Out<'o>,
         index: i32,
     ) -> Option<(&'a mut Choice, Desk<'a, 'o>)> {
-        let mut choices = self.choices.iter_mut();
-        let choice = choices.find(|choice| choice.index == index)?;
+        let choice = self.choices.turn_to(index)?;
         let idle = !self.over && choice.unstarted.is_empty();
         let desk = Desk {
             shared: &mut self.shared,
@@ -113,15 +112,19 @@ fn go_on(desk: &mut Desk<'_, '_>, choice: &mut Choice, piece: Piece<'_>) -> Resu
         call.text.undo(before);
         return Err(fault);
     }
-    call.sent = call.text.data.len();
     let (part, whole) = (call.part, !call.text.is_unfinished());
     choice.latest = Some(slot);
-    desk.out.emit(&Event::ToolCallDelta(Delta {
-        part,
-        text: piece.text,
-        choice: choice.index,
-        metadata: None,
-    }));
+    if whole && call.text.is_placeholder() {
+        choice.keep_account(slot);
+    } else {
+        call.text.shown = call.text.data.len();
+        desk.out.emit(&Event::ToolCallDelta(Delta {
+            part,
+            text: piece.text,
+            choice: choice.index,
+            metadata: None,
+        }));
+    }
     if whole {
         choice.track(slot);
     }
@@ -133,9 +136,9 @@ fn go_on(desk: &mut Desk<'_, '_>, choice: &mut Choice, piece: Piece<'_>) -> Resu
 pub(super) fn is_shown(call: &Call) -> bool {
     call.started
         && call.text.is_unfinished()
-        && call.sent > 0
-        && call.sent == call.text.data.len()
-        && !call.whole_sent
+        && call.text.shown > 0
+        && call.text.shown == call.text.data.len()
+        && !call.held_back
         && !call.tentative
         && !call.object_arguments
         && !call.joiner.is_pending()

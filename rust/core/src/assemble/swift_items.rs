@@ -247,20 +247,21 @@ impl Assembler {
             && call.text.append_all(bytes, run.last_length(), run.count())
         {
             desk.shared.add_arguments(bytes.len());
-            call.sent = call.text.data.len();
+            call.text.shown = call.text.data.len();
             trail.rules = rules;
             gone.count = run.count();
             return gone;
         }
         for text in run.pieces() {
             let goes_on = !text.is_empty()
+                && (bare || !call.text.may_end_empty(text))
                 && desk.has_room_for_arguments(call.text.data.len(), text.len())
                 && call.text.append(text.as_bytes(), bare);
             if !goes_on {
                 break;
             }
             desk.shared.add_arguments(text.len());
-            call.sent = call.text.data.len();
+            call.text.shown = call.text.data.len();
             trail.rules = rules;
             gone.count += 1;
             if !call.text.is_unfinished() {
@@ -286,8 +287,7 @@ impl Assembler {
         parts: &mut [u32],
     ) -> usize {
         let (turn, over) = (&self.turn, self.over);
-        let mut choices = self.choices.iter_mut();
-        let choice = choices.find(|choice| choice.index == index);
+        let choice = self.choices.turn_to(index);
         let Some(choice) = choice.filter(|choice| choice.is_idle() && !over) else {
             return 0;
         };
@@ -306,7 +306,7 @@ impl Assembler {
                 break;
             }
             desk.shared.add_arguments(bytes.len());
-            call.sent = call.text.data.len();
+            call.text.shown = call.text.data.len();
             if let Some(parts) = parts.get_mut(taken..next) {
                 parts.fill(call.part);
             }
@@ -326,8 +326,7 @@ impl Assembler {
         if trail.ways != self.turn.ways || self.over {
             return None;
         }
-        let mut choices = self.choices.iter_mut();
-        let choice = choices.find(|choice| choice.index == index)?;
+        let choice = self.choices.turn_to(index)?;
         let shared = &mut self.shared;
         choice.is_idle().then_some((choice, Desk { shared, out }))
     }
@@ -356,7 +355,7 @@ impl Assembler {
         address: &Address<'_>,
         find: impl Fn(&Choice, &Address<'_>) -> Option<Spot>,
     ) -> Option<View> {
-        let choice = self.choices.iter().find(|choice| choice.index == index)?;
+        let choice = self.choices.find(index)?;
         let shared = &mut self.shared;
         let spot = find(choice, &usable(&Desk { shared, out }, address))?;
         let (items, ids) = choice.book.sizes();

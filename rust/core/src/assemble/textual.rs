@@ -3,6 +3,8 @@
 //! One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. It knows no calls, and no
 //! more of the wire than which channel a piece came in.
 
+use std::collections::HashSet;
+
 use super::content::ContentMode;
 use super::shared::{Desk, Step};
 use super::text_part::joined;
@@ -288,12 +290,12 @@ impl Textual {
         let mut left = Vec::new();
         if !self.attributes.is_empty() {
             let waiting = self.attributes.take();
-            let attached = waiting.iter().all(|one| self.was_attached(one));
+            let attached = self.have_attached(&waiting);
             let details: Vec<String> = waiting.iter().flat_map(|one| one.details.clone()).collect();
             if !attached {
                 // Signed or encrypted reasoning without a word of it: it must be handed back all the same.
                 self.attributes = waiting.into();
-                self.open(desk, Channel::Reasoning, "raw", None);
+                self.open(desk, Channel::Reasoning, "raw", None)?;
                 self.close(desk.out);
             } else if !details.is_empty()
                 && !self
@@ -310,19 +312,16 @@ impl Textual {
         Ok(left)
     }
 
-    /// A terminal message repeats what deltas brought.
-    fn was_attached(&self, one: &Attributes) -> bool {
-        let among = |text: &Option<String>, field: fn(&Attributes) -> &Option<String>| {
-            text.is_none()
-                || self
-                    .parts
-                    .iter()
-                    .any(|part| field(&part.attributes) == text)
+    /// A terminal message repeats what deltas brought: the parts have all of that.
+    fn have_attached(&self, waiting: &[Attributes]) -> bool {
+        let among = |field: fn(&Attributes) -> &Option<String>| {
+            let known = self.parts.iter().map(|part| field(&part.attributes));
+            let known: HashSet<&String> = known.flatten().collect();
+            let mut texts = waiting.iter().filter_map(|one| field(one).as_ref());
+            texts.all(|text| known.contains(text))
         };
-        among(&one.signature, |attributes| &attributes.signature)
-            && among(&one.encrypted_content, |attributes| {
-                &attributes.encrypted_content
-            })
+        among(|attributes| &attributes.signature)
+            && among(|attributes| &attributes.encrypted_content)
     }
 
     #[inline]
@@ -337,7 +336,7 @@ impl Textual {
         desk.spend_bytes(text.len())?;
         if self.current_mut(channel).is_none() {
             self.close_open(desk)?;
-            self.open(desk, channel, kind, metadata.take());
+            self.open(desk, channel, kind, metadata.take())?;
         }
         self.grow(desk, channel, text, metadata);
         Ok(())
@@ -404,8 +403,8 @@ impl Textual {
         channel: Channel,
         kind: &'static str,
         metadata: Option<&str>,
-    ) {
-        let (part, choice) = (desk.next_part(), self.choice);
+    ) -> Step {
+        let (part, choice) = (desk.next_part()?, self.choice);
         let mut new = TextPart::new(part, channel, kind);
         if channel == Channel::Text {
             new.annotations = self.annotations.take();
@@ -424,6 +423,7 @@ impl Textual {
         self.parts.reserve_exact(usize::from(self.parts.is_empty()));
         self.parts.push(new);
         self.said_mut(channel).parts += 1;
+        Ok(())
     }
 
     fn close(&mut self, out: &mut Out<'_>) {

@@ -16,8 +16,9 @@ use serde_json::Value;
 
 use crate::config::Config;
 use crate::decode::{Ask, Decode, Shapes};
+use crate::json::amount::has_more;
 use crate::json::members::{self, Document, Object, find, first_item, string};
-use crate::json::{Kind, Raw, Scan};
+use crate::json::{Kind, Problem, Raw, Scan, ScanError};
 use crate::spec;
 
 /// A wire format.
@@ -137,10 +138,17 @@ pub(crate) enum Read<'a> {
 pub(crate) struct Reader {
     pub(crate) dialect: Option<Dialect>,
     pub(crate) max_depth: Option<u64>,
+    /// Commas and opening brackets of one payload.
+    pub(crate) max_values: Option<u64>,
 }
 
 impl Reader {
     pub(crate) fn read(self, text: &str) -> Scan<Read<'_>> {
+        if self.max_values.is_some_and(|limit| has_more(text, limit)) {
+            // Before anything is built.
+            let problem = Problem::TooMany;
+            return Err(ScanError { pos: 0, problem });
+        }
         let Some(dialect) = self.dialect else {
             return members::document(text, self.max_depth).map(Read::Undecided);
         };

@@ -11,7 +11,7 @@ use super::job::Job;
 use super::usage::Counts;
 use super::writer::Writer;
 use crate::event::{Delta, Event};
-use crate::few::{Map, Set};
+use crate::few::{List, Map, Numbered, Set};
 
 const NAME: &str = "chat";
 pub(super) const LAST: &str = ",\"finish_reason\":null}]}";
@@ -22,7 +22,7 @@ pub(crate) struct Chat {
     /// The beginning of every chunk, up to its choices.
     head: String,
     /// In order of first sight.
-    choices: Vec<Choice>,
+    choices: List<Choice>,
     /// What was written of parts that are open.
     pub(super) parts: Map<u32, Part>,
 }
@@ -48,6 +48,14 @@ struct Finish {
     reason: &'static str,
     /// `None`: there is no word for it.
     word: Option<String>,
+}
+
+impl Numbered for Choice {
+    type Number = i32;
+
+    fn number(&self) -> i32 {
+        self.index
+    }
 }
 
 #[derive(Debug, Default)]
@@ -144,25 +152,18 @@ impl Encode for Chat {
 
 impl Chat {
     pub(super) fn choice(&mut self, index: i32) -> &mut Choice {
-        let place = self.choices.iter().position(|choice| choice.index == index);
-        let place = place.unwrap_or_else(|| {
-            self.choices.push(Choice {
-                index,
-                next: -1,
-                ..Choice::default()
-            });
-            self.choices.len() - 1
-        });
-        // Unreachable panic: the place was just found or filled.
-        #[allow(clippy::indexing_slicing)]
-        &mut self.choices[place]
+        self.choices.slot(index, || Choice {
+            index,
+            next: -1,
+            ..Choice::default()
+        })
     }
 
     /// The first chunk of a choice says who speaks.
     #[inline]
     fn open(&mut self, job: &mut Job, index: i32) {
-        let mut choices = self.choices.iter();
-        if choices.any(|choice| choice.index == index && choice.next >= 0) {
+        let known = self.choices.find(index);
+        if known.is_some_and(|choice| choice.next >= 0) {
             return;
         }
         self.choice(index).next = 0;
@@ -254,11 +255,10 @@ impl Chat {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
         let mut lacks_word = false;
-        for choice in &mut self.choices {
+        for choice in self.choices.iter_mut() {
             let finish = choice.finish.take();
-            // Without a reason it is an end that a policy assumes.
-            let reason = finish.as_ref().map_or("stop", |finish| finish.reason);
-            let corrected = match reason {
+            let finish = finish.ok_or_else(|| Trouble::named("TruncatedStream"))?;
+            let corrected = match finish.reason {
                 "tool_calls" if choice.written == 0 => Some("stop"),
                 "stop" if !choice.waiting.is_empty() => Some("tool_calls"),
                 "stop" => Some("stop"),
@@ -266,7 +266,7 @@ impl Chat {
             };
             let corrected = corrected.and_then(|reason| finish::word(NAME, reason));
             let word = corrected.map(str::to_owned);
-            match word.or(finish.and_then(|finish| finish.word)) {
+            match word.or(finish.word) {
                 Some(word) => words.push((choice.index, word)),
                 None => lacks_word = true,
             }

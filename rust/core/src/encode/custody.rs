@@ -3,14 +3,13 @@
 //! It is passed on where the next reader hands it back to that provider, and nowhere else: under the provider's name in the
 //! AI SDK's `providerMetadata`, and from there to the provider's own dialect. Knows these names; knows no frame.
 
-use std::borrow::Cow;
-
 use super::compact::canonical;
 use super::job::Job;
 use super::kept::{Done, Text};
 use super::writer::Writer;
 use crate::json::members::{Member, Object, find, members, string};
 use crate::json::{Kind, Raw};
+use crate::leftovers::Leftovers;
 use crate::spec;
 
 /// What providers of the AI SDK ask back, inside of their namespace.
@@ -45,7 +44,14 @@ pub(crate) fn provider_metadata(
     if metadata.is_none() && own.is_empty() {
         return None;
     }
-    let found = Found::of(metadata.unwrap_or("{}"));
+    // Each name once.
+    let mut found = Leftovers::default();
+    let said = members(Raw {
+        text: metadata.unwrap_or("{}"),
+        kind: Kind::Object,
+    });
+    said.into_iter().for_each(|member| found.add(member));
+    let found = found.members;
     if job.source.starts_with("ai-sdk-") {
         handed_on(job, &found)
     } else {
@@ -53,39 +59,16 @@ pub(crate) fn provider_metadata(
     }
 }
 
-/// The members of what the wire said beside, each name once.
-struct Found<'a> {
-    members: Vec<Member<'a>>,
-    names: Vec<Cow<'a, str>>,
-}
-
-impl<'a> Found<'a> {
-    fn of(text: &'a str) -> Found<'a> {
-        let members = members(Raw {
-            text,
-            kind: Kind::Object,
-        });
-        let mut names = Vec::new();
-        for member in &members {
-            let name = member.key.name();
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        Found { members, names }
-    }
-}
-
 /// From one protocol of the AI SDK to the other: the namespaces in which something is asked back, whole.
-fn handed_on(job: &mut Job, found: &Found<'_>) -> Option<String> {
+fn handed_on(job: &mut Job, found: &[Member<'_>]) -> Option<String> {
     let mut to = Writer::default();
     let mut mark = "{";
-    for name in &found.names {
-        let space = find(&found.members, name).and_then(Object::of);
+    for member in found {
+        let (name, space) = (member.key.name(), Object::of(member.raw));
         let own = job.passed.own;
         match space.filter(|space| own || HANDED_BACK.iter().any(|member| space.has(member))) {
             Some(space) => {
-                canonical(to.raw(mark).string(name).raw(":"), space.raw.text);
+                canonical(to.raw(mark).string(&name).raw(":"), space.raw.text);
                 mark = ",";
             }
             None => job.losses.note("metadata"),
@@ -99,13 +82,13 @@ fn handed_on(job: &mut Job, found: &Found<'_>) -> Option<String> {
 
 fn under_its_name(
     job: &mut Job,
-    found: &Found<'_>,
+    found: &[Member<'_>],
     own: Vec<(&'static str, &str)>,
 ) -> Option<String> {
     let name = provider(job.source);
-    let signature = find(&found.members, "thoughtSignature").and_then(string);
+    let signature = find(found, "thoughtSignature").and_then(string);
     let signature = signature.filter(|_| name == "google");
-    if found.names.len() > usize::from(signature.is_some()) {
+    if found.len() > usize::from(signature.is_some()) {
         job.losses.note("metadata");
     }
     let signature = signature.as_deref().filter(|text| !text.is_empty());

@@ -21,6 +21,10 @@ pub(crate) struct Direct {
     /// Those of which something is to come.
     blocks: Map<u32, Block>,
     open: BTreeSet<u32>,
+    /// Those of them that were not stopped on the wire, as far as it was asked.
+    standing: BTreeSet<u32>,
+    /// How many calls are open under each id.
+    open_ids: Map<String, usize>,
     /// Has the place of an open one, and nothing to show yet.
     unseen: Option<u32>,
     /// Those that wait.
@@ -112,7 +116,7 @@ impl Direct {
     pub(super) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while !(self.late.is_empty() || self.contradicted) {
             for part in mem::take(&mut self.late) {
-                self.open.remove(&part);
+                self.leave(part);
                 let block = self.blocks.slot(part);
                 to.form.close(to.job, block, None);
                 if let Some(call) = block.call.take() {
@@ -125,6 +129,8 @@ impl Direct {
 
     /// The answer broke off inside of the blocks that are open.
     pub(super) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        self.standing.clear();
+        self.open_ids.clear();
         for part in mem::take(&mut self.open) {
             to.form.broken_off(to.job, self.blocks.slot(part));
         }
@@ -132,14 +138,50 @@ impl Direct {
 
     // The row
 
-    fn waits<F: Form>(&self, job: &Job, part: u32) -> bool {
+    fn waits<F: Form>(&mut self, job: &Job, part: u32) -> bool {
         !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(job)
     }
 
     /// A block is open, and no other may be. Of one that was stopped on the wire the stop has passed.
-    fn is_taken<F: Form>(&self, job: &Job) -> bool {
-        let stands = |part: &u32| !job.passed.ended.contains(part);
-        !F::SIDE_BY_SIDE && (self.unseen.is_some() || self.open.iter().any(stands))
+    fn is_taken<F: Form>(&mut self, job: &Job) -> bool {
+        if F::SIDE_BY_SIDE || self.unseen.is_some() {
+            return !F::SIDE_BY_SIDE;
+        }
+        while let Some(first) = self.standing.first() {
+            if !job.passed.ended.contains(first) {
+                return true;
+            }
+            self.standing.pop_first();
+        }
+        false
+    }
+
+    /// The block is open.
+    fn enter(&mut self, part: u32) -> bool {
+        let is_new = self.open.insert(part);
+        if is_new {
+            self.standing.insert(part);
+            let call = self.blocks.get(&part);
+            if let Some(call) = call.filter(|block| block.kind == Kind::Call) {
+                *self.open_ids.slot(call.call_id.clone()) += 1;
+            }
+        }
+        is_new
+    }
+
+    /// The block is open no more.
+    fn leave(&mut self, part: u32) -> bool {
+        let was_open = self.open.remove(&part);
+        if was_open {
+            self.standing.remove(&part);
+            let call = self.blocks.get(&part);
+            if let Some(call) = call.filter(|block| block.kind == Kind::Call)
+                && let Some(count) = self.open_ids.get_mut(&call.call_id)
+            {
+                *count = count.saturating_sub(1);
+            }
+        }
+        was_open
     }
 
     fn line_up(&mut self, part: u32) {
@@ -233,7 +275,7 @@ impl Direct {
     }
 
     fn open<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, done: Option<&Done<'_>>) {
-        if self.open.insert(part) {
+        if self.enter(part) {
             to.form.open(to.job, self.blocks.slot(part), done);
         }
     }
@@ -262,8 +304,9 @@ impl Direct {
             }
             rest => self.put(to, part, rest, Some(done)),
         }
+        let was_open = self.leave(part);
         let block = self.blocks.slot(part);
-        if self.open.remove(&part) {
+        if was_open {
             to.form.close(to.job, block, Some(done));
         }
         to.form.over(to.job, block, done);
@@ -332,8 +375,8 @@ impl Direct {
 
     /// A call of which nothing was written yet. One that takes the id of an open one takes it back.
     fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
-        let mut open = self.open.iter().filter_map(|part| self.blocks.get(part));
-        if open.any(|block| block.kind == Kind::Call && block.call_id == call.call_id) {
+        let count = self.open_ids.get(call.call_id.as_ref());
+        if count.is_some_and(|count| *count > 0) {
             self.contradicted = true;
             return;
         }
@@ -354,7 +397,7 @@ impl Direct {
             None => self.contradicted = true,
             Some(true) => {
                 self.write_down(&call);
-                self.open.remove(&part);
+                self.leave(part);
                 self.blocks.remove(&part);
             }
             Some(false) => {

@@ -28,14 +28,17 @@ pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> O
     }
 }
 
+/// Readers refuse a reason that is not on their list.
+const CLOSED: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
+
 /// The reason as the same dialect said it, if it still holds beside what the answer came to. A word that is in no table is
-/// kept where the dialect has no other for the reason.
+/// kept where readers take any.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
     let means = spec::fact(dialect, "finish").and_then(|table| table.get(raw));
     let holds = match means.and_then(Value::as_str) {
         Some(means) => means == reason || means == "natural",
-        None => is_lost(dialect, reason),
+        None => reason == "other" && !CLOSED.contains(&dialect),
     };
     holds.then_some(raw)
 }

@@ -12,7 +12,7 @@ use super::passed::Passed;
 use super::usage::Counts;
 use super::writer::Writer;
 use crate::event::{Delta, Event, Mark, Opened};
-use crate::few::Map;
+use crate::few::{List, Map, Numbered};
 use crate::json::members::{Object, items};
 use crate::json::{Kind, Raw};
 
@@ -34,7 +34,7 @@ pub(crate) struct Gemini {
     /// The end of every chunk: which model, and which answer. With its first comma.
     tail: Option<String>,
     /// In order of first sight.
-    candidates: Vec<Candidate>,
+    candidates: List<Candidate>,
     /// What was written of texts that are open.
     told: Map<u32, String>,
 }
@@ -47,6 +47,14 @@ struct Candidate {
     raw: Option<String>,
     /// A call of it holds no object.
     malformed: bool,
+}
+
+impl Numbered for Candidate {
+    type Number = i32;
+
+    fn number(&self) -> i32 {
+        self.index
+    }
 }
 
 impl Encode for Gemini {
@@ -168,20 +176,12 @@ impl Encode for Gemini {
 impl Gemini {
     /// That candidate; it has something to say.
     fn candidate(&mut self, index: i32) -> &mut Candidate {
-        let mut all = self.candidates.iter();
-        let place = all.position(|candidate| candidate.index == index);
-        let place = place.unwrap_or_else(|| {
-            self.candidates.push(Candidate {
-                index,
-                reason: None,
-                raw: None,
-                malformed: false,
-            });
-            self.candidates.len() - 1
-        });
-        // Unreachable panic: the place was just found or filled.
-        #[allow(clippy::indexing_slicing)]
-        &mut self.candidates[place]
+        self.candidates.slot(index, || Candidate {
+            index,
+            reason: None,
+            raw: None,
+            malformed: false,
+        })
     }
 
     /// A chunk up to its one part.
@@ -304,9 +304,9 @@ impl Gemini {
         self.candidates.sort_by_key(|candidate| candidate.index);
         let mut lacks_word = false;
         let mut words = Vec::with_capacity(self.candidates.len());
-        for candidate in &mut self.candidates {
-            // Without a reason it is an end that a policy assumes.
-            let reason = candidate.reason.unwrap_or("stop");
+        for candidate in self.candidates.iter_mut() {
+            let reason = candidate.reason;
+            let reason = reason.ok_or_else(|| Trouble::named("TruncatedStream"))?;
             let malformed =
                 candidate.malformed && matches!(reason, "stop" | "tool_calls" | "other");
             match finish::word(NAME, reason) {

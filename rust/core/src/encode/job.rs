@@ -57,6 +57,8 @@ pub(crate) struct Job {
     known: Set<String>,
     /// Likewise, of calls of this answer.
     taken: Set<String>,
+    /// Choices with a call of the client's that was cut.
+    unfinished: Set<i32>,
 }
 
 impl Job {
@@ -76,6 +78,35 @@ impl Job {
             broken: false,
             known: known_call_ids.iter().cloned().collect(),
             taken: Set::default(),
+            unfinished: Set::default(),
+        }
+    }
+
+    /// The event as an encoder takes it, where it is another one: a reason that was not sent must not make a client run a
+    /// call that was cut.
+    pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
+        match *event {
+            Event::ToolCall {
+                state: "incomplete",
+                provider_executed: false,
+                choice,
+                ..
+            } => {
+                self.unfinished.insert(choice);
+                None
+            }
+            Event::Finished {
+                raw_reason: None,
+                choice,
+                metadata,
+                ..
+            } if self.unfinished.contains(&choice) => Some(Event::Finished {
+                reason: "length",
+                raw_reason: None,
+                choice,
+                metadata,
+            }),
+            _ => None,
         }
     }
 
@@ -253,11 +284,11 @@ impl<'a> Call<'a> {
         self.name.is_empty() || self.call_id.is_empty()
     }
 
-    /// The arguments as sent, where they are not what was meant.
+    /// The arguments as sent, where they are not what was meant. A placeholder of a call that was cut says nothing.
     pub(crate) fn text(&self) -> &'a str {
         let sent = self
             .raw_arguments
-            .filter(|text| !text.is_empty() && !self.is_whole());
+            .filter(|text| !text.is_empty() && !self.is_whole() && !self.is_cut());
         sent.unwrap_or(self.arguments)
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Passed {
     pub(crate) closed: Set<u32>,
     /// Parts of items whose close has.
     pub(crate) ended: Set<u32>,
+    /// Those of them that nobody took note of yet.
+    pub(crate) just_ended: Vec<u32>,
     /// Choices whose reason has.
     pub(crate) finished: Set<i32>,
     /// The latest token counts have, at the end.

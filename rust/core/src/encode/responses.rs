@@ -159,8 +159,6 @@ impl Encode for Responses {
         let word = match (trouble, self.finish.take()) {
             (Some(trouble), _) => Err(trouble),
             (None, Some(word)) => word,
-            // An end that a policy assumes, unless there is no answer at all.
-            (None, None) if self.choice.is_some() => Ok(COMPLETED.to_owned()),
             (None, None) => Err(Trouble::named("TruncatedStream")),
         };
         // Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on.

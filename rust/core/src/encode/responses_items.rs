@@ -3,6 +3,8 @@
 //! Where another dialect is written, an item has one content part, so that every content index is 0. Knows the wire of items, not which part of the source is
 //! which item. Order and members of the events are those of the published schema.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::citations::{Citation, citations};
 use super::job::Job;
 use super::responses_body::Body;
@@ -28,7 +30,7 @@ impl Status {
 }
 
 /// What an item of the source's own is found by: its index, or its id.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Index(i64, Sort),
     Id(String, Sort),
@@ -55,8 +57,49 @@ pub(super) struct Item {
     pub(super) parts: Vec<usize>,
     /// What the source calls them, and those of them that are not over.
     pub(super) numbers: Vec<u32>,
-    pub(super) open: Vec<u32>,
+    pub(super) open: Set<u32>,
+    /// The end of one of them has passed.
+    pub(super) has_ended: bool,
+    /// The places that its parts have: of all but summaries, and of those.
+    pub(super) subs: [Places; 2],
+    /// While it is held, when that began.
+    pub(super) turn: Option<u64>,
     pub(super) status: Status,
+}
+
+impl Item {
+    pub(super) fn places(&self, body: &Body) -> &Places {
+        let [others, summaries] = &self.subs;
+        if *body == Body::Summary {
+            summaries
+        } else {
+            others
+        }
+    }
+}
+
+/// Places of parts in a list.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    taken: Set<i64>,
+    /// Behind all of them.
+    next: i64,
+}
+
+impl Places {
+    /// The place of a new part: as sent, unless another one has it.
+    pub(super) fn free(&self, sent: Option<i64>) -> i64 {
+        sent.filter(|sent| !self.taken.contains(sent))
+            .unwrap_or(self.next)
+    }
+
+    fn take(&mut self, place: i64) {
+        self.next = match self.taken.is_empty() {
+            true => place.saturating_add(1),
+            false => self.next.max(place.saturating_add(1)),
+        };
+        self.taken.insert(place);
+    }
 }
 
 /// A text of an item, or the arguments of a call.
@@ -84,10 +127,16 @@ pub(super) struct Items {
     /// Indexes of items, and the one behind them.
     taken: Set<i64>,
     next: i64,
-    /// Items of the source's own that are not done, by what they are found by.
-    pub(super) held: Vec<(Key, usize)>,
-    /// And those that are.
+    /// Items of the source's own that are not done, by what they are found by, and in their order.
+    pub(super) held: Map<Key, usize>,
+    pub(super) turns: BTreeMap<u64, (Key, usize)>,
+    /// Those of them whose parts are all over.
+    pub(super) idle: BTreeSet<u64>,
+    pub(super) next_turn: u64,
+    /// And those that are done.
     pub(super) left: Map<Key, usize>,
+    /// The items of the source's parts.
+    pub(super) item_of: Map<u32, usize>,
 }
 
 impl Items {
@@ -170,7 +219,10 @@ impl Items {
             encrypted: None,
             parts: Vec::new(),
             numbers: Vec::new(),
-            open: Vec::new(),
+            open: Set::default(),
+            has_ended: false,
+            subs: Default::default(),
+            turn: None,
             status: Status::InProgress,
         });
         if announced != Some(index) {
@@ -192,6 +244,13 @@ impl Items {
         if let Some(record) = self.all.get_mut(item) {
             record.has_content |= body == Body::Reasoning;
             record.parts.push(place);
+            let [others, summaries] = &mut record.subs;
+            let places = if body == Body::Summary {
+                summaries
+            } else {
+                others
+            };
+            places.take(sub);
             members.raw(",\"item_id\":").string(&record.id);
             members.raw(",\"output_index\":").number(record.index);
         }
@@ -334,8 +393,9 @@ impl Items {
             if is_call || !job.passed.own {
                 record.status = Status::of(whole);
             }
-            record.open.retain(|open| *open != number);
+            record.open.remove(&number);
         }
+        self.rest(item);
         if !job.passed.closed.contains(&number) {
             let to = self.of(job, (kind, ".done"), place);
             to.raw(",\"").raw(member).raw("\":\"");

@@ -31,24 +31,27 @@ impl Items {
         };
         self.leave(job, Some(&key), true);
         job.passed.moved = false;
-        let known = self.held.iter().find(|(known, _)| *known == key);
-        let item = match known {
-            Some((_, item)) => *item,
+        let item = match self.held.get(&key) {
+            Some(item) => *item,
             None => {
                 // What came between may have been no end of it.
                 let again = index.and_then(|_| self.left.get(&key).copied());
                 let announced = at.filter(|at| job.passed.announced.contains(at));
                 let sent = (id.as_deref(), index);
                 let item = again.unwrap_or_else(|| self.add(job, &body, sent, announced));
-                self.held.push((key, item));
+                self.hold(key, item);
                 item
             }
         };
         if let Some(item) = self.all.get_mut(item) {
             item.status = Status::InProgress;
             item.numbers.push(number);
-            item.open.push(number);
+            item.open.insert(number);
+            if let Some(turn) = item.turn {
+                self.idle.remove(&turn);
+            }
         }
+        self.item_of.insert(number, item);
         if sub.is_none() && reasons {
             return (item, None);
         }
@@ -66,23 +69,56 @@ impl Items {
     /// Such a part is over, and nothing was said of it.
     pub(super) fn drop_bare(&mut self, item: usize, number: u32) {
         if let Some(item) = self.all.get_mut(item) {
-            item.open.retain(|open| *open != number);
+            item.open.remove(&number);
+        }
+        self.rest(item);
+    }
+
+    fn hold(&mut self, key: Key, item: usize) {
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        if let Some(record) = self.all.get_mut(item) {
+            record.turn = Some(turn);
+        }
+        self.held.insert(key.clone(), item);
+        self.turns.insert(turn, (key, item));
+    }
+
+    /// A part of the item is over: it may be done when something else comes.
+    pub(super) fn rest(&mut self, item: usize) {
+        let item = self.all.get(item).filter(|item| item.open.is_empty());
+        if let Some(turn) = item.and_then(|item| item.turn) {
+            self.idle.insert(turn);
         }
     }
 
     /// Items are done when something else comes: those whose parts are all over, or (`whole` false) all of them.
     pub(super) fn leave(&mut self, job: &mut Job, but: Option<&Key>, whole: bool) {
-        for (key, item) in std::mem::take(&mut self.held) {
-            let Some(record) = self.all.get_mut(item) else {
+        for number in job.passed.just_ended.drain(..) {
+            let item = self.item_of.get(&number);
+            if let Some(item) = item.and_then(|item| self.all.get_mut(*item)) {
+                item.has_ended = true;
+            }
+        }
+        let but = but.and_then(|key| self.held.get(key)).copied();
+        let but = but.and_then(|item| self.all.get(item)?.turn);
+        let done: Vec<u64> = if whole {
+            self.idle.iter().copied().collect()
+        } else {
+            self.turns.keys().copied().collect()
+        };
+        for turn in done.into_iter().filter(|turn| Some(*turn) != but) {
+            self.idle.remove(&turn);
+            let Some((key, item)) = self.turns.remove(&turn) else {
                 continue;
             };
-            if Some(&key) == but || (whole && !record.open.is_empty()) {
-                self.held.push((key, item));
-                continue;
+            if let Some(record) = self.all.get_mut(item) {
+                record.turn = None;
+                record.status = Status::of(whole);
             }
-            record.status = Status::of(whole);
+            self.held.remove(&key);
             self.left.insert(key, item);
-            if !self.has_ended(job, item) {
+            if !self.all.get(item).is_some_and(|item| item.has_ended) {
                 self.item(job, "response.output_item.done", item);
             }
         }
@@ -100,17 +136,8 @@ impl Items {
 
     /// The place of a new part: as sent, unless another one has it.
     fn free_sub(&self, item: usize, body: &Body, sent: Option<i64>) -> i64 {
-        let parts = self
-            .all
-            .get(item)
-            .map_or(&[][..], |item| item.parts.as_slice());
-        let parts = parts.iter().filter_map(|place| self.parts.get(*place));
-        let of_list = parts.filter(|part| (part.body == Body::Summary) == (*body == Body::Summary));
-        let taken = of_list.map(|part| part.sub);
-        match sent {
-            Some(sent) if taken.clone().all(|sub| sub != sent) => sent,
-            _ => taken.max().map_or(0, |last| last.saturating_add(1)),
-        }
+        let item = self.all.get(item);
+        item.map_or(0, |item| item.places(body).free(sent))
     }
 }
 

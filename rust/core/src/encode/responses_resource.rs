@@ -3,6 +3,7 @@
 //! What a converter cannot know of the request has the API's default. Knows no event.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use super::compact::canonical;
 use super::finish::Trouble;
@@ -162,10 +163,11 @@ impl Sent {
         };
         let mut output = Writer::default();
         output.raw("[");
+        let mut again = Again::of(&sent);
         items.each(
             |at, passed, item| {
                 output.raw(if at > 0 { "," } else { "" });
-                match again(&sent, &item).filter(|_| passed) {
+                match again.spelled(&item).filter(|_| passed) {
                     Some(sent) => canonical(&mut output, sent),
                     None => _ = output.raw(&item),
                 }
@@ -182,12 +184,17 @@ impl Sent {
         if incomplete && sent.string("status").as_deref() == Some(outcome.status()) {
             ours.retain(|name| *name != "incomplete_details");
         }
+        let last = sent
+            .members
+            .iter()
+            .map(|member| (member.key.name(), member.raw));
+        let last: HashMap<_, _> = last.collect();
         let to = &mut job.writer;
         let mut mark = "{";
-        let mut names = Vec::new();
+        let mut names = HashSet::new();
         for member in &sent.members {
             let name = member.key.name();
-            if names.contains(&name) {
+            if !names.insert(name.clone()) {
                 continue;
             }
             to.raw(mark).string(&name).raw(":");
@@ -195,9 +202,8 @@ impl Sent {
             let place = told.iter().position(|(known, _)| **known == *name);
             match place.map(|place| told.remove(place)) {
                 Some((known, text)) if ours.contains(&known) => _ = to.raw(&text),
-                _ => canonical(to, sent.get(&name).map_or("null", |raw| raw.text)),
+                _ => canonical(to, last.get(&name).map_or("null", |raw| raw.text)),
             }
-            names.push(name);
         }
         for (name, text) in told {
             to.raw(mark).string(name).raw(":").raw(&text);
@@ -207,21 +213,46 @@ impl Sent {
     }
 }
 
-/// An item in the spelling in which the source tells it again.
-fn again<'s>(sent: &Object<'s>, item: &str) -> Option<&'s str> {
-    let item = Object::of(Raw {
-        text: item,
-        kind: Kind::Object,
-    })?;
-    let list = sent.get("output").filter(|raw| raw.kind == Kind::Array)?;
-    let is_it = |one: &Raw<'_>| {
-        let one = Object::of(*one);
-        one.is_some_and(|one| {
-            let mut names = SAID.iter().filter(|name| item.has(name));
-            names.all(|name| one.string(name) == item.string(name))
-        })
-    };
-    elements(list).into_iter().find(is_it).map(|raw| raw.text)
+/// The items of the answer as the source tells them again, found by what they say.
+struct Again<'s> {
+    sent: Vec<Object<'s>>,
+    /// By the members that are compared.
+    by_said: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
+}
+
+type Words = Vec<Option<String>>;
+
+impl<'s> Again<'s> {
+    fn of(sent: &Object<'s>) -> Again<'s> {
+        let list = sent.get("output").filter(|raw| raw.kind == Kind::Array);
+        let list = list.map(elements).unwrap_or_default();
+        Again {
+            sent: list.into_iter().filter_map(Object::of).collect(),
+            by_said: HashMap::new(),
+        }
+    }
+
+    /// An item in the source's own spelling: the first one that says what it says.
+    fn spelled(&mut self, item: &str) -> Option<&'s str> {
+        let item = Object::of(Raw {
+            text: item,
+            kind: Kind::Object,
+        })?;
+        let names: Vec<&'static str> = SAID.into_iter().filter(|name| item.has(name)).collect();
+        let words = |one: &Object<'_>| -> Words {
+            let words = names.iter().map(|name| one.string(name));
+            words.map(|word| word.map(Cow::into_owned)).collect()
+        };
+        let said = words(&item);
+        if !self.by_said.contains_key(&names) {
+            let mut known = HashMap::new();
+            for one in &self.sent {
+                known.entry(words(one)).or_insert(one.raw.text);
+            }
+            self.by_said.insert(names.clone(), known);
+        }
+        self.by_said.get(&names)?.get(&said).copied()
+    }
 }
 
 fn details(writer: &mut Writer, outcome: &Outcome<'_>) {

@@ -107,11 +107,6 @@ impl<A: Answer> Encode for Sequential<A> {
         }
         let finish = match (trouble, self.finished.take()) {
             (None, Some(finish)) => finish,
-            // An end that a policy assumes, unless there is no answer at all.
-            (None, None) if self.choice.is_some() => Finish {
-                reason: "stop",
-                raw: None,
-            },
             (trouble, _) => {
                 let cut = || Trouble::named("TruncatedStream");
                 return self.fail(job, &trouble.unwrap_or_else(cut));
@@ -132,7 +127,6 @@ impl<A: Answer> Encode for Sequential<A> {
             // Nothing is left to be run: every call is answered already, or has no name.
             "tool_calls" if !runs && self.blocks.answered() => "other",
             "tool_calls" if !runs => "error",
-            "stop" if runs && raw.is_none() => "tool_calls",
             reason => reason,
         };
         let is_said = reason == finish.reason;

@@ -1,6 +1,7 @@
 //! JSON as streamweld accepts it (RFC 8259, depth 128, no infinite numbers): a verdict kept byte by byte
 //! (`automaton`), a validating pull scanner (`scan`), string text (`text`), and members of what was scanned (`members`).
 
+pub(crate) mod amount;
 pub mod automaton;
 mod escape;
 pub(crate) mod members;

@@ -15,6 +15,8 @@ pub enum Root {
 pub enum Problem {
     Syntax,
     TooDeep,
+    /// It has more values than a cap lets it have.
+    TooMany,
     NumberTooBig,
 }
 

@@ -54,6 +54,8 @@ impl Repairer {
     fn write_end(&mut self, trouble: Option<Trouble>) {
         let cut = self.parser.standing() == Completeness::Truncated;
         let cut = cut.then(|| Trouble::named(Class::Truncated.name()));
+        self.hand.write_pieces();
+        self.parser.assumed_ends(&mut self.hand);
         self.hand.end(trouble.or(cut));
     }
 

@@ -21,6 +21,9 @@ use crate::lost::Lost;
 use crate::spec::Code;
 use crate::sse::{Framer, Item};
 
+/// Their encoders write a call when it is whole: none of it may pass before, or a later rewriting would tell it again.
+const WHOLE_CALLS: [&str; 1] = ["gemini"];
+
 /// Codes that are said of what is written.
 const OWN: [Code; 2] = [Code::NOT_CARRIED, Code::REWRITTEN];
 
@@ -106,6 +109,8 @@ impl Sink for Hand {
             _ => {}
         }
         passed.moved = false;
+        let other = self.job.as_written(event);
+        let event = other.as_ref().unwrap_or(event);
         encoder.event(&mut self.job, event);
         if self.block.unopened.is_some() && matches!(event, Event::ResponseStarted { .. }) {
             self.opening.clone_from(&self.job.writer.bytes);
@@ -242,6 +247,14 @@ impl Hand {
         self.say(Code::REWRITTEN, why, block)
     }
 
+    /// Says that blocks do not pass because too much would wait, unless it is known why the stream is written anew.
+    pub(super) fn explain_held(&mut self, blocks: &[u8]) -> Step {
+        if mem::replace(&mut self.explained, true) {
+            return Ok(());
+        }
+        self.say(Code::REWRITTEN, "held_too_long", blocks)
+    }
+
     /// Says that the opening is put in, for that reason.
     pub(super) fn tell_opening(&mut self, why: &'static str, block: &[u8]) -> Step {
         self.say(Code::REWRITTEN, why, block)
@@ -286,7 +299,8 @@ impl Hand {
 
     /// Calls are shown whole, and one is under way.
     pub(super) fn holds(&self) -> bool {
-        self.job.options.hold_arguments && !self.calls.is_empty()
+        let shows_whole = self.job.options.hold_arguments || WHOLE_CALLS.contains(&self.job.source);
+        shows_whole && !self.calls.is_empty()
     }
 
     fn stop_if_broken(&mut self) {

@@ -20,6 +20,17 @@ impl Held {
         !self.any
     }
 
+    /// Those of earlier reads.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.blocks
+    }
+
+    /// How many bytes are kept for them.
+    #[inline]
+    pub(super) fn size(&self, read: &Read<'_, '_>) -> usize {
+        self.blocks.len() + read.held() + self.scratch.len()
+    }
+
     /// The block at hand waits, or the rest of the last: `begun`, and what is of the read.
     pub(super) fn block(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
         self.any = true;

@@ -1,80 +1,86 @@
-//! The first part of an event at the end of a read: it waits for the rest, so that the event is looked at once.
+//! The block at hand, as long as nothing can come of it: it is kept, and read when it has ended, so that there is one copy
+//! of it. And how much of the input may be kept.
 //!
-//! A short one only, on one line of data: nothing could come of it before the rest is there. Knows no verdict.
-
-use std::mem;
-
-use memchr::memchr2;
+//! Knows no verdict.
 
 use super::read::Read;
 use super::{Repairer, Step};
-use crate::block::Place;
-use crate::sse::Taken;
-use crate::wire::one_line_of_data;
-
-/// The longest that waits.
-const MOST: usize = 2048;
+use crate::fault::Fault;
+use crate::limits::LimitName;
 
 impl Repairer {
-    /// What is left of the read waits; false, and nothing was done, if it is more, or something else.
-    #[inline]
-    pub(super) fn keep_part(&mut self, read: &mut Read<'_, '_>) -> bool {
-        let mut rest = read.rest();
-        let is_line = || {
-            one_line_of_data(rest).is_some_and(|(_, data)| memchr2(b'\n', b'\r', data).is_none())
-        };
-        if rest.len() > MOST || !self.parser.has_room(MOST) || !is_line() {
-            return false;
+    /// How long the block at hand is so far.
+    pub(super) fn size(&self, read: &Read<'_, '_>) -> usize {
+        self.block.len() + read.block().len()
+    }
+
+    /// Takes more of the block at hand, as far as a cap lets it be kept: what waits before it makes room, if that is why.
+    pub(super) fn keep(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) -> Step {
+        let mut rest = piece;
+        while let Some((fits, beyond)) = self.cut(read, rest) {
+            read.take(fits.len());
+            if self.splitter.is_due() {
+                self.catch_up(read)?;
+            }
+            self.make_room(read)?;
+            rest = beyond;
         }
         read.take(rest.len());
-        self.splitter.next(&mut rest);
-        self.part = true;
-        true
+        Ok(())
     }
 
-    /// More of an event whose first part waits.
-    pub(super) fn more_of_part(&mut self, read: &mut Read<'_, '_>) {
-        let mut rest = read.rest();
-        let Some((piece, place)) = self.splitter.next(&mut rest) else {
-            return;
-        };
-        read.take(piece.len());
-        self.block.extend_from_slice(piece);
-        read.begin_block();
-        let ends = place == Place::End;
-        if !ends && self.block.len() <= MOST {
-            return;
+    /// The bytes that may be kept, and those beyond them; `None` where all may.
+    fn cut<'p>(&self, read: &Read<'_, '_>, piece: &'p [u8]) -> Option<(&'p [u8], &'p [u8])> {
+        if self.hand.block.touched {
+            return None; // it is read as it comes, and not kept
         }
-        let block = mem::take(&mut self.block);
-        let known = if ends {
-            self.parser.whole(&block, &mut self.hand)
-        } else {
-            Ok(Taken::default())
-        };
-        self.block = block;
-        let result = match known {
-            Ok(Taken { events: 0, .. }) => self.catch_up().and_then(|()| self.taken(read, ends)),
-            Ok(taken) => {
-                self.part = false;
-                let result = self.known(read, taken.events);
-                self.ordinal = self.parser.payloads();
-                result
-            }
-            Err(fault) => Err(fault),
-        };
-        if let Err(fault) = result {
-            self.failed(read, fault);
-        }
+        let kept = self.size(read) + self.held.size(read);
+        piece
+            .split_at_checked(self.most.saturating_sub(kept))
+            .filter(|(_, beyond)| !beyond.is_empty())
     }
 
-    /// What waits is read as far as it came.
-    pub(super) fn catch_up(&mut self) -> Step {
-        if !mem::take(&mut self.part) {
+    fn make_room(&mut self, read: &mut Read<'_, '_>) -> Step {
+        if self.hand.block.touched {
             return Ok(());
         }
-        let block = mem::take(&mut self.block);
-        let result = self.parser.feed(&block, &mut self.hand);
-        self.block = block;
-        result
+        let is_known = self.hand.encoder.is_some();
+        if is_known && self.size(read) < self.most && !self.held.is_empty() {
+            return self.give_up_held(read);
+        }
+        let begin = self.parser.total() - self.seen as u64;
+        if self.seen == 0 {
+            self.gather(read);
+            self.parser.probe(&self.block)?;
+        } else {
+            self.catch_up(read)?;
+        }
+        let fault = Fault::limit(LimitName::max_event_bytes, self.most as u64);
+        Err(fault.at(begin, self.parser.payloads()))
+    }
+
+    /// What waits takes too much: it goes out as it is written anew, without what may yet come of it.
+    fn give_up_held(&mut self, read: &mut Read<'_, '_>) -> Step {
+        self.held.keep(read);
+        self.hand.explain_held(self.held.bytes())?;
+        self.render(read)
+    }
+
+    /// Reads the block at hand as far as it came.
+    pub(super) fn catch_up(&mut self, read: &mut Read<'_, '_>) -> Step {
+        if self.seen < self.block.len() {
+            self.gather(read);
+        }
+        let came = self.block.len();
+        let unread = match self
+            .block
+            .get(self.seen..)
+            .filter(|unread| !unread.is_empty())
+        {
+            Some(unread) => unread,
+            None => read.block().get(self.seen - came..).unwrap_or_default(),
+        };
+        self.seen += unread.len();
+        self.parser.feed(unread, &mut self.hand)
     }
 }

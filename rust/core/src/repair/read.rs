@@ -77,6 +77,12 @@ impl<'i, 'o> Read<'i, 'o> {
         self.block = self.at;
     }
 
+    /// How many bytes of this read wait.
+    #[inline]
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// What waits is added to `kept`.
     #[inline]
     pub(super) fn keep(&mut self, kept: &mut Vec<u8>) {

@@ -81,7 +81,10 @@ impl Said {
                 News::Choice(index) => passed.choices.insert(index),
                 News::Announced(index) => passed.announced.insert(index),
                 News::Closed(part) => passed.closed.insert(part),
-                News::Ended(part) => passed.ended.insert(part),
+                News::Ended(part) => {
+                    passed.just_ended.push(part);
+                    passed.ended.insert(part)
+                }
                 News::Reason(choice) => passed.finished.insert(choice),
             };
         }

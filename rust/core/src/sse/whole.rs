@@ -1,9 +1,23 @@
-//! Whole events outside of `feed`, for who judges them one by one. Layer 2.
+//! Events outside of `feed`, for who judges them one by one. Layer 2.
 
-use super::{BOM, Framer, Line, Receiver, Taken};
+use super::field::give_back;
+use super::{BOM, Framer, Item, Line, Receiver, Taken};
 use crate::fault::Fault;
 
+/// How much of an event is tried at a time.
+const PROBE: usize = 1 << 16;
+
 impl Framer {
+    /// The fault that such a beginning of an event would be. Nothing is kept of it.
+    pub(crate) fn probe(&self, event: &[u8]) -> Result<(), Fault> {
+        let mut framer = self.clone();
+        for piece in event.chunks(PROBE) {
+            framer.feed(piece, &mut |_: Item<'_>| Ok(()))?;
+            give_back(&mut framer.data);
+        }
+        Ok(())
+    }
+
     /// Takes the whole events that an input begins with, as far as `on` knows them as they stand; none inside of an event.
     pub(crate) fn take_whole<R: Receiver>(
         &mut self,

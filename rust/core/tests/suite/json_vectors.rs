@@ -15,6 +15,7 @@ fn verdict(status: Status) -> (&'static str, Option<(u64, &'static str)>) {
                 Problem::Syntax => "syntax",
                 Problem::TooDeep => "too_deep",
                 Problem::NumberTooBig => "number_too_big",
+                Problem::TooMany => "too_many",
             };
             ("broken", Some((pos, reason)))
         }

@@ -18,6 +18,7 @@ mod random;
 mod repair_vectors;
 mod retold;
 mod rows_items;
+mod scaling;
 mod sse_framer;
 mod sse_vectors;
 mod vectors;

@@ -21,6 +21,7 @@ use super::{Step, Wire, calls, usage};
 use crate::delta::Fragment;
 use crate::dialect::think::{Think, is_white};
 use crate::fault::Fault;
+use crate::few::Numbered;
 use crate::json::{Kind, Raw, Text};
 use crate::leftovers::Leftovers;
 use crate::notes::{Notes, Pointer};
@@ -65,6 +66,14 @@ pub(super) struct ChoiceState {
     pub(super) said_repeated: bool,
     /// There was something to start again from.
     pub(super) spoke: bool,
+}
+
+impl Numbered for ChoiceState {
+    type Number = i32;
+
+    fn number(&self) -> i32 {
+        self.index
+    }
 }
 
 impl ChoiceState {

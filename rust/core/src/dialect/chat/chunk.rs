@@ -82,12 +82,7 @@ impl Chat {
         }
         notes.tell(wire)?;
         if let Some(text) = fresh.text() {
-            let lowest = self
-                .choices
-                .iter()
-                .map(|choice| choice.index)
-                .min()
-                .unwrap_or(0);
+            let lowest = self.lowest.unwrap_or(0);
             wire.assembler.choice_metadata(wire.out, lowest, &text)?;
         }
         if let Some(groq) = groq {
@@ -138,7 +133,7 @@ impl Chat {
         let index = number
             .or_else(|| i32::try_from(place).ok())
             .unwrap_or(i32::MAX);
-        let known = self.choices.iter().position(|choice| choice.index == index);
+        let known = self.choices.place(index);
         let limit = wire.out.config.limits.max_choices;
         let is_full = |count: usize| limit.is_some_and(|limit| count as u64 >= limit);
         let at = match known {
@@ -147,7 +142,7 @@ impl Chat {
                 // AM11: the request had one choice, so every other index is the first one.
                 wire.out.touch("choice_merged");
                 if !self.merged.contains(&index) && !is_full(self.merged.len()) {
-                    self.merged.push(index);
+                    self.merged.insert(index);
                     wire.out
                         .diagnose(Code::CHOICES_MERGED, None, &index.to_string())?;
                 }
@@ -157,17 +152,14 @@ impl Chat {
                 if let Some(limit) = limit.filter(|_| is_full(self.choices.len())) {
                     return Err(Fault::limit(LimitName::max_choices, limit));
                 }
-                // Nearly every stream has one, and a list that grows by itself begins with four.
-                self.choices
-                    .reserve_exact(usize::from(self.choices.is_empty()));
-                self.choices.push(ChoiceState::new(
-                    index,
-                    wire.out.config.policy.inline_reasoning,
-                ));
+                let inline_reasoning = wire.out.config.policy.inline_reasoning;
+                let place = self.choices.push(ChoiceState::new(index, inline_reasoning));
+                let lowest = self.lowest.unwrap_or(index);
+                self.lowest = Some(lowest.min(index));
                 // Also a choice that never says anything has to end.
                 wire.assembler
                     .text(wire.out, index, Text::default(), None)?;
-                self.choices.len() - 1
+                place
             }
         };
         // Cannot fail: the place was just found or filled.

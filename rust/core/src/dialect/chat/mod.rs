@@ -37,6 +37,7 @@ use crate::complaint::says_nothing;
 use crate::config::Config;
 use crate::delta::{Fragment, Piece};
 use crate::fault::Fault;
+use crate::few::{List, Set};
 use crate::json::{Kind, Raw, Text};
 use crate::leftovers::LastSeen;
 use crate::notes::{Notes, tell_wide_integer};
@@ -50,9 +51,11 @@ pub(crate) use crate::wire::{Payload, Step, Wire, unknown};
 pub(crate) struct Chat {
     started: bool,
     last_seen: LastSeen,
-    choices: Vec<ChoiceState>,
+    choices: List<ChoiceState>,
+    /// The lowest index of a choice.
+    lowest: Option<i32>,
     /// Choices that went into the first one.
-    merged: Vec<i32>,
+    merged: Set<i32>,
     /// The chunk id, where a new one may mean a new start.
     last_id: Option<String>,
     cache: Cache,
@@ -68,8 +71,9 @@ impl Chat {
         Chat {
             started: false,
             last_seen: LastSeen::default(),
-            choices: Vec::new(),
-            merged: Vec::new(),
+            choices: List::default(),
+            lowest: None,
+            merged: Set::default(),
             last_id: None,
             cache: Cache::new(!caching || unsteady),
         }

@@ -4,11 +4,13 @@
 //! first one that does not say so. Which call a part belongs to is settled by that: one goes on at a time, unless their
 //! ids tell several apart.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 
 use super::facts::{FACTS, a_word, an_id, is_blank, is_true, rest, said};
 use super::partial::{Partial, parse_path};
 use crate::delta::{Address, CallSaid, ItemKind};
+use crate::few::Map;
 use crate::json::members::{Member, Object, find, items, text};
 use crate::json::{Kind, Raw, Text};
 use crate::leftovers::Leftovers;
@@ -42,7 +44,10 @@ pub(super) struct Calls {
     going: Option<Going>,
     partial: Partial,
     /// Calls that go on as well, and wait for a part with their id.
-    others: Vec<(Going, Partial)>,
+    others: BTreeMap<u64, (Going, Partial)>,
+    /// By their ids; and how many were set aside so far.
+    waiting: Map<String, BTreeSet<u64>>,
+    aside: u64,
 }
 
 impl Calls {
@@ -51,7 +56,9 @@ impl Calls {
             choice,
             going: None,
             partial: Partial::default(),
-            others: Vec::new(),
+            others: BTreeMap::new(),
+            waiting: Map::default(),
+            aside: 0,
         }
     }
 
@@ -135,7 +142,8 @@ impl Calls {
         if self.others.is_empty() {
             return self.end(wire);
         }
-        let mut going = take(&mut self.others);
+        self.waiting.clear();
+        let mut going: Vec<_> = take(&mut self.others).into_values().collect();
         going.extend(self.going.take().map(|one| (one, take(&mut self.partial))));
         going.sort_by_key(|(one, _)| one.place);
         for (one, partial) in going {
@@ -149,7 +157,13 @@ impl Calls {
     /// A part with another id: the call waits for its own, if it has one, else it is over.
     fn set_aside(&mut self, wire: &mut Wire<'_, '_>) -> Step {
         match self.going.take_if(|going| going.call_id.is_some()) {
-            Some(going) => self.others.push((going, take(&mut self.partial))),
+            Some(going) => {
+                let id = going.call_id.clone().unwrap_or_default();
+                self.waiting.slot(id).insert(self.aside);
+                let waits = (going, take(&mut self.partial));
+                self.others.insert(self.aside, waits);
+                self.aside += 1;
+            }
             None => self.end(wire)?,
         }
         Ok(())
@@ -160,20 +174,26 @@ impl Calls {
         if self.others.is_empty() {
             return Ok(());
         }
-        let other = if id.is_some() {
-            let waits = |(going, _): &(Going, Partial)| going.call_id.as_deref() == id;
-            let place = self.others.iter().position(waits);
+        let place = if let Some(id) = id {
+            let place = self.waiting.get(id).and_then(|places| places.first());
+            let place = place.copied();
             if place.is_some() {
-                // It goes behind the others: their places stay.
                 self.set_aside(wire)?;
             }
-            place.map(|place| self.others.remove(place))
+            place
         } else if named || self.going.is_some() {
             None
         } else {
-            self.others.pop()
+            self.others.last_key_value().map(|(place, _)| *place)
         };
-        if let Some((going, partial)) = other {
+        let other = place.and_then(|place| Some((place, self.others.remove(&place)?)));
+        if let Some((place, (going, partial))) = other {
+            let id = going.call_id.clone().unwrap_or_default();
+            let places = self.waiting.slot(id.clone());
+            places.remove(&place);
+            if places.is_empty() {
+                self.waiting.remove(id.as_str());
+            }
             self.going = Some(going);
             self.partial = partial;
         }

@@ -9,6 +9,7 @@ use super::sources::Sources;
 use super::tools::{KINDS, Place, read_tool};
 use crate::complaint::says_nothing;
 use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
+use crate::few::Numbered;
 use crate::json::members::{Member, Object, find, items, present};
 use crate::json::{Key, Kind, Raw, Text, write_string};
 use crate::leftovers::Leftovers;
@@ -44,6 +45,14 @@ struct Part<'p, 'a> {
     /// What nobody models.
     extra: Leftovers<'a>,
     tail: bool,
+}
+
+impl Numbered for Candidate {
+    type Number = i32;
+
+    fn number(&self) -> i32 {
+        self.index
+    }
 }
 
 impl Candidate {

@@ -21,6 +21,7 @@ use crate::complaint::Complaint;
 use crate::config::Config;
 use crate::decode::Decode;
 use crate::fault::{Class, Fault};
+use crate::few::List;
 use crate::json::members::{Document, Member, Object, integer, items, string};
 use crate::json::repeats::{has_wide_integer, may_repeat_in};
 use crate::json::{Key, Kind, Raw};
@@ -36,7 +37,11 @@ const FEEDBACK: &str = "promptFeedback";
 #[derive(Debug)]
 pub(crate) struct Gemini {
     /// In order of first sight.
-    candidates: Vec<Candidate>,
+    candidates: List<Candidate>,
+    /// The lowest index of a candidate.
+    lowest: Option<i32>,
+    /// All candidates before that place have said why they end.
+    over: usize,
     /// Unmodelled members of chunks, as last seen.
     last_seen: LastSeen,
     started: bool,
@@ -46,7 +51,9 @@ pub(crate) struct Gemini {
 impl Gemini {
     pub(crate) fn new(_config: &Config) -> Gemini {
         Gemini {
-            candidates: Vec::new(),
+            candidates: List::default(),
+            lowest: None,
+            over: 0,
             last_seen: LastSeen::default(),
             started: false,
             ended: false,
@@ -126,9 +133,9 @@ impl Gemini {
         }
         self.feedback(wire, members, &mut news, notes)?;
         if let Some(metadata) = news.text() {
-            let lowest = self.candidates.iter().map(|one| one.index).min();
+            let lowest = self.lowest.unwrap_or(0);
             wire.assembler
-                .choice_metadata(wire.out, lowest.unwrap_or(0), &metadata)?;
+                .choice_metadata(wire.out, lowest, &metadata)?;
         }
         if let Some(usage) = notes.an_object(members, Pointer::ROOT, "usageMetadata") {
             wire.assembler.usage(wire.out, FACTS.usage(&usage))?;
@@ -160,7 +167,7 @@ impl Gemini {
     }
 
     fn candidate(&mut self, wire: &mut Wire<'_, '_>, index: i32) -> Result<&mut Candidate, Fault> {
-        let known = self.candidates.iter().position(|one| one.index == index);
+        let known = self.candidates.place(index);
         let at = match known {
             Some(at) => at,
             None => {
@@ -168,8 +175,9 @@ impl Gemini {
                 if let Some(limit) = limit.filter(|limit| self.candidates.len() as u64 >= *limit) {
                     return Err(Fault::limit(LimitName::max_choices, limit));
                 }
-                self.candidates.push(Candidate::new(wire, index)?);
-                self.candidates.len() - 1
+                let lowest = self.lowest.unwrap_or(index);
+                self.lowest = Some(lowest.min(index));
+                self.candidates.push(Candidate::new(wire, index)?)
             }
         };
         // Cannot fail: the place was just found or filled.
@@ -222,8 +230,10 @@ impl Gemini {
     }
 
     /// Whether every candidate has said why it ends.
-    fn is_over(&self) -> bool {
-        !self.candidates.is_empty() && self.candidates.iter().all(|one| one.reason.is_some())
+    fn is_over(&mut self) -> bool {
+        let rest = self.candidates.iter().skip(self.over);
+        self.over += rest.take_while(|one| one.reason.is_some()).count();
+        self.over > 0 && self.over == self.candidates.len()
     }
 }
 

@@ -21,6 +21,10 @@ use crate::wire::{Step, Wire};
 
 /// Whole things that are known not to be news.
 const ONCE: usize = 4096;
+/// Output indexes of which the type is known.
+const TYPES: usize = 4096;
+/// Characters of a type.
+const TYPE: usize = 64;
 
 /// As which an item that nobody models is kept, wherever it stood.
 const ITEM_DONE: &str = "response.output_item.done";
@@ -148,7 +152,9 @@ impl Items {
             ..reader.whom(None)?
         };
         if let (Some(item), Some(index)) = (&item, whom.index) {
-            self.types.insert(index, type_of(item));
+            if self.types.contains_key(&index) || self.types.len() < TYPES {
+                self.types.insert(index, type_of(item));
+            }
         }
         Ok((item, whom))
     }
@@ -361,9 +367,15 @@ impl Items {
     }
 }
 
-/// The type of an item; "" where it is no word.
+/// The type of an item; "" where it is no word, or too long to be one.
 fn type_of(item: &Object<'_>) -> String {
-    item.string("type").unwrap_or_default().into_owned()
+    let kind = item.string("type").unwrap_or_default();
+    let is_long = kind.chars().nth(TYPE).is_some();
+    if is_long {
+        String::new()
+    } else {
+        kind.into_owned()
+    }
 }
 
 /// What an item with text holds.

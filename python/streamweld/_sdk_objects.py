@@ -1,0 +1,110 @@
+"""Turn the objects of vendors' packages into plain data: pydantic models, dataclasses, and answers used as messages.
+
+Requests are data here. What is already plain is returned as the same object, so that an unchanged prefix stays
+byte-identical. Layer 2: knows classes by their shape only, and imports none of the packages.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, cast
+
+__all__ = ["plain", "plain_messages"]
+
+# Members that an answer has beyond those of a message; by the class that holds them.
+_ANSWER_ONLY: Final = {
+    "Message": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
+    "BetaMessage": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
+    "ParsedMessage": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "parsed_output"),
+    "ParsedChatCompletionMessage": ("parsed",),
+    "ParsedFunction": ("parsed_arguments",),
+    "ParsedResponseOutputText": ("parsed",),
+    "ParsedResponseFunctionToolCall": ("parsed_arguments",),
+}
+
+_ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def plain(value: Any) -> Any:
+    """The value with every model and dataclass inside of it as a mapping; the same object if there is none.
+
+    Members that were never set are left out, as the packages themselves leave them out of a request.
+    """
+    kind = value.__class__
+    if kind in _ATOMS:
+        return value
+    if kind is dict:
+        made: dict[Any, Any] | None = None
+        for name, member in value.items():
+            if member.__class__ not in _ATOMS and (new := plain(member)) is not member:
+                made = dict(value) if made is None else made
+                made[name] = new
+        return value if made is None else made
+    if kind is list or kind is tuple:
+        items: list[Any] | None = None
+        for n, item in enumerate(value):
+            if item.__class__ not in _ATOMS and (new := plain(item)) is not item:
+                items = list(value) if items is None else items
+                items[n] = new
+        return value if items is None else items
+    if hasattr(kind, "model_fields") and hasattr(value, "model_dump"):
+        return _of_model(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        found = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {name: member for name, member in found.items() if member is not None}
+    if isinstance(value, Mapping):
+        made = {name: plain(member) for name, member in value.items()}
+        return value if all(made[name] is member for name, member in value.items()) else made
+    return value
+
+
+def plain_messages(messages: list[Any] | tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
+    """The messages as plain data. A whole answer (`ChatCompletion`, `Response`, `GenerateContentResponse`) stands for
+    the messages or items in it."""
+    made: list[Any] = []
+    for message in messages:
+        made += _turns(message)
+    same = len(made) == len(messages) and all(new is old for new, old in zip(made, messages, strict=True))
+    return messages if same else made
+
+
+def _turns(message: Any) -> list[Any]:
+    if hasattr(message.__class__, "model_fields"):
+        choices, output, candidates = (getattr(message, name, None) for name in ("choices", "output", "candidates"))
+        if isinstance(choices, list) and choices:
+            return [plain(cast("Any", choices[0]).message)]
+        if isinstance(output, list) and getattr(message, "object", None) == "response":
+            return [plain(item) for item in output]
+        if isinstance(candidates, list) and candidates:
+            return [plain(cast("Any", candidates[0]).content)]
+    return [plain(message)]
+
+
+def _of_model(value: Any) -> dict[str, Any]:
+    kind = value.__class__
+    left_out = _ANSWER_ONLY.get(kind.__name__.partition("[")[0], ())
+    found: dict[str, Any] = {}
+    for name, field in kind.model_fields.items():
+        if name in value.model_fields_set and name not in left_out:
+            member = getattr(value, name)
+            alias = getattr(field, "serialization_alias", None) or field.alias or name
+            found[alias] = (
+                getattr(member, "value", member) if hasattr(member.__class__, "__members__") else plain(member)
+            )
+    for name, member in (getattr(value, "model_extra", None) or {}).items():
+        if name not in left_out:
+            found[name] = plain(member)
+    if _is_camel(kind):  # google-genai: an unset member and None are one
+        return {name: _as_text(member) for name, member in found.items() if member is not None}
+    return found
+
+
+def _as_text(value: Any) -> Any:
+    """Bytes as the API writes them."""
+    return b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def _is_camel(kind: Any) -> bool:
+    return str(kind.__module__).startswith("google.genai")

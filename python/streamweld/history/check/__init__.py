@@ -1,0 +1,107 @@
+"""`check`: find the rules of a target and gateway that a request history breaks.
+
+    for violation in check(messages, target="anthropic"):
+        print(violation.path, violation.rule, violation.source)
+
+The rules come from the vendors' documentation, the gateway's facts from its profile. The checker changes nothing and
+shares no code with `convert`, so each tests the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld.errors import UsageError
+from streamweld.history.check import ai_sdk, anthropic, bedrock, chat, gemini, responses
+from streamweld.history.check.content import check_content
+from streamweld.history.check.ids import check_ids
+from streamweld.history.check.order import check_order
+from streamweld.history.check.pairs import check_pairs
+from streamweld.history.check.reasoning import check_reasoning
+from streamweld.history.check.report import HistoryViolation, Report
+from streamweld.history.check.view import View, as_json, is_list
+from streamweld.history.payload import plain_items
+from streamweld.history.profiles import Profile, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from streamweld._words import Target
+    from streamweld.history.check.report import Path
+    from streamweld.history.check.view import Json
+
+__all__ = ["HistoryViolation", "check"]
+
+# Target -> the member of its payload that holds the messages, and who reads them.
+_READERS: Final[Mapping[str, tuple[str, Callable[[Sequence[Any], Path, Json, Report], View]]]] = {
+    "openai-chat": ("messages", chat.read),
+    "mistral": ("messages", chat.read),
+    "responses": ("input", responses.read),
+    "anthropic": ("messages", anthropic.read),
+    "gemini": ("contents", gemini.read),
+    "bedrock-converse": ("messages", bedrock.read),
+    "ai-sdk-ui": ("messages", ai_sdk.read_ui),
+    "ai-sdk-model": ("messages", ai_sdk.read_model),
+}
+
+
+def check(
+    messages: Sequence[Any] | Mapping[str, Any],
+    *,
+    target: Target,
+    gateway: str | Profile | Mapping[str, Any] | None = None,
+    tools: Iterable[Any] | None = None,
+) -> list[HistoryViolation]:
+    """List the rules of an API that a request history breaks, in the order of the history.
+
+    Args:
+        messages: the history in the target's own wire shape: the list of messages (items, contents), or the payload
+            that holds it. A payload's system prompt, `store: false`, `previous_response_id` (results may answer calls
+            that the server stores), `thinking` and tools are taken into account.
+        target: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
+            `ai-sdk-ui` or `ai-sdk-model` (or `ai-sdk-parts`).
+        gateway: the profile: its name, a Profile, or a mapping of your own; None for the target's own API.
+        tools: the tools of the request, if they are known and not in the payload.
+
+    Returns:
+        A violation for each broken rule and place; an empty list if there are none. Some facts are not visible in a
+        request: which provider issued the reasoning, and whether anything was left out.
+
+    Raises:
+        UsageError: if the target or gateway is unknown, or the payload has no messages.
+
+    >>> [found.rule for found in check([{"role": "assistant", "content": "Hi "}], target="anthropic")]
+    ['first_role', 'trailing_space']
+    """
+    profile = resolve(gateway, target)
+    messages = plain_items(messages)
+    member, read = _READERS[profile.target]
+    payload: Mapping[str, Any] = {}
+    base: Path = ()
+    items: Any = messages
+    if isinstance(messages, Mapping):
+        payload, base, items = messages, (member,), messages.get(member)
+        if payload.get("store") is False:
+            profile = profile.with_options(store=False)
+        if isinstance(items, str) and member == "input":
+            items = [{"type": "message", "role": "user", "content": items}]
+    if not is_list(items):
+        raise UsageError(f"the history of {profile.target} is a list, or a mapping with {member!r}")
+    report = Report(profile)
+    view = read(cast("Sequence[Any]", items), base, payload, report)
+    check_order(view, report)
+    check_pairs(view, report, _tools(tools, payload))
+    check_ids(view, report)
+    check_reasoning(view, report)
+    check_content(view, report)
+    return report.found()
+
+
+def _tools(tools: Iterable[Any] | None, payload: Json) -> list[Any] | None:
+    """The tools of the request; None where nobody said."""
+    if tools is not None:
+        return list(tools)
+    config = as_json(payload.get("toolConfig"))
+    told = payload.get("tools") if config is None else config.get("tools")
+    return told if isinstance(told, list) else None  # pyright: ignore[reportUnknownVariableType]

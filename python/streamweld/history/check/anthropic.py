@@ -1,0 +1,103 @@
+"""Read Anthropic messages for the checker, and check the pairs of server tools. Source: Messages API reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.check.view import Block, Message, View, as_json, blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld.history.check.report import Path, Report
+    from streamweld.history.check.view import Json, Kind
+
+__all__ = ["read"]
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    "text": "text",
+    "image": "image",
+    "document": "file",
+    "thinking": "reasoning",
+    "redacted_thinking": "reasoning",
+    "tool_use": "call",
+    "tool_result": "result",
+}
+_OTHERS: Final = frozenset(
+    {
+        *("server_tool_use", "mcp_tool_use", "mcp_tool_result", "search_result", "container_upload"),
+        *("compaction", "fallback", "tool_reference", "tool_addition", "tool_removal", "mcp_tool_listing"),
+    }
+)
+# Blocks of other APIs. A type that no API is known to have is a block that the API added since.
+_FOREIGN: Final = frozenset(
+    {
+        *("image_url", "input_audio", "file", "video_url", "refusal", "reasoning", "function_call", "output_text"),
+        *("input_text", "input_image", "input_file", "input_video", "tool-call", "tool-result", "function"),
+        *("document_url", "redacted_reasoning", "summary_text", "reasoning_text"),
+    }
+)
+_SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
+
+
+def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
+    """The messages; what is none is said."""
+    messages: list[Message] = []
+    for n, raw in enumerate(items):
+        told = as_json(raw)
+        if told is None or not isinstance(told.get("role"), str):
+            report.add("shape", (*base, n), "a message is an object with a role")
+            continue
+        path, wire = (*base, n), str(told["role"])
+
+        def block(piece: Json, at: Path) -> Block:
+            return _block(piece, at, report)
+
+        blocks, plain = blocks_of(told.get("content"), (*path, "content"), report, block)
+        messages.append(Message(wire, wire, path, told, blocks, plain))
+    if report.fact("server_pairs"):
+        _server_pairs(messages, report)
+    return View(messages, base, payload, payload.get("system"), ("system",)).join()
+
+
+def _block(raw: Json, path: Path, report: Report) -> Block:
+    kind = str(raw.get("type"))
+    known = kind in _OTHERS or (isinstance(raw.get("type"), str) and kind not in _FOREIGN)
+    found = _KINDS.get(kind) or ("other" if known else "unknown")
+    block = Block(found, path, raw, kind)
+    if found == "text":
+        block.text = raw["text"] if isinstance(raw.get("text"), str) else ""
+    elif found == "reasoning":
+        block.text = str(raw.get("thinking") or "")
+        proof = raw.get("signature" if kind == "thinking" else "data")
+        block.signature = proof if isinstance(proof, str) and proof else None
+    elif found == "call":
+        call_id, name = raw.get("id"), raw.get("name")
+        block.id = call_id if isinstance(call_id, str) else None
+        block.name = name if isinstance(name, str) else None
+        block.arguments = raw.get("input")
+    elif found == "result":
+        call_id = raw.get("tool_use_id")
+        block.id = call_id if isinstance(call_id, str) else None
+
+        def inner(piece: Json, at: Path) -> Block:
+            return _block(piece, at, report)
+
+        block.inner, _ = blocks_of(raw.get("content"), (*path, "content"), report, inner)
+    return block
+
+
+def _server_pairs(messages: list[Message], report: Report) -> None:
+    """`web_search_tool_result` and its kind come after the `server_tool_use` that they answer.
+
+    The result of code that called a tool of the client comes in a later message: the call's own result is between them.
+    """
+    asked: set[str] = set()
+    for message in messages:
+        for block in message.blocks:
+            if block.type in _SERVER_CALLS:
+                asked.add(str(block.json.get("id")))
+            elif block.kind == "other" and block.type.endswith("_tool_result"):
+                call_id = str(block.json.get("tool_use_id"))
+                if call_id not in asked:
+                    report.add("server_result_unmatched", block.path, call_id, "server_pairs")

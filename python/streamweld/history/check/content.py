@@ -1,0 +1,189 @@
+"""Check the content of messages.
+
+Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
+`members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text, messages,
+results and documents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._json import JsonFault, loads_arguments
+from streamweld.history.check.ids import conforms
+from streamweld.history.check.view import as_json, is_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld.history.check.report import Path, Report
+    from streamweld.history.check.view import Block, Json, Kind, Message, View
+
+__all__ = ["check_content"]
+
+# Kinds that rules of their own speak of, and what no rule speaks of.
+_NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
+_ROLES: Final[Mapping[str, str]] = {"developer": "system"}
+
+
+def check_content(view: View, report: Report) -> None:
+    """All rules about content."""
+    for message in view.messages:
+        _kinds(message, report)
+        _members(message, report)
+        _item_kind(message, report)
+        _missing(message, report)
+        _emptiness(message, report)
+        _documents(message, report)
+        for block in message.of("call"):
+            _arguments(block, report)
+        for block in message.of("result"):
+            _result(block, report)
+        if report.fact("content_or_calls") and message.of("call") and not _silent(message):
+            report.add("content_and_calls", message.path, "", "content_or_calls")
+    _trailing(view, report)
+
+
+def _silent(message: Message) -> bool:
+    return not any(block.kind not in ("call", "reasoning") and block.text for block in message.blocks)
+
+
+def _kinds(message: Message, report: Report) -> None:
+    content, types = report.facts("content"), report.facts("text_types")
+    role = _ROLES.get(message.role, message.role)
+    blocks = [(role, block) for block in message.blocks]
+    blocks += [("tool", inner) for result in message.of("result") for inner in result.inner]
+    own = role == "assistant" and message.item == "message" and not message.plain
+    if own and report.fact("assistant_content") == "string":
+        report.add("assistant_not_string", (*message.path, "content"), "", "assistant_content")
+    for role, block in blocks:
+        allowed = content.get(role)
+        if (
+            block.kind == "unknown"
+            or (allowed is not None and block.kind not in _NO_CONTENT and block.kind not in allowed)
+            or (block.kind == "file" and block.type not in (report.fact("file_types") or (block.type,)))
+        ):
+            report.add("content_kind", block.path, f"{block.type or block.kind} of {role}", "content")
+        elif block.kind == "text" and block.type and types:
+            wanted = types.get("user" if role == "tool" else role)
+            also = report.facts("text_types_also").get(role, ())
+            if wanted is not None and block.type != wanted and block.type not in also:
+                report.add("text_type", block.path, block.type, "text_types")
+
+
+def _members(message: Message, report: Report) -> None:
+    """Members of output that a strict server does not take back."""
+    strip = report.facts("strip_fields")
+    for name in strip.get(message.item, ()):
+        if message.raw.get(name) is not None:
+            report.add("replayed_member", (*message.path, name), name, "strip_fields")
+    known = report.facts("members")
+    _beyond(message.raw, message.path, known.get(message.role), report)
+    for block in message.blocks:
+        if block.kind == "call" and block.type != "custom":
+            _beyond(block.json, block.path, known.get("call"), report)
+            _beyond(as_json(block.json.get("function")) or {}, (*block.path, "function"), known.get("function"), report)
+        for text in (block, *block.inner):
+            if text.kind == "text":
+                _beyond(text.json, text.path, known.get("text"), report)
+        for name in strip.get("text", ()) if block.kind == "text" else ():
+            if block.json.get(name) is not None:
+                report.add("replayed_member", (*block.path, name), name, "strip_fields")
+
+
+def _item_kind(message: Message, report: Report) -> None:
+    accepted = report.fact("items")
+    if accepted is None or "*" in accepted or ":" in message.item or message.item in accepted:
+        return
+    # Reasoning and free-form calls have rules of their own.
+    if message.item != "reasoning" and not any(block.kind in ("call", "result") for block in message.blocks):
+        report.add("item_kind", message.path, message.item, "items")
+
+
+def _missing(message: Message, report: Report) -> None:
+    """Members without which a strict server takes a replayed item for none of its own."""
+    required = report.facts("required_members")
+    replayed = message.item == "reasoning" or (message.item == "message" and message.role == "assistant")
+    if not required or not replayed or message.plain:
+        return
+    for name in required.get(message.item, ()):
+        if message.raw.get(name) is None:
+            report.add("member_missing", message.path, name, "required_members")
+    for block in message.of("text"):
+        for name in required.get("text", ()):
+            if block.json.get(name) is None:
+                report.add("member_missing", block.path, name, "required_members")
+
+
+def _beyond(raw: Json, path: Path, known: Sequence[str] | None, report: Report) -> None:
+    if known is None:
+        return
+    for name in raw:
+        if name not in known:
+            report.add("member_unknown", (*path, name), "", "members")
+
+
+def _emptiness(message: Message, report: Report) -> None:
+    if message.role in ("tool", "other"):
+        return
+    if report.fact("empty_message") and _says_nothing(message, report):
+        report.add("message_empty", message.path, message.wire, "empty_message")
+        return
+    beside = report.fact("blank_beside_reasoning") and message.of("reasoning")
+    for block in message.of("text"):
+        if block.text == "" and report.fact("empty_text"):
+            report.add("text_empty", block.path, "", "empty_text")
+        elif block.text and not block.text.strip() and report.fact("blank_text") and not beside:
+            report.add("text_blank", block.path, "", "blank_text")
+
+
+def _says_nothing(message: Message, report: Report) -> bool:
+    # A text that is the whole content, and empty, is no content where an empty block would be refused too.
+    silent = report.fact("empty_message") == "drop_silent" and message.role == "assistant"
+    empty = message.plain and message.bare and (silent or report.fact("empty_text") is not None)
+    return not message.blocks or empty
+
+
+def _trailing(view: View, report: Report) -> None:
+    if report.fact("trailing_space") and view.messages and view.messages[-1].role == "assistant":
+        blocks = view.messages[-1].blocks
+        if blocks and blocks[-1].kind == "text" and blocks[-1].text.strip() and blocks[-1].text[-1].isspace():
+            report.add("trailing_space", blocks[-1].path, "", "trailing_space")
+
+
+def _documents(message: Message, report: Report) -> None:
+    documents = message.of("file")
+    if documents and report.fact("document_needs_text") and not message.of("text"):
+        report.add("document_alone", documents[0].path, "", "document_needs_text")
+    facts = report.facts("document_name")
+    if facts:
+        inner = [block for result in message.of("result") for block in result.inner if block.kind == "file"]
+        for block in [*documents, *inner]:
+            if not conforms(block.name or "", {**facts, "min": 1}):
+                report.add("document_name", block.path, block.name or "", "document_name")
+
+
+def _arguments(block: Block, report: Report) -> None:
+    """Where the target wants an object: one that is text must hold one."""
+    if report.fact("free_form_tools") is False and block.type in ("custom", "custom_tool_call"):
+        report.add("call_free_form", block.path, block.name or "", "free_form_tools")
+    if report.fact("arguments") != "object" or block.type in ("custom", "custom_tool_call"):
+        return
+    value: Any = block.arguments
+    if isinstance(value, str) and block.type in ("function", "function_call"):
+        try:
+            value = loads_arguments(value)
+        except JsonFault:
+            value = None
+    if as_json(value) is None:
+        report.add("arguments_not_object", block.path, block.id or block.name or "", "arguments")
+
+
+def _result(block: Block, report: Report) -> None:
+    if report.fact("result_value") == "object" and as_json(block.arguments) is None:
+        report.add("result_not_object", block.path, block.name or "", "result_value")
+    facts = report.facts("result_empty")
+    if facts:
+        content: Any = block.json.get("content")
+        if not content and (is_list(content) or facts.get("only") != "list"):
+            report.add("result_empty", block.path, block.id or "", "result_empty")

@@ -1,0 +1,232 @@
+"""Check calls and results: each call answered once, at its place.
+
+A defect is reported once: a late result is misplaced, and its call is then not reported as unanswered.
+Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
+`call_reference`, `tools_required`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld.history.check.report import Report
+    from streamweld.history.check.view import Block, Message, View
+
+__all__ = ["check_pairs"]
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A call. `turn`: the number of its turn, which its result follows."""
+
+    block: Block
+    turn: int
+    answered: bool = False
+
+
+def check_pairs(view: View, report: Report, tools: Any) -> None:
+    """All rules about calls and results."""
+    calls = [block for message in view.messages for block in message.of("call")]
+    results = [block for message in view.messages for block in message.of("result")]
+    refused = _refused(calls, results, report)
+    _references(view, report)
+    if report.fact("tools_required") and tools is not None and not tools and (calls or results):
+        report.add("tools_missing", (calls or results)[0].path, "", "tools_required")
+    _call_places(view, report)
+    if not refused:
+        _pair(view, report)
+    for message in view.messages:
+        _result_places(message, report)
+
+
+def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -> bool:
+    """What a gateway does not take at all needs no partner."""
+    refused = False
+    for constraint, rule, blocks in (
+        ("function_calls", "call_refused", calls),
+        ("function_results", "result_refused", results),
+    ):
+        if report.fact(constraint) is False:
+            refused = True
+            for block in blocks:
+                report.add(rule, block.path, block.id or "", constraint)
+    return refused
+
+
+def _references(view: View, report: Report) -> None:
+    if report.fact("call_reference") is False:
+        for message in view.messages:
+            for block in message.of("reference"):
+                if (block.id or "").startswith("fc_"):
+                    report.add("call_by_reference", block.path, block.id or "", "call_reference")
+
+
+def _call_places(view: View, report: Report) -> None:
+    after = report.fact("calls_after")
+    together = report.fact("calls_together")
+    for n, turn in enumerate(view.turns):
+        blocks = [block for message in turn for block in message.blocks]
+        calls = [at for at, block in enumerate(blocks) if block.kind == "call"]
+        if not calls:
+            continue
+        if report.fact("call_order") == "last":
+            for block in blocks[calls[0] :]:
+                if block.kind not in ("call", "other"):
+                    report.add("call_not_last", block.path, block.type, "call_order")
+                    break
+        if after and (n == 0 or view.turns[n - 1][0].role not in after):
+            before = view.turns[n - 1][0].role if n else "nothing"
+            report.add("call_place", blocks[calls[0]].path, f"after {before}", "calls_after")
+        if together:
+            for block in blocks[calls[0] : calls[-1]]:
+                if block.kind != "call":
+                    report.add("calls_apart", block.path, block.type, "calls_together")
+
+
+class _Pairing:
+    """Which result answers which call."""
+
+    def __init__(self, view: View, report: Report) -> None:
+        self.facts = report.facts("results")
+        self.report = report
+        self.by_position = bool(report.facts("tool_id").get("optional"))
+        self.chained = bool(view.payload.get("previous_response_id"))
+        self.adjacent: Any = self.facts.get("adjacent")
+        self.asked: list[_Asked] = []
+        self.waiting: dict[str, deque[_Asked]] = {}  # by id, those without an answer so far
+        self.known: set[str] = set()
+        self.coming: dict[str, deque[Block]] = {}  # by id, the calls that are still to come
+        self.early: dict[int, int] = {}  # calls that were answered before they came, by their identity
+        for message in view.messages:
+            for block in message.of("call"):
+                if block.id is not None:
+                    self.coming.setdefault(block.id, deque()).append(block)
+
+    def ask(self, block: Block, turn: int) -> _Asked:
+        call = _Asked(block, turn, answered=block.settled or self.early.pop(id(block), 0) > 0)
+        self.asked.append(call)
+        if block.id is not None:
+            self.known.add(block.id)
+            coming = self.coming[block.id]
+            if coming and coming[0] is block:
+                coming.popleft()
+            self.waiting.setdefault(block.id, deque()).append(call)
+        return call
+
+    def earlier(self, call_id: str) -> _Asked | None:
+        waiting = self.waiting.get(call_id)
+        while waiting:
+            if not waiting[0].answered:
+                return waiting[0]
+            waiting.popleft()
+        return None
+
+    def misplaced(self, result: Block) -> None:
+        """A result that no call of its place asked for."""
+        call_id = result.id or ""
+        late = self.earlier(call_id)
+        if late is not None:
+            late.answered = True
+            self.report.add("result_not_adjacent", result.path, call_id, "results")
+        elif call_id in self.known:
+            if self.facts.get("single"):
+                self.report.add("result_repeated", result.path, call_id, "results")
+        elif self.coming.get(call_id):
+            self.early[id(self.coming[call_id].popleft())] = 1
+            self.report.add("result_before_call", result.path, call_id, "results")
+        elif self.facts.get("matched") and not self.chained:
+            self.report.add("result_unmatched", result.path, call_id, "results")
+
+
+def _pair(view: View, report: Report) -> None:
+    pairing = _Pairing(view, report)
+    here: list[_Asked] = []  # the calls that the results of this place answer
+    for number, turn in enumerate(view.turns):
+        # What was asked before an assistant speaks again, or (AI SDK) before a user does, is no longer open.
+        before_user = pairing.adjacent == "before_user"
+        results = [block for message in turn for block in message.of("result")]
+        if pairing.adjacent and not before_user:
+            here = [call for call in here if call.turn == number - 1]
+        elif before_user:
+            here = [] if turn[0].role in ("user", "system") else [call for call in here if not call.answered]
+        calls = [block for message in turn for block in message.of("call")]
+        # A part may be a call and its result (UIMessages).
+        both = {id(block.raw) for block in calls} if turn[0].role == "assistant" else set[int]()
+        _answer(pairing, here, [result for result in results if id(result.raw) not in both], report)
+        here += [pairing.ask(block, number) for block in calls]
+        _answer(pairing, here, [result for result in results if id(result.raw) in both], report)
+    if pairing.facts.get("required"):
+        for call in pairing.asked:
+            if not call.answered:
+                report.add("call_unanswered", call.block.path, call.block.id or call.block.name or "", "results")
+
+
+def _answer(pairing: _Pairing, here: list[_Asked], results: list[Block], report: Report) -> None:
+    """Results against the calls whose place this is. Where ids may be left out, name and order stand for them."""
+    if not results:
+        return
+    if not pairing.adjacent:
+        for result in results:
+            call = pairing.earlier(result.id or "")
+            if call is None:
+                pairing.misplaced(result)
+            else:
+                call.answered = True
+        return
+    by_id: dict[str, deque[tuple[int, _Asked]]] = {}
+    for place, call in enumerate(here):
+        if call.block.id is not None:
+            by_id.setdefault(call.block.id, deque()).append((place, call))
+    last = -1
+    disordered = False
+    for result in results:
+        found = _open(by_id, result.id)
+        if found is None and pairing.by_position and (result.id is None or result.id not in by_id):
+            found = _named(here, result)
+        if found is None:
+            pairing.misplaced(result)
+            continue
+        place, call = found
+        call.answered = True
+        if place < last and not disordered and pairing.facts.get("same_order"):
+            disordered = True
+            report.add("results_out_of_order", result.path, result.name or result.id or "", "results")
+        last = max(last, place)
+
+
+def _open(by_id: dict[str, deque[tuple[int, _Asked]]], call_id: str | None) -> tuple[int, _Asked] | None:
+    waiting = by_id.get(call_id or "")
+    while waiting:
+        place, call = waiting.popleft()
+        if not call.answered:
+            return place, call
+    return None
+
+
+def _named(here: list[_Asked], result: Block) -> tuple[int, _Asked] | None:
+    for place, call in enumerate(here):
+        if not call.answered and call.block.name == result.name and (call.block.id is None or result.id is None):
+            return place, call
+    return None
+
+
+def _result_places(message: Message, report: Report) -> None:
+    """Results before other content, alone, or not beside some kinds: where one message holds both."""
+    facts = report.facts("results")
+    results = message.of("result")
+    if not results or message.role == "assistant" or len(results) == len(message.blocks):
+        return
+    others = [block for block in message.blocks if block.kind != "result"]
+    if facts.get("alone"):
+        report.add("result_not_alone", others[0].path, others[0].type, "results")
+        return
+    if facts.get("first") and message.blocks.index(results[-1]) > message.blocks.index(others[0]):
+        report.add("result_not_first", results[-1].path, results[-1].id or "", "results")
+    for block in others:
+        if block.kind in (facts.get("beside_not") or ()):
+            report.add("result_beside", block.path, block.type, "results")

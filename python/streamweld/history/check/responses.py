@@ -1,0 +1,104 @@
+"""Read input items of the Responses API and OpenResponses for the checker.
+
+Source: OpenResponses schema, ItemParam. An item of a type that the schema does not have is an extension.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.check.view import Block, Message, View, as_json, blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld.history.check.report import Path, Report
+    from streamweld.history.check.view import Json, Kind
+
+__all__ = ["read"]
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    "input_text": "text",
+    "output_text": "text",
+    "text": "text",
+    "refusal": "refusal",
+    "input_image": "image",
+    "input_audio": "audio",
+    "input_file": "file",
+    "input_video": "video",
+}
+_CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
+# What the server made that is no call; like its calls, it stands between the reasoning and the answer.
+_SERVER_ITEMS: Final = frozenset({"mcp_approval_request", "mcp_list_tools", "program", "compaction"})
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
+
+
+def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
+    """The items; what is none is said. What one side said in a row is one turn."""
+    messages: list[Message] = []
+    for n, raw in enumerate(items):
+        item = as_json(raw)
+        if item is None:
+            report.add("shape", (*base, n), "an item is an object")
+            continue
+        messages.append(_item(item, (*base, n), report))
+    view = View(messages, base, payload, payload.get("instructions"), ("instructions",))
+    return view.join("assistant", "tool")
+
+
+def _item(item: Json, path: Path, report: Report) -> Message:
+    kind = item.get("type")
+    if kind == "message" or (kind is None and "role" in item):
+        return _message(item, path, report)
+    kind = str(kind)
+    if kind in _CALLS:
+        member = _CALLS[kind]
+        if not isinstance(item.get(member), str):
+            report.add("arguments_not_text", path, type(item.get(member)).__name__)
+        call = Block("call", path, item, kind, id=_text(item, "call_id"), name=_text(item, "name"))
+        call.arguments, call.item_id = item.get(member), _text(item, "id")
+        return Message("assistant", "", path, item, [call], item=kind)
+    if kind in _OUTPUTS:
+        output = item.get("output")
+        inner, _ = blocks_of(output, (*path, "output"), report, _block)
+        if output is None:
+            report.add("shape", path, "an output item has an output")
+        result = Block("result", path, item, kind, id=_text(item, "call_id"), item_id=_text(item, "id"), inner=inner)
+        return Message("tool", "", path, item, [result], item=kind)
+    if kind == "reasoning":
+        if not isinstance(item.get("summary"), list | tuple):
+            report.add("shape", path, "a reasoning item has a list of summaries")
+        thought = Block("reasoning", path, item, kind, item_id=_text(item, "id"))
+        thought.encrypted = _text(item, "encrypted_content") or None
+        return Message("assistant", "", path, item, [thought], item=kind)
+    if kind == "item_reference" or (kind == "None" and "id" in item):
+        reference = Block("reference", path, item, kind, id=_text(item, "id"))
+        return Message("other", "", path, item, [reference], item="item_reference")
+    if not isinstance(item.get("type"), str) or not kind:
+        report.add("shape", path, "an item has a type, a message a role")
+    role = "assistant" if kind.endswith("_call") or kind in _SERVER_ITEMS else "other"
+    return Message(role, "", path, item, [Block("other", path, item, kind, item_id=_text(item, "id"))], item=kind)
+
+
+def _message(item: Json, path: Path, report: Report) -> Message:
+    wire = _text(item, "role") or ""
+    blocks, plain = blocks_of(item.get("content"), (*path, "content"), report, _block)
+    if item.get("content") is None:
+        report.add("shape", path, "a message has a content")
+    if report.fact("message_type") and "type" not in item:
+        report.add("message_type_missing", path, wire, "message_type")
+    return Message(wire, wire, path, item, blocks, plain)
+
+
+def _block(raw: Json, path: Path) -> Block:
+    kind = str(raw.get("type"))
+    text = raw.get("refusal" if kind == "refusal" else "text")
+    found: Kind = _KINDS.get(kind, "unknown")
+    if found == "text" and not isinstance(text, str):
+        found = "unknown"
+    return Block(found, path, raw, kind, text if isinstance(text, str) else "")
+
+
+def _text(item: Json, name: str) -> str | None:
+    value = item.get(name)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,81 @@
+"""`Context`: the target's constraints, the policy, and the edits, losses and ids recorded during one conversion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.edits import Edit, IdMap, Loss
+from streamweld.history.model import EMPTY, Inner, pointer
+from streamweld.history.rules import edits as edit_rules
+from streamweld.history.survey import Survey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld.history.model import Path, Turn
+    from streamweld.history.policy import HistoryPolicy
+
+__all__ = ["Context"]
+
+_INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobody misses them
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """One conversion under way.
+
+    `pending`: the input was an answer, no request; its calls may stay unanswered.
+    """
+
+    target: str
+    family: str
+    constraints: Mapping[str, Any]
+    policy: HistoryPolicy
+    provider: str | None = None
+    model: str | None = None
+    tools: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pending: bool = False
+    edits: list[Edit] = field(default_factory=list[Edit])
+    losses: list[Loss] = field(default_factory=list[Loss])
+    ids: IdMap = field(default_factory=IdMap)
+    _survey: Survey | None = field(default=None, init=False)
+
+    def fresh(self) -> Context:
+        """The same target, facts and options with empty ledgers, for a part of the history."""
+        return Context(
+            self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools, self.pending
+        )
+
+    def survey(self, turns: list[Turn]) -> Survey:
+        """What these turns hold. A list that no pass has changed is walked once."""
+        if self._survey is None or self._survey.turns is not turns:
+            self._survey = Survey(turns)
+        return self._survey
+
+    def edit(self, rule: str, path: Path, what: str, removed: Any = None) -> None:
+        """Books a change under a rule of the table."""
+        self.edits.append(Edit(rule, pointer(path), what, edit_rules()[rule].why, removed))
+
+    def lose(self, feature: str, path: Path, why: str, removed: Any = None) -> None:
+        """Books something that cannot be said in the target."""
+        self.losses.append(Loss(feature, pointer(path), why, removed))
+
+    def lose_members(self, members: Mapping[str, Any], path: Path, why: str) -> None:
+        """Books members of a message or block that cannot be said, but for those that say nothing."""
+        for name, value in members.items():
+            if value not in _INSIGNIFICANT:
+                steps = name.split("/") if isinstance(name, Inner) else (name,)
+                self.lose(steps[-1], (*path, *steps), why, value)
+
+    def fact(self, name: str, member: str | None = None) -> Any:
+        """A constraint of the target, or a member of it; None where there is none."""
+        found = self.constraints.get(name)
+        if member is None or found is None:
+            return found
+        return found.get(member)
+
+    def facts(self, name: str) -> Mapping[str, Any]:
+        """A constraint of the target that has members; without any where there is none."""
+        found: Any = self.constraints.get(name)
+        return EMPTY if found is None else found

@@ -1,0 +1,43 @@
+"""The message dialects: their names, and where a request of each keeps its history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CONTAINERS", "FAMILIES", "Container"]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Where a dialect's request keeps its history: the member with the messages, and that with the system prompt."""
+
+    messages: str
+    system: str | None = None
+
+
+# Every name of a source or target -> the dialect in whose words it speaks.
+FAMILIES: Final[Mapping[str, str]] = {
+    "openai-chat": "openai-chat",
+    "chat": "openai-chat",
+    "mistral": "openai-chat",
+    "responses": "responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "bedrock-converse": "bedrock-converse",
+    "ai-sdk-ui": "ai-sdk-ui",
+    "ai-sdk-model": "ai-sdk-model",
+    "ai-sdk-parts": "ai-sdk-model",
+}
+CONTAINERS: Final[Mapping[str, Container]] = {
+    "openai-chat": Container("messages"),
+    "responses": Container("input", "instructions"),
+    "anthropic": Container("messages", "system"),
+    "gemini": Container("contents", "systemInstruction"),
+    "bedrock-converse": Container("messages", "system"),
+    "ai-sdk-ui": Container("messages"),
+    "ai-sdk-model": Container("messages"),
+}

@@ -1,0 +1,21 @@
+"""What the name of a model says about it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["claude_version"]
+
+# `claude-opus-4-6`, `claude-opus-4-20250514` (4), `us.anthropic.claude-opus-4-6-v1`, `claude-sonnet-4.5`.
+_CLAUDE: Final = re.compile(r"claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+
+
+def claude_version(model: str | None) -> tuple[int, int] | None:
+    """Return the version of a Claude model from 4 on; None for any other model, and for older names.
+
+    >>> claude_version("us.anthropic.claude-opus-4-6-v1"), claude_version("claude-sonnet-4-20250514")
+    ((4, 6), (4, 0))
+    """
+    found = None if model is None else _CLAUDE.search(model)
+    return None if found is None else (int(found[1]), int(found[2] or 0))

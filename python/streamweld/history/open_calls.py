@@ -1,0 +1,41 @@
+"""`OpenCalls`: pair each result with its call, by id and, without an id, by name and order."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+__all__ = ["OpenCalls"]
+
+_T = TypeVar("_T")
+
+
+class OpenCalls(Generic[_T]):
+    """Calls that wait for a result. A result without an id takes a call without one: of its name, else the next."""
+
+    def __init__(self) -> None:
+        # Of each id, the turns that call it, each with its calls that wait.
+        self._waiting: dict[str, list[tuple[int, list[tuple[str, _T]]]]] = {}
+
+    def add(self, turn: int, call_id: str, name: str, what: _T) -> None:
+        """A call of that turn."""
+        turns = self._waiting.get(call_id)
+        if turns is None:
+            self._waiting[call_id] = [(turn, [(name, what)])]
+        elif turns and turns[-1][0] == turn:
+            turns[-1][1].append((name, what))
+        else:
+            turns.append((turn, [(name, what)]))
+
+    def take(self, call_id: str, name: str | None) -> _T | None:
+        """The call that this result answers; None where none waits."""
+        turns = self._waiting.get(call_id)
+        if not turns:
+            return None
+        latest = turns[-1][1]
+        at = 0
+        if name and not call_id:
+            at = next((n for n, (called, _) in enumerate(latest) if called == name), 0)
+        what = latest.pop(at)[1]
+        if not latest:
+            turns.pop()
+        return what

@@ -1,0 +1,65 @@
+"""The passes that make a history acceptable to the target, in their order.
+
+Each pass enforces one group of constraints. Roles come before pairing, ids after pairing, text after ids; the order of
+speakers is settled last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamweld.history.passes import (
+    approvals,
+    arguments,
+    content,
+    hosted_items,
+    ids,
+    items,
+    missing_ids,
+    names,
+    order,
+    pairing,
+    reasoning,
+    reasoning_items,
+    roles,
+    server_tools,
+    signatures,
+    system,
+    text_embedding,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Turn
+
+__all__ = ["ORDER", "run"]
+
+ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
+    system.run,
+    hosted_items.run,
+    approvals.run,
+    missing_ids.run,
+    server_tools.run,
+    arguments.run,
+    names.run,
+    pairing.run,
+    reasoning.run,
+    reasoning_items.run,
+    ids.run,
+    signatures.run,
+    content.run,
+    items.run,
+    order.run,
+    text_embedding.run,
+    roles.run,
+    reasoning.run_field,
+)
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns as the target takes them."""
+    for one in ORDER:
+        turns = one(turns, context)
+    return turns

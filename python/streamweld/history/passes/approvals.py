@@ -1,0 +1,61 @@
+"""Approvals of tool calls: each response follows its request, each request its call; other targets have neither.
+
+Constraint: `results.awaits_approval`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamweld.history.model import ApprovalRequest, ApprovalResponse, Call, Opaque, members_of, with_parts
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["run"]
+
+_NO_APPROVALS: Final = "the target has no approvals of tool calls"
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with the approvals that the target accepts."""
+    if not context.survey(turns).approvals:
+        return turns
+    keeps = bool(context.facts("results").get("awaits_approval"))
+    calls: set[str] = set()
+    requests: set[str] = set()
+    lost: set[int] = set()  # id() of source objects whose approval is recorded as lost
+    out: list[Turn] = []
+    for turn in turns:
+        kept: list[Part] = []
+        for part in turn.parts:
+            if isinstance(part, Call):
+                calls.add(part.call_id)
+            elif isinstance(part, Opaque):
+                calls.add(str(members_of(part.raw).get("toolCallId")))
+            elif isinstance(part, ApprovalRequest | ApprovalResponse):
+                if not keeps:
+                    if id(part.raw) not in lost:
+                        lost.add(id(part.raw))
+                        context.lose("approval", part.path, _NO_APPROVALS, _removed(part))
+                    continue
+                if isinstance(part, ApprovalResponse) and part.approval_id not in requests:
+                    context.edit("approval_unasked", part.path, "dropped an approval without its request", part.raw)
+                    continue
+                if isinstance(part, ApprovalRequest):
+                    if part.call_id not in calls:
+                        context.edit("approval_unasked", part.path, "dropped a request without its call", part.raw)
+                        continue
+                    requests.add(part.approval_id)
+            kept.append(part)
+        if len(kept) == len(turn.parts):
+            out.append(turn)
+        elif kept:
+            out.append(with_parts(turn, kept))
+    return out
+
+
+def _removed(part: ApprovalRequest | ApprovalResponse) -> object:
+    """Return the approval itself: in a UIMessage it is a member of the call's part."""
+    return members_of(part.raw).get("approval", part.raw)

@@ -1,0 +1,112 @@
+"""Arguments that are not a JSON object: truncated text, lists, bare values.
+
+Constraints: `arguments`, `arguments_text`, `free_form_tools`, `text_input_of`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.model import Call, Result, arguments_object, arguments_text, changed, removed_value, with_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["run"]
+
+_FORMS: Final = {True: "text", False: "an object"}
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with arguments that are objects, by the policy `truncated_arguments`."""
+    objects, free = context.fact("arguments") == "object", bool(context.fact("free_form_tools"))
+    text_of = context.fact("text_input_of") or ()
+    turns = _spelled(turns, context)
+    if (not objects and free) or _is_sound(context.survey(turns).calls, objects, free):
+        return turns
+    out: list[Turn] = []
+    gone: dict[str, int] = {}  # ids of dropped calls whose result is still to come
+    for turn in turns:
+        parts: list[Part] = []
+        touched = False
+        for part in turn.parts:
+            if isinstance(part, Result) and gone.get(part.call_id):
+                gone[part.call_id] -= 1
+                removed = removed_value(part)
+                context.edit("arguments_broken", part.path, "dropped the result of a dropped call", removed)
+                touched = True
+                continue
+            if isinstance(part, Call) and part.custom and not free:
+                if part.origin is not None and part.origin.dialect == context.family:
+                    context.edit("call_free_form", part.path, f"made the text for {part.name!r} an argument")
+                else:
+                    context.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
+                part = changed(part, custom=False)
+                touched = True
+            own = part.origin is not None and part.origin.dialect in text_of
+            if not isinstance(part, Call) or part.custom or not objects or (own and part.arguments is not None):
+                parts.append(part)
+                continue
+            if arguments_object(part) is not None:
+                if part.arguments is not None and not part.arguments.strip():
+                    if part.origin is not None and part.origin.dialect == context.family:
+                        context.edit("arguments_empty", part.path, f"empty arguments of {part.name!r} -> {{}}")
+                    part = changed(part, arguments=None, input={})  # no text stands for no arguments
+                    touched = True
+                parts.append(part)
+                continue
+            touched = True
+            said: Any = part.arguments if part.arguments is not None else part.input
+            if context.policy.truncated_arguments == "drop":
+                gone[part.call_id] = gone.get(part.call_id, 0) + 1
+                context.edit("arguments_broken", part.path, f"dropped the call of {part.name!r}", part.raw)
+            elif context.policy.truncated_arguments == "empty":
+                context.edit("arguments_broken", part.path, f"emptied the arguments of {part.name!r}", said)
+                parts.append(changed(part, arguments=None, input={}))
+            else:
+                context.edit("arguments_broken", part.path, f"wrapped the arguments of {part.name!r}")
+                parts.append(changed(part, arguments=None, input={"_raw": said}))
+        if parts or not touched:
+            out.append(with_parts(turn, parts) if touched else turn)
+    return out
+
+
+def _spelled(turns: list[Turn], context: Context) -> list[Turn]:
+    """Calls of the target's own dialect with their arguments as it has them: a text, or an object and never null."""
+    text = bool(context.fact("arguments_text"))
+    if not any(_is_misspelled(call, text, context) for call in context.survey(turns).calls):
+        return turns
+    out: list[Turn] = []
+    for turn in turns:
+        parts: list[Part] = []
+        for part in turn.parts:
+            if isinstance(part, Call) and _is_misspelled(part, text, context):
+                context.edit("arguments_form", part.path, f"wrote the arguments of {part.name!r} as {_FORMS[text]}")
+                part = changed(part, arguments=arguments_text(part)) if text else changed(part, input={})
+            parts.append(part)
+        out.append(with_parts(turn, parts))
+    return out
+
+
+def _is_misspelled(call: Call, text: bool, context: Context) -> bool:
+    if call.custom or call.raw is None or call.origin is None or call.origin.dialect != context.family:
+        return False
+    return call.arguments is None if text else call.input is None
+
+
+def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:
+    """Whether all of them may stay as they are."""
+    for call in calls:
+        if call.custom:
+            if not free:
+                return False
+        elif objects:
+            text = call.arguments
+            if text is not None and (not text or text.isspace()):
+                return False
+            if arguments_object(call) is None:
+                return False
+    return True

@@ -1,0 +1,161 @@
+"""Content that the target does not accept: kinds of content per role, empty and blank text, documents without text.
+
+Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
+`result_empty`, `document_needs_text`, `document_name`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.ids import form_of
+from streamweld.history.model import MISSING, Media, Opaque, Result, Text, Turn, changed, members_of, with_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part
+
+__all__ = ["run"]
+
+_DOCUMENT: Final = "See the attached document."
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with content that the target takes."""
+    if not context.survey(turns).plain:
+        turns = [told for turn in turns if (told := _of_turn(turn, context)) is not None]
+    return _without_last_space(turns, context) if context.fact("trailing_space") == "strip" else turns
+
+
+def _of_turn(turn: Turn, context: Context) -> Turn | None:
+    kinds = context.facts("content").get("system" if turn.role == "developer" else turn.role)
+    drop_empty, drop_blank = context.fact("empty_text") == "drop", context.fact("blank_text") == "drop"
+    parts: list[Part] = []
+    altered = False
+    for part in turn.parts:
+        told: Part | None = part
+        if isinstance(part, Result):
+            told = _of_result(part, context)
+        elif isinstance(part, Text | Media | Opaque):
+            told = _content(part, kinds, drop_empty, drop_blank, context)
+        altered = altered or told is not part
+        if told is not None:
+            parts.append(told)
+    if context.fact("document_needs_text") and turn.role == "user" and _is_bare_document(parts):
+        context.edit("document_text", turn.path, "put a text beside the document")
+        parts.append(Text(text=_DOCUMENT, path=turn.path))
+        altered = True
+    silent = context.fact("empty_message") == "drop_silent" and turn.role == "assistant" and _only_empty(parts)
+    if silent or (not parts and (turn.parts or context.fact("empty_message"))):
+        if silent or not turn.parts:
+            context.edit("message_empty", turn.path, "dropped a message without content", _raw(turn))
+        return None
+    return with_parts(turn, parts) if altered else turn
+
+
+def _only_empty(parts: list[Part]) -> bool:
+    return bool(parts) and all(isinstance(part, Text) and not part.text for part in parts)
+
+
+def _raw(turn: Turn) -> Any:
+    return None if turn.origin is None else turn.origin.raw
+
+
+def _is_bare_document(parts: list[Part]) -> bool:
+    files = any(isinstance(part, Media) and part.kind == "file" for part in parts)
+    return files and not any(isinstance(part, Text) for part in parts)
+
+
+def _content(
+    part: Text | Media | Opaque, kinds: Collection[str] | None, drop_empty: bool, drop_blank: bool, context: Context
+) -> Part | None:
+    if isinstance(part, Opaque):
+        if part.dialect == context.family:
+            return part
+        gone = part.raw
+        context.lose(part.kind, part.path, "only the dialect it came from can say it", gone)
+        return None
+    if isinstance(part, Text):
+        if drop_empty and not part.text:
+            context.edit("text_empty", part.path, "dropped an empty text", part.text)
+            return None
+        if drop_blank and not part.text.strip():
+            context.edit("text_blank", part.path, "dropped a text of white space", part.text)
+            return None
+        if part.refusal and kinds is not None and "refusal" not in kinds:
+            if part.origin is not None and part.origin.dialect == context.family:
+                context.edit("content_kind", part.path, "made a refusal a text")
+            else:
+                context.lose("refusal", part.path, "the target has no word for a refusal; it stays as text", True)
+            return changed(part, refusal=False)
+        return part
+    foreign = part.origin is None or part.origin.dialect != context.family
+    sayable = part.data is not None if part.kind in (context.fact("inline") or ()) else bool(part.data or part.url)
+    types = context.fact("file_types") if part.kind == "file" and not foreign else None
+    other = types is not None and _type(part) not in types
+    if (kinds is None or part.kind in kinds) and (sayable or not (foreign or other)):
+        if not other:
+            return (
+                part if foreign or _is_named(part, context) else changed(part)
+            )  # the writer gives it a name that does
+        context.edit("file_type", part.path, "put the file into a block of the target's own")
+        return changed(part)
+    gone = part.raw if part.raw is not None else part.data or part.url or part.file_id
+    context.edit("content_kind", part.path, f"put a note in the place of a part of kind {part.kind}", gone)
+    note = f"[{part.kind} omitted{': ' + part.filename if part.filename else ''}]"
+    return Text(text=note, path=part.path, origin=part.origin, at=part.at, touched=True)
+
+
+def _is_named(part: Media, context: Context) -> bool:
+    """Whether the name of a document is one that the target takes."""
+    fact = context.fact("document_name")
+    return fact is None or part.kind != "file" or form_of(fact).fits(part.filename or "")
+
+
+def _type(part: Media) -> str:
+    """The type of a file's block; two targets mean different ones by `file`."""
+    raw = members_of(part.raw)
+    return "file_id" if raw.get("type") == "file" and "file" not in raw else str(raw.get("type"))
+
+
+def _of_result(result: Result, context: Context) -> Result:
+    kinds = context.facts("content").get("tool")
+    drop_empty, drop_blank = context.fact("empty_text") == "drop", context.fact("blank_text") == "drop"
+    inner: list[Text | Media | Opaque] = []
+    altered = False
+    for part in result.parts:
+        if isinstance(part, Text) and not part.text and drop_empty:
+            if part.raw is not None:
+                context.edit("text_empty", part.path or result.path, "dropped an empty text", part.text)
+                altered = True
+            continue  # the result is still there, and says as much
+        told = _content(part, kinds, drop_empty, drop_blank, context)
+        altered = altered or told is not part
+        if isinstance(told, Text | Media | Opaque):
+            inner.append(told)
+    fill = context.fact("result_empty", "text")
+    if context.fact("result_empty", "only") == "list" and members_of(result.raw).get("content") != []:
+        fill = None
+    if fill and not inner and (result.value is MISSING or result.value == ""):
+        context.edit("result_empty", result.path, "gave an empty result a text")
+        return changed(result, parts=(Text(text=fill),), value=MISSING)
+    return changed(result, parts=tuple(inner)) if altered else result
+
+
+def _without_last_space(turns: list[Turn], context: Context) -> list[Turn]:
+    """The last text of an assistant that speaks last does not end in white space."""
+    last = turns[-1] if turns else None
+    if last is None or last.role != "assistant" or not last.parts:
+        return turns
+    part = last.parts[-1]
+    if not isinstance(part, Text) or part.text == part.text.rstrip():
+        return turns
+    text = part.text.rstrip()
+    context.edit("trailing_space", part.path, "took the white space off the end", part.text[len(text) :])
+    if not text:
+        return [*turns[:-1], with_parts(last, last.parts[:-1])] if len(last.parts) > 1 else turns[:-1]
+    found, made = context.survey(turns), [*turns[:-1], with_parts(last, (*last.parts[:-1], changed(part, text=text)))]
+    found.adopt(made)
+    return made

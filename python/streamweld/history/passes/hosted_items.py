@@ -1,0 +1,158 @@
+"""Items of the Responses API that the target does not accept: calls of built-in tools, and items that the server made.
+
+A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item that the
+server made becomes a text of the assistant, if the target is another Responses gateway. Constraint: `items`.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.model import (
+    EMPTY,
+    Call,
+    Media,
+    Opaque,
+    Result,
+    Text,
+    Turn,
+    json_text,
+    members_of,
+    with_parts,
+)
+from streamweld.history.read.common import media_from_url
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Role
+    from streamweld.history.read.common import Place
+
+__all__ = ["run"]
+
+_RESPONSES: Final = "responses"
+_ANY: Final = "*"
+# Calls that the client runs -> the name of the function, and the members that hold its arguments.
+_CALLS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "shell_call": ("shell", ("action",)),
+    "local_shell_call": ("local_shell", ("action",)),
+    "apply_patch_call": ("apply_patch", ("operation",)),
+    "computer_call": ("computer", ("action", "actions")),
+    "tool_search_call": ("tool_search", ("arguments",)),
+}
+_OUTPUTS: Final = frozenset(
+    {
+        *("shell_call_output", "local_shell_call_output", "apply_patch_call_output", "computer_call_output"),
+        "tool_search_output",
+    }
+)
+# Items without anything that a model could read, or that only the server that stored them can resolve.
+_UNREADABLE: Final = frozenset(
+    {
+        *("item_reference", "None", "compaction", "compaction_trigger", "mcp_list_tools", "additional_tools"),
+        *("configuration_update", "program", "program_output"),
+    }
+)
+_HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # members that a text leaves out
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with function calls, results and texts in place of the items that the target does not accept."""
+    if not context.survey(turns).opaque:
+        return turns
+    accepted: Collection[str] = (context.fact("items") or (_ANY,)) if context.family == _RESPONSES else ()
+    out: list[Turn] = []
+    for turn in turns:
+        pairs = [pair for part in turn.parts if (pair := _converted(part, accepted, context)) is not None]
+        if len(pairs) == len(turn.parts) and all(map(is_, [part for _, part in pairs], turn.parts)):
+            out.append(turn)
+            continue
+        run: list[Part] = []
+        role: Role = turn.role
+        for own_role, part in pairs:
+            wanted = own_role or turn.role
+            if run and wanted != role:
+                out.append(with_parts(turn, run, role=role))
+                run = []
+            role = wanted
+            run.append(part)
+        if run:
+            out.append(with_parts(turn, run, role=role))
+    return out
+
+
+def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
+    """Return what takes the place of a part, with the role of its turn (None: as before); None if it is dropped."""
+    if not isinstance(part, Opaque):
+        return None, part
+    raw = part.raw
+    summary = _summary(part, context)
+    if summary is not None:
+        context.edit("item_as_text", part.path, "wrote the summary of a compaction as text", raw)
+        return None, Text(text=summary, path=part.path)
+    item = part.dialect == _RESPONSES and part.origin is not None and raw is part.origin.raw
+    if not item or part.kind in accepted or _ANY in accepted or ":" in part.kind:
+        return None, part
+    told = members_of(raw)
+    client = part.kind in _CALLS and not (part.kind == "tool_search_call" and told.get("execution") == "server")
+    if client:
+        context.edit("item_as_call", part.path, f"made a {part.kind} a function call", raw)
+        return "assistant", _call(part, told)
+    if part.kind in _OUTPUTS and _call_id(part.kind, told):
+        context.edit("item_as_call", part.path, f"made a {part.kind} the output of a function call", raw)
+        return "tool", _result(part, told)
+    if context.family != _RESPONSES:  # the loss is recorded where the target's content is checked
+        return None, part
+    if part.kind in _UNREADABLE or part.kind in _OUTPUTS:
+        context.lose(part.kind, part.path, "the target does not accept such items, and it holds nothing to read", raw)
+        return None
+    context.edit("item_as_text", part.path, f"wrote a {part.kind} as text", raw)
+    said = {name: value for name, value in told.items() if name not in _HEAD and value is not None}
+    text = f"[{part.kind}]" if not said else f"[{part.kind}] {json_text(said, part.path)}"
+    role: Role = "user" if part.kind == "mcp_approval_response" else "assistant"
+    return role, Text(text=text, path=part.path)
+
+
+def _summary(part: Opaque, context: Context) -> str | None:
+    """Return the text of an Anthropic compaction, for a target that is another API: it stands for all before it."""
+    if part.kind != "compaction" or part.dialect in (_RESPONSES, context.family):
+        return None
+    content = members_of(part.raw).get("content")
+    return content if isinstance(content, str) and content.strip() else None
+
+
+def _call_id(kind: str, told: Mapping[str, Any]) -> str:
+    """Return the id that pairs a call with its output; the output of a local shell has it as its own id."""
+    found = told.get("id" if kind == "local_shell_call_output" else "call_id") or told.get("call_id")
+    return found if isinstance(found, str) else ""
+
+
+def _call(part: Opaque, told: Mapping[str, Any]) -> Call:
+    name, members = _CALLS[part.kind]
+    value: Any = next((told[member] for member in members if told.get(member) is not None), {})
+    if isinstance(value, list):  # several actions of a computer
+        value = {"actions": value}
+    call_id = _call_id(part.kind, told)
+    return Call(part.origin, part.at, part.path, part.raw, EMPTY, True, call_id, name, json_text(value, part.path))
+
+
+def _result(part: Opaque, told: Mapping[str, Any]) -> Result:
+    place = (part.origin, part.at, part.path, part.raw, EMPTY, True)
+    call_id, output = _call_id(part.kind, told), told.get("output", told.get("tools"))
+    failed = told.get("status") == "failed"
+    if part.kind == "computer_call_output":
+        shot = members_of(output)
+        url, file_id = shot.get("image_url"), shot.get("file_id")
+        where: Place = (None, 0, part.path, None, EMPTY)
+        image = (
+            media_from_url(where, url, None, kind="image")
+            if isinstance(url, str)
+            else Media(*where, kind="image", file_id=file_id if isinstance(file_id, str) else None)
+        )
+        return Result(*place, call_id=call_id, parts=(image,), is_error=failed)
+    if isinstance(output, str) or output is None:
+        text = Text(text=output or "", path=part.path)
+        return Result(*place, call_id=call_id, parts=(text,), is_error=failed)
+    return Result(*place, call_id=call_id, value=output, is_error=failed)

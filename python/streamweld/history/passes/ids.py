@@ -1,0 +1,77 @@
+"""Give every call an id that the target accepts, and its result the same id. Constraint: `tool_id`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld.history.ids import IdForm, Minter, form_of
+from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, with_parts
+from streamweld.history.open_calls import OpenCalls
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["run"]
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with ids that the target takes. The first call of an id keeps it, if it can be kept."""
+    fact = context.fact("tool_id")
+    if fact is None:
+        return turns
+    form = IdForm() if fact.get("keep") else form_of(fact)  # what is kept as it is, there must at least be
+    found = context.survey(turns)
+    if found.paired:
+        given = [call.call_id for call in found.calls]
+        if form.fit(given):
+            context.ids.keep(given)
+            return turns
+    unique = None if fact.get("keep") else fact.get("unique")
+    minter = Minter(form, frozenset([call.call_id for call in found.calls if form.fits(call.call_id)]))
+    open_calls = OpenCalls[str]()
+    times: dict[str, int] = {}  # how many calls with an id so far
+    first: dict[str, str] = {}  # what an id is called, where it may recur
+    latest: dict[str, str] = {}
+    out: list[Turn] = []
+    for n, turn in enumerate(turns):
+        parts: list[Part] | None = None
+        own: dict[str, int] = {}  # the same, in this turn
+        for at, part in enumerate(turn.parts):
+            new: str | None = None
+            if isinstance(part, Call):
+                count = times[part.call_id] = times.get(part.call_id, 0) + 1
+                here = own[part.call_id] = own.get(part.call_id, 0) + 1
+                if not part.call_id and fact.get("optional"):
+                    new = ""
+                elif not part.call_id:
+                    new = minter.nameless(f"{part.name}\0{arguments_text(part)}\0{count}")
+                elif form.carries(part.call_id):
+                    twice = unique and (count if unique == "request" else here) > 1
+                    new = minter.nameless(f"{part.call_id}\0{count}") if twice else minter.first(part.call_id)
+                elif unique == "request" and count > 1:
+                    new = minter.again(part.call_id, count)
+                elif unique and here > 1:
+                    new = minter.again(part.call_id, here)
+                else:
+                    new = first.get(part.call_id)
+                    if new is None:
+                        new = first[part.call_id] = minter.first(part.call_id)
+                open_calls.add(n, part.call_id, part.name, new)
+                latest[part.call_id] = new
+                context.ids.add(part.call_id, new)
+                if new != part.call_id:
+                    context.edit("tool_id", part.path, f"call id {part.call_id!r} -> {new!r}")
+            elif isinstance(part, Result):
+                new = open_calls.take(part.call_id, part.name)
+                if new is None:
+                    new = latest.get(part.call_id, part.call_id)
+                    if not form.fits(new) and not (fact.get("optional") and not new):
+                        new = latest[part.call_id] = minter.first(new)
+            elif isinstance(part, ApprovalRequest):
+                new = latest.get(part.call_id)
+            if new is not None and isinstance(part, Call | Result | ApprovalRequest) and new != part.call_id:
+                parts = list(turn.parts) if parts is None else parts
+                parts[at] = changed(part, call_id=new)
+        out.append(turn if parts is None else with_parts(turn, parts))
+    return out

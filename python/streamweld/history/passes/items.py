@@ -1,0 +1,169 @@
+"""Remove members of Responses items that a target rejects on replay: malformed or repeated ids, states, annotations.
+
+Constraints: `item_id`, `strip_fields`, `members`, `text_types`, `assistant_content`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import is_
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from streamweld.history.ids import form_of
+from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, changed, members_of, with_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["run"]
+
+_P = TypeVar("_P", bound="Part")
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns without the members that the target refuses."""
+    names = ("item_id", "strip_fields", "members", "text_types", "assistant_content")
+    if not any(context.fact(name) for name in names):
+        return turns
+    found = context.survey(turns)
+    if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
+        return turns  # nobody's members but the model's own
+    cleaner = _Cleaner(context)
+    out: list[Turn] = []
+    for turn in turns:
+        parts = [cleaner.part(part, turn) for part in turn.parts]
+        same = all(map(is_, parts, turn.parts))
+        out.append(turn if same else with_parts(turn, parts))
+    return out
+
+
+def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
+    return any(part.item_id for part in calls) or any(part.item_id for part in results)
+
+
+class _Cleaner:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.item_id: Mapping[str, Any] = context.facts("item_id")
+        self.form = form_of(self.item_id)
+        self.strip: Mapping[str, Any] = context.facts("strip_fields")
+        self.members: Mapping[str, Any] = context.facts("members")
+        self.text_types: Mapping[str, str] = context.facts("text_types")
+        self.strings = context.fact("assistant_content") == "string"
+        self.seen: dict[str, Origin | None] = {}  # item id -> who has it
+        self.origins: dict[int, Origin] = {}  # id() of an origin -> what it became
+
+    def part(self, part: Part, turn: Turn) -> Part:
+        if isinstance(part, Reasoning | Call | Result):
+            kind = {Reasoning: "reasoning", Call: "function_call", Result: "function_call_output"}[type(part)]
+            # A free-form call is an item of its own kind, with ids of their own form.
+            formed = "custom_tool_call" if isinstance(part, Call) and part.custom else kind
+            if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
+                self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
+                part = changed(part, item_id=None)
+            part = self._stripped(part, kind)
+            if isinstance(part, Result) and self.members:
+                inner = tuple([self._stripped(one, "text") if isinstance(one, Text) else one for one in part.parts])
+                part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
+            origin = part.origin
+            # A message may hold nothing but calls, or be a result: what is refused of it goes with them.
+            whole = isinstance(part, Call) or (isinstance(part, Result) and bool(self.members))
+            if whole and origin is not None and origin.dialect == self.context.family:
+                return self._message(part, origin, turn)
+            return part
+        origin = part.origin
+        if origin is None or origin.dialect != self.context.family:
+            return part
+        if isinstance(part, Opaque) and part.raw is origin.raw:
+            return self._opaque(part)
+        part = self._message(part, origin, turn)
+        return self._typed(self._stripped(part, "text"), turn) if isinstance(part, Text) else part
+
+    def _opaque(self, part: Opaque) -> Opaque:
+        """An item that is nothing but what its dialect says, without an id that the target refuses."""
+        raw = members_of(part.raw)
+        item_id = raw.get("id")
+        if part.kind == "item_reference" or item_id is None or not self.item_id:
+            return part
+        if isinstance(item_id, str) and not self._refused(item_id, part.kind, part.origin):
+            return part
+        self.context.edit("item_id_dropped", part.path, f"dropped the item id {item_id!r}", item_id)
+        return changed(part, raw={name: value for name, value in raw.items() if name != "id"})
+
+    def _refused(self, item_id: str, kind: str, owner: Origin | None) -> bool:
+        if not self.item_id:
+            return False
+        if self.item_id.get("send") is False and not (kind == "reasoning" and self._reasoning_ids()):
+            return True
+        prefix: str | None = members_of(self.item_id.get("prefixes")).get(kind)
+        if not self.form.fits(item_id) or (prefix is not None and not item_id.startswith(prefix)):
+            return True
+        if item_id in self.seen and self.seen[item_id] is not owner:
+            return bool(self.item_id.get("unique", True))
+        self.seen[item_id] = owner
+        return False
+
+    def _reasoning_ids(self) -> bool:
+        return bool(self.context.facts("reasoning").get("item_ids"))
+
+    def _message(self, part: _P, origin: Origin, turn: Turn) -> _P:
+        """A part whose message has members that are refused belongs to one without them."""
+        if id(origin) not in self.origins:
+            refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
+            refused |= self._unknown(origin.raw, origin.extra, turn.role)
+            item_id = origin.extra.get("id")
+            if item_id is not None and (not isinstance(item_id, str) or self._refused(item_id, "message", origin)):
+                refused.add("id")
+            if refused:
+                gone = {name: origin.extra[name] for name in sorted(refused) if name in origin.extra}
+                self.context.edit("member_refused", origin.path, f"left out {', '.join(sorted(refused))}", gone or None)
+            self.origins[id(origin)] = origin.without(frozenset(refused)) if refused else origin
+        bare = self.origins[id(origin)]
+        return part if bare is origin else changed(part, origin=bare)
+
+    def _stripped(self, part: _P, kind: str) -> _P:
+        if part.origin is None or part.origin.dialect != self.context.family:
+            return part
+        refused = [name for name in self.strip.get(kind, ()) if name in part.extra]
+        refused += sorted(self._unknown(part.raw, part.extra, "call" if kind == "function_call" else kind))
+        function = members_of(members_of(part.raw).get("function"))
+        beneath = {
+            name: function[name] for name in sorted(function.keys() - set(self.members.get("function", function)))
+        }
+        refused += beneath
+        if not refused:
+            return part
+        worth = {name: part.extra.get(name, beneath.get(name)) for name in refused}
+        worth = {name: value for name, value in worth.items() if value not in (None, [], "completed")}
+        self.context.edit("member_refused", part.path, f"left out {', '.join(refused)}", worth or None)
+        return changed(part, extra={name: value for name, value in part.extra.items() if name not in refused})
+
+    def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
+        """The members of a message or block that the target's schema has not, and that would go back as they stand:
+        those beyond the model, and those of the model that say nothing."""
+        known = self.members.get(kind)
+        if known is None:
+            return set()
+        found = {name for name in members_of(raw) if name not in known}
+        return {name for name in found if name in extra or not members_of(raw)[name]}
+
+    def _typed(self, part: Text, turn: Turn) -> Text:
+        """Text of the type that its role has; for an assistant whose content must be a string, that string."""
+        raw: Any = part.raw
+        if self.strings and turn.role == "assistant":
+            content = members_of(part.origin.raw if part.origin is not None else None).get("content", "")
+            if not isinstance(content, str) and not part.touched:
+                self.context.edit("assistant_string", part.path, "made the content of the message a string")
+                return changed(part)
+            return part
+        wanted = self.text_types.get("system" if turn.role == "developer" else turn.role)
+        if wanted is None or not isinstance(raw, Mapping) or part.refusal:
+            return part
+        told = cast("Mapping[str, Any]", raw).get("type")
+        if told != wanted and not part.touched:
+            self.context.edit("text_type", part.path, f"type of the text {told} -> {wanted}")
+            return changed(part)
+        return part

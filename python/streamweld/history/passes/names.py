@@ -1,0 +1,67 @@
+"""Give every call a name that the target accepts. Constraint: `tool_name`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from streamweld.history.ids import IdForm, form_of
+from streamweld.history.model import Call, Result, changed, with_parts
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["run"]
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with names that the target takes: what is missing is taken from the result, or from the only tool."""
+    fact = context.fact("tool_name")
+    form = form_of(fact) if fact is not None else IdForm()
+    start = re.compile(f"[{fact['start']}]") if fact is not None and "start" in fact else None
+    found = context.survey(turns)
+    names = {call.name for call in found.calls} | {result.name for result in found.results if result.name is not None}
+    if all(_is_good(name, form, start) for name in names):
+        return turns
+    told: dict[str, str] = {}  # call id -> the name that its result states
+    for result in found.results:
+        if result.name:
+            told.setdefault(result.call_id, result.name)
+    renamed: dict[str, str] = {}
+    out: list[Turn] = []
+    for turn in turns:
+        parts: list[Part] | None = None
+        for at, part in enumerate(turn.parts):
+            if not isinstance(part, Call | Result) or (isinstance(part, Result) and part.name is None):
+                continue
+            name = part.name or ""
+            new = name
+            if not name.strip():
+                if isinstance(part, Result):
+                    continue
+                new = told.get(part.call_id, "") if part.call_id else ""
+                if not new.strip():
+                    new = next(iter(context.tools)) if len(context.tools) == 1 else "unknown"
+                context.edit("name_empty", part.path, f"called a call without a name {new!r}")
+            fitting = _fitting(new, form, start, renamed)
+            if fitting != new and isinstance(part, Call):
+                context.edit("name_form", part.path, f"tool name {new!r} -> {fitting!r}")
+            if fitting != name:
+                parts = list(turn.parts) if parts is None else parts
+                parts[at] = changed(part, name=fitting)
+        out.append(turn if parts is None else with_parts(turn, parts))
+    return out
+
+
+def _is_good(name: str, form: IdForm, start: re.Pattern[str] | None) -> bool:
+    return bool(name.strip()) and form.fits(name) and (start is None or start.match(name) is not None)
+
+
+def _fitting(name: str, form: IdForm, start: re.Pattern[str] | None, renamed: dict[str, str]) -> str:
+    if form.fits(name) and (start is None or start.match(name) is not None):
+        return name
+    if name not in renamed:
+        made = form.made(name)
+        renamed[name] = made if start is None or start.match(made) else form.made("_" + name)
+    return renamed[name]

@@ -1,0 +1,50 @@
+"""Order the parts of an assistant turn. Constraints: `call_order`, `calls_together`, `content_or_calls`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld.history.model import Call, Opaque, Text, Turn, with_parts
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part
+
+__all__ = ["run"]
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with calls at the end, or apart, where the target wants that."""
+    last, apart = context.fact("call_order") == "last", bool(context.fact("content_or_calls"))
+    together = bool(context.fact("calls_together"))
+    found = context.survey(turns)
+    if not found.calls or not (apart or ((last or together) and not found.trailing)):
+        return turns
+    out: list[Turn] = []
+    for turn in turns:
+        at = next((n for n, part in enumerate(turn.parts) if isinstance(part, Call)), None)
+        if turn.role != "assistant" or at is None:
+            out.append(turn)
+            continue
+        end = len(turn.parts)
+        if not last:  # only what stands between two calls
+            end -= next(n for n, part in enumerate(reversed(turn.parts)) if isinstance(part, Call))
+        stays = Call | Opaque if last else Call  # what the server runs stands where the provider itself put it
+        late = [part for part in turn.parts[at:end] if not isinstance(part, stays)]
+        if (last or together) and late:
+            for part in late:
+                context.edit("call_order", part.path, "moved in front of the calls")
+            rest = [part for part in turn.parts[at:end] if isinstance(part, stays)]
+            turn = with_parts(turn, (*turn.parts[:at], *late, *rest, *turn.parts[end:]))
+        if apart and any(isinstance(part, Text) and part.text for part in turn.parts):
+            out += _apart(turn, context)
+            continue
+        out.append(turn)
+    return out
+
+
+def _apart(turn: Turn, context: Context) -> list[Turn]:
+    calls: list[Part] = [part for part in turn.parts if isinstance(part, Call)]
+    rest: list[Part] = [part for part in turn.parts if not isinstance(part, Call)]
+    context.edit("content_or_calls", turn.path, "put the calls into a message of their own")
+    return [with_parts(turn, rest), Turn("assistant", tuple(calls), turn.origin)]

@@ -1,0 +1,291 @@
+"""Pair every call with exactly one result, next to each other. Constraints: `results`, `reasoning`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from streamweld.history.model import (
+    ApprovalRequest,
+    ApprovalResponse,
+    Call,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    arguments_text,
+    changed,
+    removed_value,
+    result_text,
+    with_parts,
+)
+from streamweld.history.open_calls import OpenCalls
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part
+
+__all__ = ["NO_RESULT", "run"]
+
+NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it was interrupted."
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A call, where it stands, whether it waits for the user, and what answers it."""
+
+    turn: int
+    call: Call
+    requested: bool = False
+    response: ApprovalResponse | None = None
+    result: Result | None = None
+    early: bool = False
+    spare: list[Result] = field(default_factory=list[Result])
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with calls and results paired, as far as the target asks for it."""
+    facts = context.facts("results")
+    if not facts or context.survey(turns).paired:
+        return turns
+    turns = _without_repeats(turns, context)
+    asked: dict[int, list[_Asked]] = {}
+    owner: dict[int, _Asked] = {}  # id() of a result or an approval -> its call
+    orphans: set[int] = set()
+    _match(turns, asked, owner, orphans)
+    out: list[Turn] = []
+    for n, turn in enumerate(turns):
+        if turn.role == "tool":
+            out += _of_tool_turn(turn, owner, orphans, context)
+        elif n in asked:
+            out += _of_calls(turn, turns[n + 1] if n + 1 < len(turns) else None, n, turns, asked[n], context)
+        else:
+            out.append(turn)
+    return out
+
+
+def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
+    """A call said twice in one turn, with the same id, name and arguments, is one call."""
+    out: list[Turn] = []
+    for turn in turns:
+        calls = [part for part in turn.parts if isinstance(part, Call)] if turn.role == "assistant" else []
+        if len(calls) < 2 or len({call.call_id for call in calls}) == len(calls):
+            out.append(turn)
+            continue
+        seen: set[tuple[str, str, str]] = set()
+        kept: list[Part] = []
+        for part in turn.parts:
+            if isinstance(part, Call) and part.call_id:
+                key = (part.call_id, part.name, arguments_text(part))
+                if key in seen:
+                    context.edit(
+                        "call_repeated", part.path, f"dropped a second {part.name!r} with the same id", part.raw
+                    )
+                    continue
+                seen.add(key)
+            kept.append(part)
+        out.append(with_parts(turn, kept) if len(kept) < len(turn.parts) else turn)
+    return out
+
+
+def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _Asked], orphans: set[int]) -> None:
+    waiting = OpenCalls[_Asked]()
+    latest: dict[str, _Asked] = {}  # the latest call of an id
+    requests: dict[str, _Asked] = {}  # id of an approval -> the call that it is for
+    last: dict[str, _Asked] = {}  # the call that an id's latest result went to
+    early: list[Result] = []
+    for n, turn in enumerate(turns):
+        for part in turn.parts:
+            if isinstance(part, Call) and turn.role == "assistant":
+                one = _Asked(n, part)
+                asked.setdefault(n, []).append(one)
+                waiting.add(n, part.call_id, part.name, one)
+                latest[part.call_id] = one
+            elif isinstance(part, ApprovalRequest) and part.call_id in latest:
+                latest[part.call_id].requested = True
+                requests[part.approval_id] = latest[part.call_id]
+            elif isinstance(part, ApprovalResponse) and part.approval_id in requests:
+                requests[part.approval_id].response = part
+                owner[id(part)] = requests[part.approval_id]
+            elif isinstance(part, Result):
+                found = waiting.take(part.call_id, part.name)
+                if found is not None:
+                    found.result = part
+                    owner[id(part)] = last[part.call_id] = found
+                elif part.call_id in last and part.call_id:
+                    last[part.call_id].spare.append(part)
+                    owner[id(part)] = last[part.call_id]
+                else:
+                    early.append(part)
+    for part in early:  # results that came before their call
+        found = waiting.take(part.call_id, part.name)
+        if found is not None:
+            found.result = part
+            found.early = True
+            owner[id(part)] = last[part.call_id] = found
+        elif part.call_id in last and part.call_id:
+            last[part.call_id].spare.append(part)
+            owner[id(part)] = last[part.call_id]
+        else:
+            orphans.add(id(part))
+
+
+def _chosen(one: _Asked, context: Context) -> Result | None:
+    """The result that holds, of several."""
+    if one.result is None or not one.spare:
+        return one.result
+    everything = [one.result, *one.spare]
+    chosen = everything[-1] if context.policy.duplicate_result == "last" else everything[0]
+    for result in everything:
+        if result is not chosen:
+            gone = removed_value(result)
+            context.edit("result_repeated", result.path, f"dropped another result of call {result.call_id!r}", gone)
+    return chosen
+
+
+def _of_calls(
+    turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: list[_Asked], context: Context
+) -> list[Turn]:
+    """The turn with calls, and the turn with their results behind it."""
+    facts = context.facts("results")
+    adjacent = bool(facts.get("adjacent"))
+    behind = after.parts if after is not None and after.role == "tool" else ()
+    there = {id(part): at for at, part in enumerate(behind)}
+    unanswered = context.pending and not any(
+        later.role in ("user", "assistant", "tool") for later in turns[n + 1 : n + 2]
+    )
+    placed: list[tuple[int, Result | ApprovalResponse]] = []
+    dropped: set[int] = set()
+    for order, one in enumerate(asked):
+        result = _chosen(one, context)
+        if one.response is not None and adjacent:
+            placed.append((there.get(id(one.response), len(there) + order), one.response))
+        if result is None:
+            if unanswered or not facts.get("required") or _waits(one, turns, context):
+                continue
+            if context.policy.orphan_call == "drop":
+                dropped.add(id(one.call))
+                context.edit("call_unanswered", one.call.path, f"dropped the call of {one.call.name!r}", one.call.raw)
+                continue
+            context.edit("call_unanswered", one.call.path, f"gave the call of {one.call.name!r} a result that says so")
+            text = Text(text=NO_RESULT)
+            made = Result(
+                call_id=one.call.call_id, name=one.call.name, parts=(text,), is_error=True, path=one.call.path
+            )
+            placed.append((len(there) + order, made))
+            continue
+        if not adjacent and not one.early:
+            continue
+        at = there.get(id(result))
+        if at is None and one.result is not None and result is not one.result:
+            at = there.get(id(one.result))
+        if at is None:
+            context.edit("result_moved", result.path, f"moved the result of {one.call.name!r} behind its call")
+        placed.append((len(there) + order if at is None else at, _named(result, one.call, context)))
+    out = [turn]
+    if dropped:
+        kept = _without(turn, dropped, context)
+        out = [with_parts(turn, kept)] if kept else []
+    if not facts.get("same_order"):
+        placed.sort(key=lambda pair: pair[0])
+    elif [pair[0] for pair in placed] != sorted(pair[0] for pair in placed):
+        context.edit("result_order", placed[0][1].path, "put the results in the order of their calls")
+    results: list[Part] = [part for _, part in placed]
+    if results:
+        out.append(_as_it_was(after, results) if adjacent else Turn("tool", tuple(results)))
+    return out
+
+
+def _waits(one: _Asked, turns: list[Turn], context: Context) -> bool:
+    """Whether a call waits for the user's approval, or has it and is still to run.
+
+    That is the end of a history. A request that a later message of the user supersedes needs no result if the target
+    leaves such calls out (`supersedes_requests`).
+    """
+    facts = context.facts("results")
+    if not one.requested or not facts.get("awaits_approval"):
+        return False
+    later = turns[one.turn + 1 :]
+    if one.response is None and facts.get("supersedes_requests") and any(turn.role == "user" for turn in later):
+        return True
+    return not later or (len(later) == 1 and later[0].role == "tool")
+
+
+def _named(result: Result, call: Call, context: Context) -> Result:
+    """A result without an id is known by the name of its tool."""
+    if result.call_id or result.name == call.name:
+        return result
+    context.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")
+    return changed(result, name=call.name)
+
+
+def _as_it_was(after: Turn | None, results: list[Part]) -> Turn:
+    same = after is not None and len(after.parts) == len(results)
+    if after is not None and same and all(a is b for a, b in zip(after.parts, results, strict=True)):
+        return after
+    return Turn("tool", tuple(results), after.origin if after is not None and after.role == "tool" else None)
+
+
+def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
+    """The parts without those calls; reasoning that led to nothing else goes with its call."""
+    kept: list[Part] = [part for part in turn.parts if id(part) not in dropped]
+    if not any(isinstance(part, Call) for part in kept) and context.facts("reasoning").get("accept") == "blocks":
+        for part in kept:
+            if isinstance(part, Reasoning):
+                gone = removed_value(part)
+                context.edit("reasoning_of_dropped_call", part.path, "dropped the reasoning of a dropped call", gone)
+        kept = [part for part in kept if not isinstance(part, Reasoning)]
+    return kept
+
+
+def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], context: Context) -> list[Turn]:
+    """What is left of a turn of results: those without a call, and what is no result."""
+    facts = context.facts("results")
+    adjacent = bool(facts.get("adjacent"))
+    out: list[Turn] = []
+    rest: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, ApprovalResponse) and adjacent and id(part) in owner:
+            continue
+        if not isinstance(part, Result):
+            rest.append(part)
+        elif id(part) in orphans:
+            if not facts.get("matched"):
+                rest.append(part)
+                continue
+            if rest:
+                out.append(_same_or(turn, rest))
+                rest = []
+            out += _orphan(part, context)
+        elif not adjacent:
+            one = owner[id(part)]
+            if part is one.result and not one.early:
+                rest.append(one.spare[-1] if one.spare and context.policy.duplicate_result == "last" else part)
+    if rest:
+        out.append(_same_or(turn, rest))
+    return out
+
+
+def _same_or(turn: Turn, rest: list[Part]) -> Turn:
+    same = len(rest) == len(turn.parts) and all(a is b for a, b in zip(rest, turn.parts, strict=True))
+    return turn if same else with_parts(turn, rest)
+
+
+def _orphan(result: Result, context: Context) -> list[Turn]:
+    """A result without a call, by the policy."""
+    gone = removed_value(result)
+    if context.policy.orphan_result == "drop":
+        context.edit("result_unasked", result.path, f"dropped the result of {result.call_id!r}", gone)
+        return []
+    if context.policy.orphan_result == "text":
+        context.edit("result_unasked", result.path, f"made the result of {result.call_id!r} a text of the user")
+        head = f"[Tool Result for {result.call_id}]: " if result.call_id else "[Tool Result]: "
+        text = Text(text=head + result_text(result), path=result.path)
+        media = tuple([part for part in result.parts if not isinstance(part, Text)])
+        return [Turn("user", (text, *media))]
+    name = result.name or (next(iter(context.tools)) if len(context.tools) == 1 else "unknown")
+    context.edit(
+        "result_unasked", result.path, f"put in the call of {name!r} that the result of {result.call_id!r} needs"
+    )
+    call = Call(call_id=result.call_id, name=name, arguments="{}", path=result.path)
+    return [Turn("assistant", (call,)), Turn("tool", (result if result.name else changed(result, name=name),))]

@@ -1,0 +1,224 @@
+"""Decide which reasoning the target may receive: who issued it decides whether its signature stays valid.
+
+Constraint: `reasoning`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.ids import form_of
+from streamweld.history.model import Call, Reasoning, Text, changed, members_of, removed_value, with_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Origin, Part, Turn
+
+__all__ = ["run", "run_field"]
+
+_ID: Final = frozenset({"id"})
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with the reasoning that the target may have, under the policy `reasoning`."""
+    fact: Mapping[str, Any] | None = context.fact("reasoning")
+    if (fact is None and context.policy.reasoning != "drop") or not context.survey(turns).reasoned:
+        return turns
+    keeper = _Keeper(context, fact or {})
+    out: list[Turn] = []
+    for turn in turns:
+        if turn.role != "assistant" or not any(isinstance(part, Reasoning) for part in turn.parts):
+            out.append(turn)
+            continue
+        told = keeper.turn(turn)
+        if told.parts or told is turn:
+            out.append(told)
+    return out
+
+
+def run_field(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with the member for reasoning on the messages that the target wants it on (`when`, `fill`).
+
+    `when: tool_turns` means the messages from the first call after a user message to the next user message. This runs
+    after the passes that drop or insert messages, and never depends on later turns, so a prefix stays as it is.
+    """
+    fact = context.facts("reasoning")
+    fill: str | None = fact.get("fill")
+    if fact.get("accept") != "field" or not (fill is not None or context.survey(turns).reasoned):
+        return turns
+    keeper = _Keeper(context, fact)
+    everywhere = fact.get("when") != "tool_turns"
+    called = False  # since the last user message
+    out: list[Turn] = []
+    for turn in turns:
+        if turn.role != "assistant":
+            called = called and turn.role != "user"
+            out.append(turn)
+            continue
+        called = called or any(isinstance(part, Call) for part in turn.parts)
+        reasoned = any(isinstance(part, Reasoning) for part in turn.parts)
+        if reasoned and not (everywhere or called):
+            turn = keeper.plain(turn)
+        elif not reasoned and fill is not None and (everywhere or called):
+            context.edit("reasoning_fill", turn.path, "added an empty member for reasoning")
+            turn = with_parts(turn, (Reasoning(segments=(fill,), path=turn.path), *turn.parts))
+        if turn.parts or not reasoned:
+            out.append(turn)
+    return out
+
+
+class _Keeper:
+    """Decides part by part; a part that goes takes the server's ids of what followed from it along."""
+
+    def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:
+        self.context = context
+        self.fact = fact
+        self.accept = fact.get("accept", "parts")
+        self.item_form = form_of(context.facts("item_id"))
+
+    def turn(self, turn: Turn) -> Turn:
+        parts: list[Part] = []
+        broken = False  # reasoning was dropped: what follows has lost what it hung on
+        altered = False
+        for part in turn.parts:
+            if not isinstance(part, Reasoning):
+                if broken and isinstance(part, Call) and part.item_id and self.fact.get("group"):
+                    self.context.edit(
+                        "item_id_dropped", part.path, "dropped the item id of a call whose reasoning is gone"
+                    )
+                    part = changed(part, item_id=None)
+                    altered = True
+                elif broken and self.fact.get("group") and part.origin is not None and self._names(part.origin):
+                    self.context.edit(
+                        "item_id_dropped", part.path, "dropped the item id of a message whose reasoning is gone"
+                    )
+                    part = changed(part, origin=part.origin.without(_ID))
+                    altered = True
+                parts.append(part)
+                continue
+            kept = self._kept(part)
+            altered = altered or kept is not part
+            if kept is None:
+                broken = True
+            elif isinstance(kept, Text):
+                broken = True
+                parts.append(kept)
+            else:
+                broken = False
+                parts.append(kept)
+        return with_parts(turn, parts) if altered else turn
+
+    def plain(self, turn: Turn) -> Turn:
+        """Return the turn without its reasoning, or with text in its place, as the policy says."""
+        parts: list[Part | None] = [
+            self._gone(part, "only turns with tool calls take it") if isinstance(part, Reasoning) else part
+            for part in turn.parts
+        ]
+        return with_parts(turn, [part for part in parts if part is not None])
+
+    def _names(self, origin: Origin) -> bool:
+        """Whether the message has an item id, which is the target's: the ids of other dialects are none."""
+        return origin.dialect == self.context.family and bool(origin.extra.get("id"))
+
+    def _kept(self, part: Reasoning) -> Part | None:
+        mode = self.context.policy.reasoning
+        filling = not part.text and self.fact.get("fill") is not None
+        if mode == "drop" and not filling:
+            return self._lost(part, "the policy says so")
+        if not self.accept:
+            return self._gone(part, "the target takes no reasoning")
+        if mode == "keep":
+            return part
+        if self.accept == "field":
+            if not part.text and self.fact.get("fill") is None:
+                return self._gone(part, "it has no text")
+            return self._renamed(part)
+        if self.accept == "chunks":
+            return self._renamed(part)
+        part_ = self._in_custody(part)
+        if part_ is None:
+            return None
+        part_ = self._with_a_sound_id(part_)
+        signed = bool(part_.encrypted or (part_.signature and self.accept != "items"))  # items have no signature
+        if self.fact.get("needs_encrypted") and not part_.encrypted:
+            return self._gone(part_, "nothing is stored there, and it has no encrypted content")
+        if self.fact.get("needs_id") and part_.encrypted and not part_.item_id:
+            return self._gone(part_, "its encrypted content is worth nothing without its id")
+        named = self.accept == "items" and part_.item_id and self.fact.get("item_ids") is not False
+        if not signed and not named:
+            proven = self.fact.get("signed") == "required" or (self.accept == "items" and self.fact.get("issuers"))
+            way = self.fact.get("unsigned") or ("drop" if proven else "keep")
+            if way == "text":
+                return self._as_text(part_, "reasoning_unsigned")
+            if way == "drop" or (not part_.text and self.accept != "parts"):
+                return self._gone(part_, "it is not signed")
+        if part_.item_id and self.accept == "items" and self.fact.get("item_ids") is False:
+            self.context.edit("reasoning_item_id", part.path, f"left out the item id {part_.item_id!r}")
+            part_ = changed(part_, item_id=None)
+        return part_
+
+    def _with_a_sound_id(self, part: Reasoning) -> Reasoning:
+        """The part without an item id that the target refuses: it then proves nothing."""
+        rule: Mapping[str, Any] = self.context.facts("item_id")
+        if self.accept != "items" or not part.item_id or not rule or rule.get("send") is False:
+            return part
+        prefix: str = members_of(rule.get("prefixes")).get("reasoning", "")
+        if part.item_id.startswith(prefix) and self.item_form.fits(part.item_id):
+            return part
+        self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
+        return changed(part, item_id=None)
+
+    def _renamed(self, part: Reasoning) -> Reasoning:
+        """Reasoning of the target's own dialect that stands in another member there."""
+        if part.origin is None or part.origin.dialect != self.context.family or part.touched:
+            return part
+        wanted = None if self.accept == "chunks" else self.fact.get("field", "reasoning_content")
+        if wanted == (None if part.raw is not None else part.path[-1]):
+            return part
+        self.context.edit("reasoning_field", part.path, f"put reasoning into {wanted or 'the content'}")
+        return changed(part)
+
+    def _in_custody(self, part: Reasoning) -> Reasoning | None:
+        """The part without what its target cannot read; None where nothing is left."""
+        issuers = self.fact.get("issuers")
+        proof = bool(part.signature or part.encrypted or (part.item_id and self.accept == "items"))
+        if not proof or not issuers:
+            return part
+        if part.assumed and part.origin is not None and part.origin.dialect == self.context.family:
+            return part
+        foreign = part.issuer not in issuers if part.issuer is not None else not self.fact.get("unknown_issuer")
+        other = (
+            bool(self.fact.get("same_model"))
+            and part.model is not None
+            and self.context.model is not None
+            and part.model != self.context.model
+        )
+        if not foreign and not other:
+            return part
+        gone = {"signature": part.signature, "encrypted": part.encrypted, "item_id": part.item_id}
+        said = f"made by {part.issuer or 'nobody known'}" if foreign else f"made by the model {part.model}"
+        self.context.edit(
+            "reasoning_custody",
+            part.path,
+            f"took signature, cipher and item id off reasoning that was {said}",
+            {name: value for name, value in gone.items() if value},
+        )
+        return changed(part, signature=None, encrypted=None, item_id=None)
+
+    def _gone(self, part: Reasoning, why: str) -> Text | None:
+        if self.context.policy.reasoning == "text" and part.text:
+            return self._as_text(part, "reasoning_as_text")
+        return self._lost(part, why)
+
+    def _as_text(self, part: Reasoning, rule: str) -> Text | None:
+        if not part.text.strip():
+            return self._lost(part, "it has no text")
+        self.context.edit(rule, part.path, "made reasoning a text of the assistant")
+        return Text(text=part.text, path=part.path, touched=True)
+
+    def _lost(self, part: Reasoning, why: str) -> Text | None:
+        removed = removed_value(part)
+        self.context.edit("reasoning_dropped", part.path, f"dropped reasoning: {why}", removed)
+        return None

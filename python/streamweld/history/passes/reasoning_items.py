@@ -1,0 +1,163 @@
+"""Reasoning items of the Responses API: each id once, never last in a turn, at most as many as the target replays.
+
+Runs after `passes.reasoning`, for targets whose reasoning is items. Constraint: `reasoning`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld.history.model import Call, Opaque, Reasoning, Text, changed, members_of, removed_value, with_parts
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["run"]
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with every reasoning item once, followed by what it led to."""
+    fact = context.facts("reasoning")
+    if fact.get("accept") != "items" or not context.survey(turns).reasoned:
+        return turns
+    turns = _once(turns, context)
+    if fact.get("summary_only"):
+        turns = _summarized(turns, context)
+    if fact.get("group"):
+        turns = _followed(turns, context)
+    if fact.get("max_replayed") is not None:
+        turns = _latest(turns, fact["max_replayed"], context)
+    return turns
+
+
+def _holds(turn: Turn) -> bool:
+    return turn.role == "assistant" and any(isinstance(part, Reasoning) for part in turn.parts)
+
+
+def _leads_to(part: Part, context: Context) -> bool:
+    """Whether it is what reasoning can have led to, and will be there: what is opaque is so in its own dialect only."""
+    return isinstance(part, Text | Call) or (isinstance(part, Opaque) and part.dialect == context.family)
+
+
+def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
+    """Whether something that it led to stands behind it in the turn."""
+    return any(_leads_to(part, context) for part in parts[at + 1 :])
+
+
+def _once(turns: list[Turn], context: Context) -> list[Turn]:
+    """One item for each id: the first, or the first that something follows; it takes the others' summaries."""
+    places: dict[str, list[tuple[int, int, Reasoning]]] = {}
+    for n, turn in enumerate(turns):
+        if _holds(turn):
+            for at, part in enumerate(turn.parts):
+                if isinstance(part, Reasoning) and part.item_id:
+                    places.setdefault(part.item_id, []).append((n, at, part))
+    new: dict[int, Reasoning | None] = {}  # id() of a part -> what stands in its place
+    touched: set[int] = set()
+    for item_id, found in places.items():
+        if len(found) < 2:
+            continue
+        home = next((one for one in found if _is_followed(turns[one[0]].parts, one[1], context)), found[0])
+        segments: list[str] = []
+        for _, _, part in found:
+            segments += [text for text in part.segments if text.strip() and text not in segments]
+        cipher = next((part.encrypted for _, _, part in found if part.encrypted), None)
+        for n, _, part in found:
+            touched.add(n)
+            if part is not home[2]:
+                new[id(part)] = None
+                said = [text for text in part.segments if text.strip()]
+                what = f"merged item {item_id!r} into its first" if said else f"dropped item {item_id!r}, said before"
+                context.edit("reasoning_repeated", part.path, what, removed_value(part))
+        if tuple(segments) != home[2].segments or cipher != home[2].encrypted:
+            new[id(home[2])] = changed(home[2], segments=tuple(segments), encrypted=cipher)
+    return _replaced(turns, touched, new) if touched else turns
+
+
+def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
+    """The target's own items without their `content`: it is the summary where there is none."""
+    new: dict[int, Reasoning | None] = {}
+    touched: set[int] = set()
+    for n, turn in enumerate(turns):
+        for part in turn.parts if _holds(turn) else ():
+            own = isinstance(part, Reasoning) and part.origin is not None and part.origin.dialect == context.family
+            content = members_of(part.raw).get("content") if own else None
+            if isinstance(part, Reasoning) and content is not None:
+                what = (
+                    "made the content its summary" if part.kind == "raw" else "dropped the content beside its summary"
+                )
+                context.edit("reasoning_content", part.path, what, None if part.kind == "raw" else content)
+                new[id(part)] = changed(part, kind="summary")
+                touched.add(n)
+    return _replaced(turns, touched, new) if touched else turns
+
+
+def _replaced(turns: list[Turn], touched: set[int], new: dict[int, Reasoning | None]) -> list[Turn]:
+    out: list[Turn] = []
+    for n, turn in enumerate(turns):
+        if n not in touched:
+            out.append(turn)
+            continue
+        parts: list[Part] = []
+        for part in turn.parts:
+            told: Any = new.get(id(part), part)
+            if told is not None:
+                parts.append(told)
+        if parts:
+            out.append(with_parts(turn, parts))
+    return out
+
+
+def _followed(turns: list[Turn], context: Context) -> list[Turn]:
+    """Reasoning at the end of a turn led to nothing, and is refused without the item that it led to."""
+    new: dict[int, Reasoning | None] = {}
+    touched: set[int] = set()
+    for n, turn in enumerate(turns):
+        if not _holds(turn) or (context.pending and n == len(turns) - 1):
+            continue
+        for part in reversed(turn.parts):
+            if not isinstance(part, Reasoning):
+                if _leads_to(part, context):
+                    break
+                continue
+            new[id(part)] = None
+            touched.add(n)
+            removed = removed_value(part)
+            context.edit("reasoning_alone", part.path, "dropped reasoning without the item that it led to", removed)
+    return _replaced(turns, touched, new) if touched else turns
+
+
+def _latest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
+    """Only the last items of reasoning; the calls of the others keep what pairs them, and lose the server's ids."""
+    found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
+    old = found[: len(found) - most] if most else found
+    if not old:
+        return turns
+    gone = {id(part) for _, part in old}
+    touched = {n for n, _ in old}
+    out: list[Turn] = []
+    for n, turn in enumerate(turns):
+        if n not in touched:
+            out.append(turn)
+            continue
+        parts: list[Part] = []
+        broken = False
+        for part in turn.parts:
+            if id(part) in gone:
+                broken = True
+                context.edit(
+                    "reasoning_dropped",
+                    part.path,
+                    "dropped reasoning: the target replays the last only",
+                    removed_value(part),
+                )
+                continue
+            broken = broken and not isinstance(part, Reasoning)
+            if broken and isinstance(part, Call) and part.item_id:
+                context.edit("item_id_dropped", part.path, "dropped the item id of a call whose reasoning is gone")
+                part = changed(part, item_id=None)
+            parts.append(part)
+        if parts:
+            out.append(with_parts(turn, parts))
+    return out

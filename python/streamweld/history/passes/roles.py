@@ -1,0 +1,116 @@
+"""Order of speakers: who is first, who is last, who follows whom. Inserted messages are short, constant texts.
+
+Constraints: `prefill`, `first_role`, `alternation`, `after_tool`, `last_assistant`, `calls_after`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamweld.history.model import Call, Media, Text, Turn, with_parts
+from streamweld.history.models import claude_version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Role
+
+__all__ = ["run"]
+
+_FIRST: Final = "(The conversation begins here.)"
+_BETWEEN: Final = "OK."
+_LAST: Final = "Continue."
+_SIDES: Final = ("user", "assistant", "tool")
+_SYSTEM: Final = ("system", "developer")
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns in an order of roles that the target takes."""
+    merges = context.fact("alternation") == "merge"
+    if (merges or context.fact("calls_after")) and context.survey(turns).joined:
+        turns = _merged(turns, context, assistant_only=not merges)
+    turns = _first(turns, context)
+    answer = context.facts("after_tool").get("user")
+    results = context.facts("results")
+    if answer is not None or results.get("alone"):
+        turns = _between(turns, answer or "assistant", None, context)
+    elif results.get("beside_not"):
+        turns = _between(turns, "assistant", frozenset(results["beside_not"]), context)
+    if context.fact("last_assistant") == "prefix":
+        turns = _prefix(turns, context)
+    return _without_prefill(turns, context)
+
+
+def _without_prefill(turns: list[Turn], context: Context) -> list[Turn]:
+    """A text of the assistant at the end, which newer models do not continue: the user asks for the rest."""
+    limit: Sequence[int] | None = context.facts("prefill").get("claude_before")
+    last = turns[-1] if turns else None
+    if limit is None or last is None or last.role != "assistant" or context.pending:
+        return turns
+    version = claude_version(context.model)
+    if version is None or version < tuple(limit) or not isinstance(last.parts[-1], Text | Media):
+        return turns
+    context.edit("prefill_refused", last.path, "added a message of the user at the end")
+    return [*turns, Turn("user", (Text(text=_LAST, path=last.path),))]
+
+
+def _first(turns: list[Turn], context: Context) -> list[Turn]:
+    at = next((n for n, turn in enumerate(turns) if turn.role not in _SYSTEM), None)
+    if at is None or turns[at].role == "user" or context.pending:
+        return turns
+    asks = bool(context.fact("calls_after")) and any(isinstance(part, Call) for part in turns[at].parts)
+    if context.fact("first_role") != "user" and not asks:
+        return turns
+    context.edit("first_role", turns[at].path, "put a message of the user in front")
+    return [*turns[:at], Turn("user", (Text(text=_FIRST, path=turns[at].path),)), *turns[at:]]
+
+
+def _merged(turns: list[Turn], context: Context, *, assistant_only: bool) -> list[Turn]:
+    """Turns of one side in a row as one. Results and the user's words behind them are two turns of one message.
+
+    `assistant_only`: only the assistant's. A call turn then stands behind the user or a result.
+    """
+    out: list[Turn] = []
+    run: list[Part] = []
+    for turn in turns:
+        last = out[-1] if out else None
+        joins = not assistant_only or turn.role == "assistant"
+        if joins and last is not None and turn.role == last.role and turn.role in _SIDES and run:
+            if turn.parts:
+                context.edit("roles_merged", turn.path, f"merged with the {turn.role} message before")
+                run += turn.parts
+            continue
+        if last is not None and run:
+            out[-1] = _closed(last, run)
+        run = list(turn.parts)
+        out.append(turn)
+    if out and run:
+        out[-1] = _closed(out[-1], run)
+    return out
+
+
+def _closed(turn: Turn, run: list[Part]) -> Turn:
+    return turn if len(run) == len(turn.parts) else with_parts(turn, run)
+
+
+def _between(turns: list[Turn], role: Role, kinds: frozenset[str] | None, context: Context) -> list[Turn]:
+    """`kinds`: only where the user brings one of these kinds of media."""
+    out: list[Turn] = []
+    for turn in turns:
+        apart = kinds is None or any(isinstance(part, Media) and part.kind in kinds for part in turn.parts)
+        if apart and out and out[-1].role == "tool" and turn.role == "user":
+            context.edit("after_tool", turn.path, f"put a message of the {role} between a result and the user")
+            out.append(Turn(role, (Text(text=_BETWEEN, path=turn.path),)))
+        out.append(turn)
+    return out
+
+
+def _prefix(turns: list[Turn], context: Context) -> list[Turn]:
+    last = turns[-1] if turns else None
+    if last is None or last.role != "assistant" or context.pending:
+        return turns
+    if last.origin is not None and last.origin.extra.get("prefix"):
+        return turns
+    context.edit("last_assistant", last.path, "marked the last message as a prefix of the answer")
+    return [*turns[:-1], with_parts(last, last.parts, marks={"prefix": True})]

@@ -1,0 +1,47 @@
+"""Sign the first call of each step, for targets that require it. Constraint: `reasoning.dummy_signature`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld.history.model import Call, changed, with_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["run"]
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with a signature on the first call of each step.
+
+    Every step gets one, not those of the current turn alone: else a later turn would change what was sent before.
+    """
+    dummy = context.facts("reasoning").get("dummy_signature")
+    if dummy is None:
+        return turns
+    found = context.survey(turns)
+    if not found.calls:
+        return turns
+    out: list[Turn] = []
+    new: dict[int, Call] = {}  # id() of a call -> what it became
+    for turn in turns:
+        at, call = _first_call(turn.parts)
+        if call is None or call.signature or call.extra.get("thoughtSignature"):
+            out.append(turn)
+            continue
+        context.edit("signature_dummy", call.path, f"put the agreed dummy signature on the call of {call.name!r}")
+        signed = new[id(call)] = changed(call, signature=dummy)
+        out.append(with_parts(turn, (*turn.parts[:at], signed, *turn.parts[at + 1 :])))
+    found.adopt(out, [new.get(id(call), call) for call in found.calls])
+    return out
+
+
+def _first_call(parts: Sequence[Part]) -> tuple[int, Call | None]:
+    for at, part in enumerate(parts):
+        if isinstance(part, Call):
+            return at, part
+    return 0, None

@@ -1,0 +1,123 @@
+"""Move instructions to where the target expects them, under the role it expects. Constraint: `system`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from streamweld.history.model import Text, Turn, changed, with_parts
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Role
+
+__all__ = ["run"]
+
+_SYSTEM: Final = ("system", "developer")
+_JOINT: Final = "\n\n"
+# Dialects that keep instructions outside of the messages, or inside; and those that know no developer.
+_OUTSIDE: Final = frozenset({"anthropic", "gemini", "bedrock-converse"})
+_INSIDE: Final = frozenset({"openai-chat", "ai-sdk-ui", "ai-sdk-model"})
+_NO_DEVELOPER: Final = frozenset({"anthropic", "gemini", "bedrock-converse", "ai-sdk-ui", "ai-sdk-model"})
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """The turns with their instructions where the target looks for them."""
+    if not context.survey(turns).instructed:
+        return turns
+    fact = context.facts("system")
+    place = fact.get("place") or ("top" if context.family in _OUTSIDE else None)
+    lead = next((n for n, turn in enumerate(turns) if turn.role not in _SYSTEM), len(turns))
+    head = [_role(turn, context) for turn in turns[:lead]]
+    if place in ("top", "instructions"):
+        head = _to_top(head, context)
+    elif context.family in _INSIDE or fact.get("lead") or fact.get("instructions") is False:
+        head = _to_messages(head, context)
+    if fact.get("single") and place not in ("top", "instructions"):
+        head = _one(head, context)
+    mid = fact.get("mid") or ("user" if place == "top" else "keep")
+    rest = turns[lead:]
+    if mid == "user":
+        return head + [_to_user(turn, context) if turn.role in _SYSTEM else turn for turn in rest]
+    if place == "instructions" and fact.get("keep_developer_message"):  # only a developer may speak later on
+        return head + [_to_developer(turn, context) if turn.role == "system" else turn for turn in rest]
+    return head + [_role(turn, context) if turn.role in _SYSTEM else turn for turn in rest]
+
+
+def _own(turn: Turn, context: Context) -> bool:
+    """Whether the turn was read from the target's own dialect, so that a change of it is an edit and no translation."""
+    origin = turn.origin
+    return origin is not None and origin.dialect == context.family
+
+
+def _role(turn: Turn, context: Context) -> Turn:
+    fact = context.facts("system")
+    role: Role = turn.role
+    if role == "developer":
+        way = fact.get("developer") or ("system" if context.family in _NO_DEVELOPER else "keep")
+        role = cast("Role", way) if way != "keep" else role
+    if role in _SYSTEM and fact.get("place") == "message" and not turn.top:
+        role = fact.get("lead") or role
+    if role == turn.role:
+        return turn
+    if _own(turn, context):
+        context.edit("system_role", turn.path, f"role {turn.role} -> {role}")
+    return _renamed(turn, role)
+
+
+def _renamed(turn: Turn, role: Role) -> Turn:
+    return Turn(role, tuple([changed(part) for part in turn.parts]), turn.origin, top=False)
+
+
+def _to_top(head: list[Turn], context: Context) -> list[Turn]:
+    """All leading instructions as one turn outside of the messages, unless a developer's must stay inside."""
+    keep = bool(context.facts("system").get("keep_developer_message"))
+    moving = [turn for turn in head if turn.role == "system" or (turn.role == "developer" and not keep)]
+    staying = [turn for turn in head if turn.role == "developer" and keep]
+    if len(moving) == 1 and moving[0].top:
+        return moving + staying
+    for turn in moving:
+        if not turn.top and _own(turn, context):
+            context.edit("system_place", turn.path, "took the instructions out of the messages")
+    for turn in moving[1:]:
+        context.lose("message", turn.path, "there is one place for instructions; these are a part of it", turn.role)
+    parts: list[Part] = [changed(part) for turn in moving for part in turn.parts]
+    return ([Turn("system", tuple(parts), moving[0].origin, top=True)] if moving else []) + staying
+
+
+def _to_messages(head: list[Turn], context: Context) -> list[Turn]:
+    """Instructions that stood outside of the messages as their first message."""
+    out: list[Turn] = []
+    for turn in head:
+        if not turn.top:
+            out.append(turn)
+            continue
+        role: Role = context.facts("system").get("lead") or "system"
+        if _own(turn, context):
+            context.edit("system_place", turn.path, "put the instructions into the first message")
+        if turn.origin is not None:
+            context.lose_members(turn.origin.extra, turn.path, "the target has no such member")
+        parts = [changed(part, origin=None) for part in turn.parts]
+        out.append(Turn(role, tuple(parts), None))
+    return out
+
+
+def _one(head: list[Turn], context: Context) -> list[Turn]:
+    if len(head) < 2:
+        return head
+    for turn in head[1:]:
+        context.edit("system_single", turn.path, "joined to the first system message")
+    texts = [part for turn in head for part in turn.parts if isinstance(part, Text)]
+    parts: list[Part] = [part for turn in head for part in turn.parts if not isinstance(part, Text)]
+    if texts:
+        parts.insert(0, changed(texts[0], text=_JOINT.join([part.text for part in texts])))
+    return [with_parts(head[0], parts)]
+
+
+def _to_developer(turn: Turn, context: Context) -> Turn:
+    context.edit("system_role", turn.path, "role system -> developer")
+    return _renamed(turn, "developer")
+
+
+def _to_user(turn: Turn, context: Context) -> Turn:
+    context.edit("system_middle", turn.path, f"made a {turn.role} message amid the turns one of the user")
+    return _renamed(turn, "user")

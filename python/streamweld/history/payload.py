@@ -1,0 +1,181 @@
+"""Where a history stands in what `convert` was given, and what becomes of the request's other members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+
+from streamweld._sdk_objects import plain, plain_messages
+from streamweld._spec import load_requests
+from streamweld.errors import UsageError
+from streamweld.history.dialects import CONTAINERS
+from streamweld.history.model import members_of
+from streamweld.history.profiles import target_name
+from streamweld.response import Response
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Path
+
+__all__ = ["items_of", "payload_of", "plain_items"]
+
+_NAMES: Final = ("messages", "input", "contents")
+_MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member that names the model, if not `model`
+_NO_THINKING: Final = (
+    "the tool turn in progress has no thinking of this provider, and with it enabled the API requires it"
+)
+_NOT_CONVERTED: Final = "history.convert converts messages alone; streamweld.requests.convert converts whole requests"
+
+
+def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
+    """Return the messages, and where they stand in what was given.
+
+    Raises:
+        UsageError: if there are none.
+    """
+    if isinstance(messages, Response):
+        return messages, ()
+    if isinstance(messages, Mapping):
+        told = cast("Mapping[str, Any]", messages)
+        for name in _NAMES:
+            if name in told:
+                found: Any = told[name]
+                if not _is_listed(found):
+                    raise UsageError(f"{name!r} must be a list")
+                return found, (name,)
+        raise UsageError("the mapping holds no messages, input or contents")
+    if isinstance(messages, str | bytes | bytearray) or not isinstance(messages, Sequence):
+        raise UsageError("messages must be a list, a mapping that holds one, or a Response")
+    return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
+
+
+def plain_items(messages: Any) -> Any:
+    """Return what was given with objects of vendors' packages as plain data; the same object if there are none.
+
+    What holds itself or is too deep is returned as it is.
+    """
+    try:
+        return _plain(messages)
+    except RecursionError:
+        return messages
+
+
+def _plain(messages: Any) -> Any:
+    if isinstance(messages, Mapping):
+        told = cast("Mapping[str, Any]", messages)
+        made = {
+            name: _plain_list(value) if name in _NAMES and isinstance(value, list | tuple) else plain(value)
+            for name, value in told.items()
+        }
+        return messages if all(made[name] is value for name, value in told.items()) else made
+    return _plain_list(messages) if isinstance(messages, list | tuple) else messages
+
+
+def _plain_list(items: Any) -> Any:
+    made: list[Any] = []
+    for item in items:
+        made += [item] if isinstance(item, Response) else plain_messages([item])
+    return items if len(made) == len(items) and all(map(is_, made, items)) else made
+
+
+def _is_listed(value: object) -> TypeGuard[Sequence[Any] | Response]:
+    return isinstance(value, Sequence | Response) and not isinstance(value, bytes | bytearray)
+
+
+def payload_of(
+    given: Mapping[str, Any] | None,
+    items: Any,
+    source: str,
+    source_family: str,
+    written: dict[str, Any],
+    context: Context,
+) -> Mapping[str, Any]:
+    """Return the payload: what was written, and the members of the request that the target has in common with it.
+
+    What is left out is recorded as a loss. The very request is returned if nothing changed.
+    """
+    before, after = CONTAINERS[source_family], CONTAINERS[context.family]
+    new, same_family = written[after.messages], source_family == context.family
+    if same_family and (_same(items, new) or (isinstance(items, str) and len(new) == 1 and new[0] is items)):
+        written[after.messages] = items
+    if given is None:
+        return written
+    own = {before.messages, before.system} if before.system else {before.messages}
+    rest = {name: value for name, value in given.items() if name not in own}
+    kept = _kept(rest, source, source_family, context)
+    if "thinking" in kept and _lacks_thinking(kept["thinking"], new, context):
+        context.lose("thinking", ("thinking",), _NO_THINKING, kept.pop("thinking"))
+    unchanged = (
+        same_family and len(kept) == len(rest) and all(given.get(name) is value for name, value in written.items())
+    )
+    if unchanged and all(name in written for name in own if name in given):
+        return given
+    if same_family:  # in the order in which it was given
+        return {name: written.get(name, given[name]) for name in given if name in kept or name in written} | written
+    return {**kept, **written}
+
+
+def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) -> bool:
+    """Whether thinking is enabled with a budget, and the tool turn in progress does not begin with what was thought.
+
+    The API rejects that: "a final assistant message must start with a thinking block". Adaptive thinking may be absent.
+    """
+    if members_of(thinking).get("type") != "enabled" or context.facts("reasoning").get("signed") != "required":
+        return False
+    asked = next(
+        (n for n in range(len(messages) - 1, -1, -1) if members_of(messages[n]).get("role") == "assistant"), None
+    )
+    if asked is None or asked == len(messages) - 1:
+        return False
+    content: Any = messages[asked].get("content")
+    kinds = [members_of(block).get("type") for block in content] if isinstance(content, list) else []
+    answers: Any = members_of(messages[-1]).get("content")
+    answered = isinstance(answers, list) and any(members_of(block).get("type") == "tool_result" for block in answers)
+    return answered and "tool_use" in kinds and kinds[0] not in ("thinking", "redacted_thinking")
+
+
+def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Context) -> dict[str, Any]:
+    """Return the members that mean the same to the target; the others are losses."""
+    if not rest:
+        return {}
+    target = target_name(context.target)
+    kept: dict[str, Any] = {}
+    if source_family == context.family:
+        foreign = _foreign(target_name(source) if source != "auto" else source_family, target)
+        kept = {name: value for name, value in rest.items() if name not in foreign}
+    else:
+        common = _common(source_family, target)
+        model = _MODEL.get(source_family, "model")
+        for name, value in rest.items():
+            new = _MODEL.get(target, "model") if name == model else name if name in common else None
+            if new is not None:
+                kept[new] = value
+    left = {name: value for name, value in rest.items() if not any(value is held for held in kept.values())}
+    context.lose_members(left, (), _NOT_CONVERTED)
+    return kept
+
+
+@cache
+def _foreign(source: str, target: str) -> frozenset[str]:
+    """Members that the source's API has and the target's lacks, where both speak one dialect."""
+    known = load_requests()["known"]
+    return frozenset(known[source]) - frozenset(known[target]) if source != target else frozenset()
+
+
+@cache
+def _common(source: str, target: str) -> frozenset[str]:
+    """Members of the same name and meaning in both APIs, by the table of options."""
+    tables = load_requests()
+    found: set[str] = set()
+    for word, option in tables["options"].items():
+        paths, words = option["paths"], tables["words"].get(word)
+        if words is None or words.get(source) == words.get(target):
+            found |= {path for path in paths.get(source, ()) if path in paths.get(target, ()) and "." not in path}
+    return frozenset(found)
+
+
+def _same(old: Any, new: Sequence[Any]) -> bool:
+    """Whether it is the same list, item for item: then the old one is handed back."""
+    return isinstance(old, list | tuple) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]

@@ -1,0 +1,52 @@
+"""`HistoryPolicy`: what `convert` does with a broken history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from streamweld.errors import UsageError
+
+__all__ = ["HistoryPolicy"]
+
+_CHOICES: Final = {
+    "orphan_call": ("error_result", "drop"),
+    "orphan_result": ("synthesise", "text", "drop"),
+    "duplicate_result": ("first", "last"),
+    "reasoning": ("auto", "keep", "drop", "text"),
+    "truncated_arguments": ("wrap", "drop", "empty"),
+    "on_unfixable": ("raise", "keep"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPolicy:
+    """How `convert` repairs a broken history.
+
+    Attributes:
+        orphan_call: a call without a result gets an error result (`error_result`) or is dropped (`drop`).
+        orphan_result: a result without a call gets a call (`synthesise`: name from `tools`, else `unknown`; arguments
+            `{}`), becomes text of the user (`text`), or is dropped (`drop`).
+        duplicate_result: which of several results for one call is kept, `first` or `last`. It takes the place of the
+            first one.
+        reasoning: `auto` keeps what the target accepts by its profile and drops the rest; `keep` keeps everything that
+            the target can represent; `drop` drops all; `text` turns what is not kept into text of the assistant.
+        truncated_arguments: arguments that are not a JSON object are wrapped as `{"_raw": "…"}` (`wrap`), dropped with
+            their call and its result (`drop`), or replaced by `{}` (`empty`).
+        on_unfixable: `raise` raises HistoryError for what cannot be repaired; `keep` leaves it unchanged.
+
+    Raises:
+        UsageError: if a value is not one of these.
+    """
+
+    orphan_call: Literal["error_result", "drop"] = "error_result"
+    orphan_result: Literal["synthesise", "text", "drop"] = "synthesise"
+    duplicate_result: Literal["first", "last"] = "first"
+    reasoning: Literal["auto", "keep", "drop", "text"] = "auto"
+    truncated_arguments: Literal["wrap", "drop", "empty"] = "wrap"
+    on_unfixable: Literal["raise", "keep"] = "raise"
+
+    def __post_init__(self) -> None:
+        for name, words in _CHOICES.items():
+            if getattr(self, name) not in words:
+                raise UsageError(f"{name}={getattr(self, name)!r}: it must be one of {', '.join(words)}")

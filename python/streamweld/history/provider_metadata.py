@@ -1,0 +1,57 @@
+"""Read and write the provider metadata of AI SDK parts: item id, signature and encrypted content by provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
+
+__all__ = ["ProviderMetadata", "read_metadata", "write_metadata"]
+
+# The members of provider metadata that are custody, not mere options, by provider.
+_SIGNATURES: Final = ("signature", "thoughtSignature")
+
+
+class ProviderMetadata(NamedTuple):
+    """Whose reasoning it is, and what proves it."""
+
+    issuer: str | None
+    item_id: str | None
+    signature: str | None
+    encrypted: str | None
+
+
+def read_metadata(told: Any) -> ProviderMetadata:
+    """`{"openai": {"itemId": …, "reasoningEncryptedContent": …}}`, `{"anthropic": {"signature": …}}` and the like.
+
+    The first provider that says something counts; one that says nothing hides no other.
+    """
+    if isinstance(told, Mapping):
+        for issuer, raw in cast("Mapping[str, Any]", told).items():
+            if not isinstance(raw, Mapping):
+                continue
+            said = cast("Mapping[str, Any]", raw)
+            item_id = _word(said, "itemId")
+            signature = _word(said, "signature") or _word(said, "thoughtSignature")
+            encrypted = _word(said, "reasoningEncryptedContent") or _word(said, "redactedData")
+            if item_id or signature or encrypted:
+                return ProviderMetadata(str(issuer), item_id, signature, encrypted)
+    return ProviderMetadata(None, None, None, None)
+
+
+def _word(said: Mapping[str, Any], name: str) -> str | None:
+    value = said.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def write_metadata(
+    issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None
+) -> dict[str, Any]:
+    """The same, to be written. Empty where there is nothing to say."""
+    said: dict[str, Any] = {}
+    if item_id:
+        said["itemId"] = item_id
+    if signature:
+        said["thoughtSignature" if issuer in ("google", "vertex") else "signature"] = signature
+    if encrypted:
+        said["redactedData" if issuer in ("anthropic", "bedrock") else "reasoningEncryptedContent"] = encrypted
+    return {issuer or "unknown": said} if said else {}

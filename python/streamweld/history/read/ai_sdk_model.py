@@ -1,0 +1,181 @@
+"""Read AI SDK ModelMessages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.errors import HistoryError
+from streamweld.history.approvals import DENIED, REQUEST_DETAILS, request_details
+from streamweld.history.model import (
+    MISSING,
+    ApprovalRequest,
+    ApprovalResponse,
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    pointer,
+)
+from streamweld.history.provider_metadata import read_metadata
+from streamweld.history.read.common import (
+    as_list,
+    as_mapping,
+    as_optional_text,
+    as_text,
+    locate,
+    media_from_url,
+    media_kind,
+    new_origin,
+    with_inner_members,
+)
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.read.common import Json
+
+__all__ = ["DIALECT", "read"]
+
+DIALECT: Final = "ai-sdk-model"
+_MESSAGE: Final = frozenset({"role", "content"})
+_TEXT: Final = frozenset({"type", "text"})
+_REASONING: Final = frozenset({"type", "text", "providerOptions"})
+_CALL: Final = frozenset({"type", "toolCallId", "toolName", "input", "args", "providerExecuted", "providerOptions"})
+_RESULT: Final = frozenset({"type", "toolCallId", "toolName", "output", "result", "isError"})
+_REQUEST: Final = frozenset({"type", "approvalId", "toolCallId", "reason", *REQUEST_DETAILS})
+_RESPONSE: Final = frozenset({"type", "approvalId", "approved", "reason", "providerExecuted"})
+_OUTPUT: Final = frozenset({"type", "value", "reason"})
+_MEDIA: Final = frozenset({"type", "image", "data", "mediaType", "mimeType", "filename"})
+
+
+def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
+    """The turn of one message.
+
+    Raises:
+        HistoryError: the message is no object, or has a role that the dialect does not have.
+    """
+    message = as_mapping(raw, path)
+    role = message.get("role")
+    if role not in ("system", "user", "assistant", "tool"):
+        raise HistoryError("unknown_role", pointer((*path, "role")))
+    origin = new_origin(DIALECT, path, message, _MESSAGE)
+    content = message.get("content")
+    if isinstance(content, str):
+        return [Turn(role, (Text(*locate(origin, (*path, "content")), text=content),), origin)]
+    blocks = as_list(content, (*path, "content"))
+    places = [(*path, "content", n) for n in range(len(blocks))]
+    parts = [_part(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
+    return [Turn(role, tuple(parts), origin)]
+
+
+def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
+    kind = raw.get("type")
+    if kind == "text":
+        return Text(*locate(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+    if kind == "reasoning":
+        told = read_metadata(raw.get("providerOptions"))
+        return Reasoning(
+            *locate(origin, path, raw, _REASONING),
+            segments=(as_text(raw.get("text"), path),),
+            kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
+            item_id=told.item_id,
+            signature=told.signature,
+            encrypted=told.encrypted,
+            issuer=told.issuer or issuer,
+        )
+    if kind == "tool-call":
+        told = read_metadata(raw.get("providerOptions"))
+        value = raw.get("input", raw.get("args", MISSING))
+        place = locate(origin, path, raw, _CALL)
+        call_id, name, ran = (
+            as_text(raw.get("toolCallId"), path),
+            as_text(raw.get("toolName"), path),
+            bool(raw.get("providerExecuted")),
+        )
+        if ran:
+            return Opaque(*place, kind="tool-call", dialect=DIALECT)
+        if isinstance(value, str):  # input that could not be parsed stands there as its text
+            return Call(
+                *place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature
+            )
+        return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
+    if kind == "tool-result" and origin.raw.get("role") == "tool":
+        return _result(raw, origin, path)
+    if kind == "tool-approval-request":
+        return ApprovalRequest(
+            *locate(origin, path, raw, _REQUEST),
+            approval_id=as_text(raw.get("approvalId"), path),
+            call_id=as_text(raw.get("toolCallId"), path),
+            reason=as_optional_text(raw.get("reason"), path),
+            details=request_details(raw),
+        )
+    if kind == "tool-approval-response" and origin.raw.get("role") == "tool":
+        return ApprovalResponse(
+            *locate(origin, path, raw, _RESPONSE),
+            approval_id=as_text(raw.get("approvalId"), path),
+            approved=bool(raw.get("approved")),
+            reason=as_optional_text(raw.get("reason"), path),
+            provider_executed=bool(raw.get("providerExecuted")),
+        )
+    if kind in ("image", "file"):
+        medium = _medium(raw, origin, path)
+        if medium is not None:
+            return medium
+    return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)
+
+
+def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
+    media_type = as_optional_text(raw.get("mediaType") or raw.get("mimeType"), path)
+    data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
+    if isinstance(data, dict):  # since AI SDK 7 it may say what it is
+        told = as_mapping(data, path)
+        data = told.get(told["type"]) if told.get("type") in ("url", "data") else None
+    if not isinstance(data, str):
+        return None
+    kind = "image" if raw.get("type") == "image" else media_kind(media_type)
+    place, name = locate(origin, path, raw, _MEDIA), as_optional_text(raw.get("filename"), path)
+    if data.startswith(("data:", "http://", "https://")):
+        return media_from_url(place, data, media_type, kind=kind, filename=name)
+    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)
+
+
+def _result(raw: Json, origin: Origin, path: Path) -> Result:
+    place = locate(origin, path, raw, _RESULT)
+    call_id, name = as_text(raw.get("toolCallId"), path), as_text(raw.get("toolName"), path) or None
+    output = raw.get("output")
+    if not isinstance(output, dict):
+        value, failed = raw.get("result"), bool(raw.get("isError"))
+        return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
+    told = as_mapping(output, path)
+    place = with_inner_members(place, ("output", told, _OUTPUT))
+    way, value = as_text(told.get("type"), path), told.get("value")
+    if way == "execution-denied":
+        text = as_text(told.get("reason"), path) or DENIED
+        return Result(*place, call_id=call_id, name=name, parts=(Text(text=text),), is_error=True, denied=True)
+    failed = way.startswith("error-")
+    if way in ("text", "error-text"):
+        return Result(*place, call_id=call_id, name=name, parts=(Text(text=as_text(value, path)),), is_error=failed)
+    if way == "content":
+        within = new_origin(DIALECT, path, None, _MESSAGE)
+        inner = [_inner(as_mapping(piece, path), within, path) for piece in as_list(value, path)]
+        return Result(*place, call_id=call_id, name=name, parts=tuple(inner))
+    return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
+
+
+def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
+    kind = raw.get("type")
+    if kind == "text":
+        return Text(*locate(within, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+    if kind in ("media", "image-data", "file-data"):
+        media_type = as_optional_text(raw.get("mediaType"), path)
+        data = as_text(raw.get("data"), path)
+        return Media(*locate(within, path, raw, _MEDIA), kind=media_kind(media_type), media_type=media_type, data=data)
+    if kind in ("image-url", "file-url"):
+        place = locate(within, path, raw, _MEDIA | {"url"})
+        return Media(*place, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url"), path))
+    medium = _medium(raw, within, path) if kind == "file" else None
+    if medium is not None:
+        return medium
+    return Opaque(*locate(within, path, raw), kind=str(kind), dialect=DIALECT)

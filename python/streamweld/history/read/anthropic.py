@@ -1,0 +1,120 @@
+"""Read Anthropic messages. A user message becomes turns of results and turns of the rest, in the original order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.errors import HistoryError
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.read.common import (
+    as_list,
+    as_mapping,
+    as_optional_text,
+    as_text,
+    locate,
+    media_kind,
+    new_origin,
+    split_results,
+    text_part,
+    with_inner_members,
+)
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.read.common import Json
+
+__all__ = ["DIALECT", "read", "read_system"]
+
+DIALECT: Final = "anthropic"
+_MESSAGE: Final = frozenset({"role", "content"})
+_TEXT: Final = frozenset({"type", "text"})
+_CALL: Final = frozenset({"type", "id", "name", "input"})
+_RESULT: Final = frozenset({"type", "tool_use_id", "content", "is_error"})
+_THINKING: Final = frozenset({"type", "thinking", "signature", "data"})
+_MEDIA: Final = frozenset({"type", "source", "title"})
+_SOURCE: Final = frozenset({"type", "media_type", "data", "url", "file_id"})
+# The ways a source has -> its member that says where, and the model's word for it.
+_SOURCES: Final = {"base64": ("data", "data"), "url": ("url", "url"), "file": ("file_id", "file_id")}
+
+
+def read_system(raw: Any) -> list[Turn]:
+    """The turn that the member `system` is."""
+    origin = new_origin(DIALECT, ("system",), raw, _MESSAGE)
+    return [Turn("system", tuple(_content(raw, origin, ("system",), None)), origin, top=True)]
+
+
+def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
+    """The turns of one message.
+
+    Raises:
+        HistoryError: the message is no object, or has a role that the dialect does not have.
+    """
+    message = as_mapping(raw, path)
+    role = message.get("role")
+    if role not in ("user", "assistant", "system"):
+        raise HistoryError("unknown_role", pointer((*path, "role")))
+    origin = new_origin(DIALECT, path, message, _MESSAGE)
+    parts = _content(message.get("content"), origin, (*path, "content"), issuer)
+    if role != "user":
+        return [Turn(role, tuple(parts), origin)]
+    return split_results(parts, origin)
+
+
+def _content(content: Any, origin: Origin, path: Path, issuer: str | None) -> list[Part]:
+    if isinstance(content, str):
+        return [text_part(origin, path, content)]
+    blocks = as_list(content, path)
+    return [_block(as_mapping(raw, (*path, n)), origin, (*path, n), issuer) for n, raw in enumerate(blocks)]
+
+
+def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
+    kind = raw.get("type")
+    if kind == "text":
+        return Text(*locate(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+    if kind == "tool_use":
+        place = locate(origin, path, raw, _CALL)
+        value = raw.get("input")
+        return Call(*place, call_id=as_text(raw.get("id"), path), name=as_text(raw.get("name"), path), input=value)
+    if kind == "tool_result":
+        place = locate(origin, path, raw, _RESULT)
+        within = new_origin(DIALECT, path, None, _MESSAGE)
+        inner = _content(raw.get("content"), within, (*path, "content"), None)
+        parts = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
+        return Result(
+            *place, call_id=as_text(raw.get("tool_use_id"), path), parts=parts, is_error=bool(raw.get("is_error"))
+        )
+    if kind == "thinking":
+        place = locate(origin, path, raw, _THINKING)
+        signature = as_text(raw.get("signature"), path) or None
+        return Reasoning(
+            *place,
+            segments=(as_text(raw.get("thinking"), path),),
+            signature=signature,
+            issuer=issuer or "anthropic",
+            assumed=not issuer,
+        )
+    if kind == "redacted_thinking":
+        place = locate(origin, path, raw, _THINKING)
+        return Reasoning(
+            *place,
+            segments=(),
+            kind="redacted",
+            encrypted=as_text(raw.get("data"), path),
+            issuer=issuer or "anthropic",
+            assumed=not issuer,
+        )
+    if kind in ("image", "document") and isinstance(raw.get("source"), dict):
+        medium = _medium(raw, as_mapping(raw["source"], path), origin, path)
+        if medium is not None:
+            return medium
+    return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)
+
+
+def _medium(raw: Json, source: Json, origin: Origin, path: Path) -> Media | None:
+    way, media_type = source.get("type"), as_optional_text(source.get("media_type"), path)
+    if not isinstance(way, str) or way not in _SOURCES:
+        return None
+    kind = "image" if raw.get("type") == "image" else media_kind(media_type)
+    place = with_inner_members(locate(origin, path, raw, _MEDIA), ("source", source, _SOURCE))
+    where: Any = {field: as_text(source.get(member), path) for member, field in (_SOURCES[way],)}
+    return Media(*place, kind=kind, media_type=media_type, filename=as_optional_text(raw.get("title"), path), **where)

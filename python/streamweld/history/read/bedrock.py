@@ -1,0 +1,138 @@
+"""Read Bedrock Converse messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.errors import HistoryError
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.read.common import (
+    as_data,
+    as_list,
+    as_mapping,
+    as_optional_text,
+    as_text,
+    locate,
+    new_origin,
+    split_results,
+    with_inner_members,
+)
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.read.common import Json
+
+__all__ = ["DIALECT", "read", "read_system"]
+
+DIALECT: Final = "bedrock-converse"
+_MESSAGE: Final = frozenset({"role", "content"})
+_USE: Final = frozenset({"toolUseId", "name", "input"})
+_RESULT: Final = frozenset({"toolUseId", "content", "status"})
+_THOUGHT: Final = frozenset({"reasoningText", "redactedContent"})
+_TEXT: Final = frozenset({"text", "signature"})
+_MEDIUM: Final = frozenset({"format", "name", "source"})
+_SOURCE: Final = frozenset({"bytes"})
+_KINDS: Final = (("image", "image"), ("document", "file"), ("video", "video"))
+
+
+def read_system(raw: Any) -> list[Turn]:
+    """The turn that the member `system` is."""
+    path: Path = ("system",)
+    origin = new_origin(DIALECT, path, raw, _MESSAGE)
+    blocks = as_list(raw, path)
+    parts = [_block(as_mapping(b, (*path, n)), origin, (*path, n), None) for n, b in enumerate(blocks)]
+    return [Turn("system", tuple(parts), origin, top=True)]
+
+
+def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
+    """The turns of one message: results apart from the rest.
+
+    Raises:
+        HistoryError: the message is no object, or has a role that the dialect does not have.
+    """
+    message = as_mapping(raw, path)
+    role = message.get("role")
+    if role not in ("user", "assistant"):
+        raise HistoryError("unknown_role", pointer((*path, "role")))
+    origin = new_origin(DIALECT, path, message, _MESSAGE)
+    blocks = as_list(message.get("content"), (*path, "content"))
+    places = [(*path, "content", n) for n in range(len(blocks))]
+    parts = [_block(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
+    if role == "assistant":
+        return [Turn("assistant", tuple(parts), origin)]
+    return split_results(parts, origin)
+
+
+def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
+    kind = next(iter(raw), "empty")
+    if isinstance(raw.get("text"), str):
+        return Text(*locate(origin, path, raw, frozenset({"text"})), text=raw["text"])
+    if "toolUse" in raw:
+        use = as_mapping(raw["toolUse"], path)
+        place = with_inner_members(locate(origin, path, raw, frozenset({"toolUse"})), ("toolUse", use, _USE))
+        return Call(
+            *place,
+            call_id=as_text(use.get("toolUseId"), path),
+            name=as_text(use.get("name"), path),
+            input=use.get("input"),
+        )
+    if "toolResult" in raw:
+        answer = as_mapping(raw["toolResult"], path)
+        place = with_inner_members(
+            locate(origin, path, raw, frozenset({"toolResult"})), ("toolResult", answer, _RESULT)
+        )
+        call_id, failed = as_text(answer.get("toolUseId"), path), answer.get("status") == "error"
+        pieces = as_list(answer.get("content"), path)
+        if len(pieces) == 1 and "json" in as_mapping(pieces[0], path):
+            return Result(*place, call_id=call_id, value=pieces[0]["json"], is_error=failed)
+        within = new_origin(DIALECT, path, None, _MESSAGE)
+        inner = [
+            _block(as_mapping(piece, path), within, (*path, "toolResult", "content", n), None)
+            for n, piece in enumerate(pieces)
+        ]
+        kept = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
+        return Result(*place, call_id=call_id, parts=kept, is_error=failed)
+    if "reasoningContent" in raw:
+        thought = as_mapping(raw["reasoningContent"], path)
+        said = thought.get("reasoningText")
+        place = with_inner_members(
+            locate(origin, path, raw, frozenset({"reasoningContent"})),
+            ("reasoningContent", thought, _THOUGHT),
+            ("reasoningContent/reasoningText", said, _TEXT),
+        )
+        if isinstance(said, dict):
+            told = as_mapping(said, path)
+            signature = as_text(told.get("signature"), path) or None
+            return Reasoning(
+                *place,
+                segments=(as_text(told.get("text"), path),),
+                signature=signature,
+                issuer=issuer or "bedrock",
+                assumed=not issuer,
+            )
+        cipher = as_data(thought.get("redactedContent"), path)
+        return Reasoning(
+            *place, segments=(), kind="redacted", encrypted=cipher, issuer=issuer or "bedrock", assumed=not issuer
+        )
+    for member, media in _KINDS:
+        if member in raw:
+            medium = _medium(as_mapping(raw[member], path), raw, origin, path, media)
+            if medium is not None:
+                return medium
+    return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
+
+
+def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Media | None:
+    held = told.get("source")
+    if not isinstance(held, dict) or "bytes" not in held:
+        return None
+    source = as_mapping(held, path)
+    member = next(name for name, media in _KINDS if media == kind)
+    media_type = f"{'application' if kind == 'file' else kind}/{told.get('format')}"
+    place = with_inner_members(
+        locate(origin, path, raw, frozenset({member})),
+        (member, told, _MEDIUM),
+        (f"{member}/source", source, _SOURCE),
+    )
+    data, name = as_data(source["bytes"], path), as_optional_text(told.get("name"), path)
+    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)

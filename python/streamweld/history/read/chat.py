@@ -1,0 +1,211 @@
+"""Read Chat Completions messages, including those of compatible servers: DeepSeek, Kimi, Mistral, OpenRouter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.errors import HistoryError
+from streamweld.history.model import (
+    EMPTY,
+    MISSING,
+    Call,
+    Media,
+    Opaque,
+    Origin,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    pointer,
+)
+from streamweld.history.read.common import (
+    as_list,
+    as_mapping,
+    as_optional_text,
+    as_text,
+    extra_members,
+    free_form_input,
+    locate,
+    media_from_url,
+    new_origin,
+    split_data_url,
+    text_part,
+    with_inner_members,
+)
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Part, Path
+    from streamweld.history.read.common import Json
+
+__all__ = ["DIALECT", "read"]
+
+DIALECT: Final = "openai-chat"
+_ROLES: Final = ("system", "developer", "user", "assistant")
+_MESSAGE: Final = frozenset(
+    {"role", "content", "refusal", "tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning"}
+)
+_BARE: Final = frozenset({"role", "content", "tool_calls"})
+_RESULT: Final = _MESSAGE | {"name"}
+_CALL: Final = frozenset({"id", "type", "function", "custom", "index"})
+_TEXT: Final = frozenset({"type", "text"})
+_REFUSAL: Final = frozenset({"type", "refusal"})
+_MEDIA: Final = frozenset({"type", "image_url", "input_audio", "file", "video_url"})
+_FUNCTION: Final = frozenset({"name", "arguments"})
+_CUSTOM: Final = frozenset({"name", "input"})
+_IMAGE: Final = frozenset({"url", "detail"})
+_AUDIO: Final = frozenset({"data", "format"})
+_FILE: Final = frozenset({"file_data", "file_id", "filename"})
+_DOCUMENT: Final = frozenset({"type", "document_url", "document_name", "file_id"})
+_THINKING: Final = frozenset({"type", "thinking", "closed"})
+# Ends of paths.
+_CONTENT: Final = ("content",)
+_CALLS: Final = ("tool_calls",)
+
+
+def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
+    """The turns of one message.
+
+    Raises:
+        HistoryError: the message is no object, or has a role that the dialect does not have.
+    """
+    message: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
+    role = message.get("role")
+    if role == "tool" or role == "function":
+        return [_result(message, path)]
+    if role not in _ROLES:
+        raise HistoryError("unknown_role", pointer((*path, "role")))
+    content = message.get("content")
+    if type(content) is str and len(message) == 2:  # a role and a text, as most messages are
+        origin = Origin(DIALECT, path, message, 1)
+        return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
+    bare = _BARE.issuperset(message)
+    origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
+    parts: list[Part] = []
+    if not bare:
+        for name in ("reasoning_content", "reasoning"):
+            if (thought := as_optional_text(message.get(name), (*path, name))) is not None:
+                parts.append(Reasoning(*locate(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
+                break
+    calls = message.get("tool_calls")
+    if content is not None and not (content == "" and calls):
+        parts += _content(content, origin, path + _CONTENT)
+    if not bare and (refusal := as_text(message.get("refusal"), path)):
+        parts.append(Text(*locate(origin, (*path, "refusal")), text=refusal, refusal=True))
+    if calls is not None:
+        beneath = path + _CALLS
+        entries = as_list(calls, beneath)
+        origin.stale = not entries  # an empty list is refused
+        for n, entry in enumerate(entries):
+            parts.append(_call(entry, origin, (*beneath, n)))
+    if not bare and isinstance(legacy := message.get("function_call"), dict):
+        function = as_mapping(legacy, path)
+        place = with_inner_members(locate(origin, (*path, "function_call")), ("function_call", function, _FUNCTION))
+        arguments = _arguments(function.get("arguments"))
+        parts.append(Call(*place, call_id="", name=as_text(function.get("name"), path), **arguments))
+    return [Turn(role, tuple(parts), origin)]
+
+
+def _arguments(arguments: Any) -> Any:
+    """The fields of a call: its arguments are text, but servers were seen to send the object itself."""
+    return {"arguments": arguments} if isinstance(arguments, str) else {"input": {} if arguments is None else arguments}
+
+
+def _call(raw: Any, origin: Origin, path: Path) -> Call:
+    entry: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
+    call_id = entry.get("id")
+    if not isinstance(call_id, str):
+        call_id = as_text(call_id, path)
+    if entry.get("type") == "custom" or entry.get("custom") is not None:
+        custom = as_mapping(entry.get("custom"), (*path, "custom"))
+        place = with_inner_members(locate(origin, path, entry, _CALL), ("custom", custom, _CUSTOM))
+        value = {"input": free_form_input(custom, (*path, "custom"))}
+        return Call(*place, call_id=call_id, name=as_text(custom.get("name"), path), input=value, custom=True)
+    function: Any = entry.get("function")
+    if function.__class__ is not dict:
+        function = as_mapping(function, (*path, "function"))
+    name, arguments = function.get("name"), function.get("arguments")
+    if not isinstance(name, str):
+        name = as_text(name, path)
+    if not isinstance(arguments, str) or len(function) > 2:
+        place = with_inner_members(locate(origin, path, entry, _CALL), ("function", function, _FUNCTION))
+        return Call(*place, call_id=call_id, name=name, **_arguments(arguments))
+    at = origin.count
+    origin.count = at + 1
+    extra = EMPTY if _CALL.issuperset(entry) else extra_members(entry, _CALL)
+    return Call(origin, at, path, entry, extra, False, call_id, name, arguments)
+
+
+def _result(message: Json, path: Path) -> Turn:
+    inner: tuple[Text | Media | Opaque, ...] = ()
+    content = message.get("content")
+    if isinstance(content, str):
+        inner = (Text(None, 0, path + _CONTENT, None, EMPTY, False, content),)
+    elif content is not None:
+        told = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
+        inner = tuple([part for part in told if isinstance(part, Text | Media | Opaque)])
+    call_id, name, extra = message.get("tool_call_id"), None, EMPTY
+    if len(message) > 3 or call_id is None or content is None:  # more than a role, an id and a content
+        name = as_text(message.get("name"), path) or None
+        extra = extra_members(message, _RESULT)
+    if not isinstance(call_id, str):
+        call_id = as_text(call_id, path)
+    origin = Origin(DIALECT, path, message, 1, extra)
+    return Turn("tool", (Result(origin, 0, path, message, EMPTY, False, call_id, inner, MISSING, name),))
+
+
+def _content(content: Any, origin: Origin, path: Path) -> list[Part]:
+    if isinstance(content, str):
+        return [text_part(origin, path, content)]
+    return [_block(as_mapping(raw, (*path, n)), origin, (*path, n)) for n, raw in enumerate(as_list(content, path))]
+
+
+def _block(raw: Json, origin: Origin, path: Path) -> Part:
+    kind = raw.get("type")
+    if kind == "text" and isinstance(raw.get("text"), str):
+        return Text(*locate(origin, path, raw, _TEXT), text=raw["text"])
+    if kind == "refusal":
+        return Text(*locate(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal"), path), refusal=True)
+    if kind == "image_url":
+        image = raw.get("image_url")
+        if isinstance(image, str):
+            return media_from_url(locate(origin, path, raw, _MEDIA), image, None, kind="image")
+        image = as_mapping(image, path)
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("image_url", image, _IMAGE))
+        url, detail = as_text(image.get("url"), path), as_optional_text(image.get("detail"), path)
+        return media_from_url(place, url, None, kind="image", detail=detail)
+    if kind == "video_url":
+        video = raw.get("video_url")
+        url = video if isinstance(video, str) else as_text(as_mapping(video, path).get("url"), path)
+        return media_from_url(locate(origin, path, raw, _MEDIA), url, None, kind="video")
+    if kind == "input_audio":
+        audio = as_mapping(raw.get("input_audio"), path)
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("input_audio", audio, _AUDIO))
+        return Media(
+            *place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
+        )
+    if kind == "document_url" or (kind == "file" and "file" not in raw):  # Mistral's: DocumentURLChunk, FileChunk
+        place, address = locate(origin, path, raw, _DOCUMENT), raw.get("document_url")
+        if isinstance(address, str):
+            return media_from_url(
+                place, address, None, kind="file", filename=as_optional_text(raw.get("document_name"), path)
+            )
+        return Media(*place, kind="file", file_id=as_optional_text(raw.get("file_id"), path))
+    if kind == "file":
+        file = as_mapping(raw.get("file"), path)
+        media_type, data, rest = split_data_url(as_text(file.get("file_data"), path))
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("file", file, _FILE))
+        return Media(
+            *place,
+            kind="file",
+            media_type=media_type,
+            data=data or rest or None,
+            file_id=as_optional_text(file.get("file_id"), path),
+            filename=as_optional_text(file.get("filename"), path),
+        )
+    if kind == "thinking":
+        thought = raw.get("thinking")
+        if isinstance(thought, list):
+            pieces = [as_text(as_mapping(piece, path).get("text"), path) for piece in as_list(thought, path)]
+            thought = "".join(pieces)
+        return Reasoning(*locate(origin, path, raw, _THINKING), segments=(as_text(thought, path),), kind="thinking")
+    return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)

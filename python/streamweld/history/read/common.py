@@ -1,0 +1,195 @@
+"""Helpers of all readers: remember each part's message and path, and the members that the model does not cover."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from streamweld.errors import HistoryError
+from streamweld.history.model import EMPTY, Call, Inner, Media, Origin, Reasoning, Result, Text, Turn, pointer
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Part, Path, Role
+
+__all__ = [
+    "Json",
+    "as_data",
+    "as_list",
+    "as_mapping",
+    "as_optional_text",
+    "as_text",
+    "extra_members",
+    "free_form_input",
+    "locate",
+    "media_from_url",
+    "media_kind",
+    "new_origin",
+    "split_data_url",
+    "split_results",
+    "text_part",
+    "with_inner_members",
+]
+
+Json: TypeAlias = Mapping[str, Any]
+_MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
+
+
+# The fields that every part has, in their order.
+Place: TypeAlias = tuple["Origin | None", int, "Path", Any, Json]
+
+
+def extra_members(raw: Any, known: frozenset[str]) -> Json:
+    """The members of a message or block beyond the known ones; null says nothing."""
+    if type(raw) is not dict and not isinstance(raw, Mapping):
+        return EMPTY
+    told = cast("Json", raw)
+    if known.issuperset(told):
+        return EMPTY
+    return {key: value for key, value in told.items() if key not in known and value is not None}
+
+
+def new_origin(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Origin:
+    """The message that the next parts are read from."""
+    return Origin(dialect, path, raw, 0, extra_members(raw, known))
+
+
+def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | None = None) -> Place:
+    """The common fields of the next part of a message."""
+    at = origin.count
+    origin.count = at + 1
+    extra = EMPTY if known is None else extra_members(raw, known)
+    return origin, at, path, raw, extra
+
+
+def text_part(origin: Origin, path: Path, text: str) -> Text:
+    """A text that is the whole content of its message, or a member of it."""
+    at = origin.count
+    origin.count = at + 1
+    return Text(origin, at, path, None, EMPTY, False, text)
+
+
+def with_inner_members(place: Place, *inner: tuple[str, Any, frozenset[str]]) -> Place:
+    """The same place, with what objects inside of the block have beyond the known members: `(way there, object,
+    known)`."""
+    origin, at, path, raw, extra = place
+    found: dict[str, Any] = {}
+    for way, told, known in inner:
+        for name, value in extra_members(told, known).items():
+            found[Inner(f"{way}/{name}")] = value
+    return (origin, at, path, raw, {**extra, **found}) if found else place
+
+
+def as_mapping(value: Any, path: Path) -> Json:
+    """The value, which must be an object.
+
+    Raises:
+        HistoryError: it is none.
+    """
+    if value.__class__ is dict:
+        return value
+    if isinstance(value, Mapping):
+        return cast("Json", value)
+    raise HistoryError("unreadable", pointer(path))
+
+
+def as_list(value: Any, path: Path) -> Sequence[Any]:
+    """The value, which must be a list; null is one without anything.
+
+    Raises:
+        HistoryError: it is none.
+    """
+    if isinstance(value, list | tuple):
+        return cast("Sequence[Any]", value)
+    if value is None:
+        return ()
+    raise HistoryError("unreadable", pointer(path))
+
+
+def as_text(value: Any, path: Path) -> str:
+    """A member that must be text; null is one without anything.
+
+    Raises:
+        HistoryError: it is something else.
+    """
+    return as_optional_text(value, path) or ""
+
+
+def as_optional_text(value: Any, path: Path) -> str | None:
+    """A member that is text, if it is there.
+
+    Raises:
+        HistoryError: it is something else.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    raise HistoryError("unreadable", pointer(path))
+
+
+def free_form_input(call: Json, path: Path) -> str:
+    """The input of a free-form call, which is a text.
+
+    Raises:
+        HistoryError: it is none.
+    """
+    text = call.get("input")
+    if isinstance(text, str):
+        return text
+    raise HistoryError("unreadable", pointer((*path, "input")))
+
+
+def as_data(value: Any, path: Path) -> str | None:
+    """A member that is base64 text; packages such as boto3 and google-genai have the bytes themselves there.
+
+    Raises:
+        HistoryError: it is something else.
+    """
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
+    return as_optional_text(value, path)
+
+
+def split_data_url(url: str) -> tuple[str | None, str | None, str | None]:
+    """`data:image/png;base64,AAAA` -> media type, data, None; an address -> None, None, address."""
+    head, comma, data = url.partition(";base64,")
+    if comma and head.startswith("data:"):
+        return head[5:] or None, data, None
+    return None, None, url
+
+
+def media_kind(media_type: str | None, default: _MediaKind = "file") -> _MediaKind:
+    """`image/png` -> `image`."""
+    head = (media_type or "").partition("/")[0]
+    return head if head in ("image", "audio", "video") else default  # type: ignore[return-value]
+
+
+def media_from_url(
+    place: Place, url: str, media_type: str | None, *, kind: _MediaKind | None = None, **fields: Any
+) -> Media:
+    """A medium that is given by a data URL or an address."""
+    told, data, address = split_data_url(url)
+    told = media_type or told
+    return Media(*place, kind=kind or media_kind(told), media_type=told, data=data, url=address, **fields)
+
+
+def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
+    """A user message whose dialect keeps results among the user's words: runs of results, runs of the rest.
+
+    Raises:
+        HistoryError: it holds what only the assistant says.
+    """
+    turns: list[Turn] = []
+    run: list[Part] = []
+    side: Role = "user"
+    for part in parts:
+        if isinstance(part, Call | Reasoning):  # the assistant's, whose message this is not
+            raise HistoryError("unreadable", pointer(part.path))
+        own: Role = "tool" if isinstance(part, Result) else "user"
+        if own != side and run:
+            turns.append(Turn(side, tuple(run), origin))
+            run = []
+        side = own
+        run.append(part)
+    if run or not turns:
+        turns.append(Turn(side, tuple(run), origin))
+    return turns

@@ -1,0 +1,130 @@
+"""`source="auto"`: detect the dialect of a history from the members of its messages.
+
+Plain messages (a role and a text) are valid in several dialects. The target's own dialect then wins, so that nothing is
+rewritten without need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld.history.model import members_of
+from streamweld.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["detect"]
+
+# A member or a block type that one dialect alone has.
+_MEMBERS: Final = {
+    "tool_calls": "openai-chat",
+    "tool_call_id": "openai-chat",
+    "function_call": "openai-chat",
+    "refusal": "openai-chat",
+    "reasoning_content": "openai-chat",
+    "call_id": "responses",
+    "encrypted_content": "responses",
+    "summary": "responses",
+}
+_TYPES: Final = {
+    **dict.fromkeys(
+        (
+            *("message", "function_call", "function_call_output", "reasoning", "item_reference", "compaction"),
+            *("custom_tool_call", "custom_tool_call_output", "web_search_call", "file_search_call", "mcp_call"),
+            *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "program", "program_output"),
+        ),
+        "responses",
+    ),
+}
+_BLOCKS: Final = {
+    **dict.fromkeys(("image_url", "input_audio", "refusal", "video_url"), "openai-chat"),
+    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file", "input_video"), "responses"),
+    **dict.fromkeys(
+        ("tool_use", "tool_result", "redacted_thinking", "document", "server_tool_use", "web_search_tool_result"),
+        "anthropic",
+    ),
+    **dict.fromkeys(("tool-call", "tool-result", "tool-approval-request", "tool-approval-response"), "ai-sdk-model"),
+    "reasoning": "ai-sdk-model",
+}
+_BEDROCK: Final = frozenset(
+    {"text", "toolUse", "toolResult", "reasoningContent", "cachePoint", "image", "document", "video", "guardContent"}
+)
+_CONTAINERS: Final = {
+    "input": "responses",
+    "contents": "gemini",
+    "systemInstruction": "gemini",
+    "instructions": "responses",
+}
+# Where a bare role and text may stand, and which roles it may have there.
+_PLAIN: Final = {
+    "openai-chat": frozenset({"system", "developer", "user", "assistant", "tool"}),
+    "responses": frozenset({"system", "developer", "user", "assistant"}),
+    "anthropic": frozenset({"user", "assistant"}),
+    "ai-sdk-model": frozenset({"system", "user", "assistant"}),
+}
+
+
+def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str) -> str:
+    """The dialect of the messages; of a payload, if its members tell. `family`: the target's dialect."""
+    for name, dialect in _CONTAINERS.items():
+        if payload is not None and name in payload:
+            return dialect
+    roles: set[Any] = set()
+    for item in items:
+        if isinstance(item, Response) or not isinstance(item, Mapping):
+            continue
+        message = cast("Mapping[str, Any]", item)
+        found = _of_message(message)
+        if found is not None:
+            return found
+        roles.add(str(message.get("role")))
+    if payload is not None and "system" in payload:
+        blocks: Any = payload["system"]
+        told = isinstance(blocks, list) and any("type" not in members_of(b) for b in cast("Iterable[Any]", blocks))
+        return "bedrock-converse" if told else "anthropic"
+    plain = _PLAIN.get(family)
+    return family if plain is not None and roles <= plain else "openai-chat"
+
+
+def _of_message(message: Mapping[str, Any]) -> str | None:
+    kind = message.get("type")
+    if isinstance(kind, str) and (kind in _TYPES or kind.endswith(("_call", "_call_output"))):
+        return "responses"
+    for name, dialect in _MEMBERS.items():
+        if name in message and (name != "refusal" or message[name]):
+            return dialect
+    parts: Any = message.get("parts")
+    if isinstance(parts, list):
+        typed = any(isinstance(part, Mapping) and "type" in part for part in cast("Sequence[Any]", parts))
+        return "ai-sdk-ui" if typed or "id" in message else "gemini"
+    if "role" not in message:
+        return "responses" if isinstance(kind, str) else None
+    content = message.get("content")
+    return _of_blocks(cast("Iterable[Any]", content)) if isinstance(content, list) else None
+
+
+def _of_blocks(blocks: Iterable[Any]) -> str | None:
+    for block in blocks:
+        if not isinstance(block, Mapping):
+            continue
+        raw = cast("Mapping[str, Any]", block)
+        kind = raw.get("type")
+        if not isinstance(kind, str):
+            if raw.keys() & _BEDROCK:
+                return "bedrock-converse"
+            continue
+        if kind in _BLOCKS:
+            return _BLOCKS[kind]
+        if kind == "thinking":
+            return "anthropic" if isinstance(raw.get("thinking"), str) else "openai-chat"
+        if kind == "image":
+            return "anthropic" if "source" in raw else "ai-sdk-model"
+        if kind == "file":
+            return "openai-chat" if isinstance(raw.get("file"), Mapping) else "ai-sdk-model"
+        if "cache_control" in raw:
+            return "anthropic"
+        if "providerOptions" in raw:
+            return "ai-sdk-model"
+    return None

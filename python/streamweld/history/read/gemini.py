@@ -1,0 +1,130 @@
+"""Read Gemini contents. Members may use either spelling that the API accepts: `functionCall` or `function_call`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.errors import HistoryError
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.read.common import (
+    as_data,
+    as_list,
+    as_mapping,
+    as_optional_text,
+    as_text,
+    locate,
+    media_kind,
+    new_origin,
+    split_results,
+    with_inner_members,
+)
+
+if TYPE_CHECKING:
+    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.read.common import Json
+
+__all__ = ["DIALECT", "read", "read_system"]
+
+DIALECT: Final = "gemini"
+_CONTENT: Final = frozenset({"role", "parts"})
+_TEXT: Final = frozenset({"text"})
+_THOUGHT: Final = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
+_CALL: Final = frozenset({"functionCall", "function_call", "thoughtSignature", "thought_signature"})
+_RESULT: Final = frozenset({"functionResponse", "function_response"})
+_FUNCTION: Final = frozenset({"id", "name", "args"})
+_ANSWER: Final = frozenset({"id", "name", "response"})
+_BLOB: Final = frozenset({"mimeType", "mime_type", "data", "fileUri", "file_uri"})
+_MEDIA: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
+
+
+def _either(raw: Json, camel: str, snake: str) -> Any:
+    value = raw.get(camel)
+    return raw.get(snake) if value is None else value
+
+
+def read_system(raw: Any) -> list[Turn]:
+    """The turn that `systemInstruction` is: a content, its parts, or a text."""
+    path: Path = ("systemInstruction",)
+    origin = new_origin(DIALECT, path, raw, _CONTENT)
+    if isinstance(raw, str):
+        return [Turn("system", (Text(*locate(origin, path), text=raw),), origin, top=True)]
+    content: Json = {"parts": raw} if isinstance(raw, list) else as_mapping(raw, path)
+    parts = as_list(content.get("parts"), path)
+    read_parts = [_part(as_mapping(p, path), origin, (*path, "parts", n), None) for n, p in enumerate(parts)]
+    return [Turn("system", tuple(read_parts), origin, top=True)]
+
+
+def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
+    """The turns of one content.
+
+    Raises:
+        HistoryError: it is no object, or has a role that the dialect does not have.
+    """
+    content = as_mapping(raw, path)
+    role = content.get("role") or "user"
+    if role not in ("user", "model", "function"):
+        raise HistoryError("unknown_role", pointer((*path, "role")))
+    origin = new_origin(DIALECT, path, content, _CONTENT)
+    raws = as_list(content.get("parts"), (*path, "parts"))
+    places = [(*path, "parts", n) for n in range(len(raws))]
+    parts = [_part(as_mapping(p, at), origin, at, issuer) for at, p in zip(places, raws, strict=True)]
+    if role == "model":
+        return [Turn("assistant", tuple(parts), origin)]
+    return split_results(parts, origin)
+
+
+def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
+    signature = as_text(_either(raw, "thoughtSignature", "thought_signature"), path) or None
+    text = raw.get("text")
+    if isinstance(text, str):
+        if raw.get("thought"):
+            place = locate(origin, path, raw, _THOUGHT)
+            return Reasoning(
+                *place,
+                segments=(text,),
+                kind="summary",
+                signature=signature,
+                issuer=issuer or "google",
+                assumed=not issuer,
+            )
+        return Text(*locate(origin, path, raw, _TEXT), text=text)
+    call = _either(raw, "functionCall", "function_call")
+    if isinstance(call, dict):
+        function = as_mapping(call, path)
+        place = with_inner_members(locate(origin, path, raw, _CALL), ("functionCall", function, _FUNCTION))
+        name, call_id = as_text(function.get("name"), path), as_text(function.get("id"), path)
+        return Call(*place, call_id=call_id, name=name, input=function.get("args"), signature=signature)
+    answer = _either(raw, "functionResponse", "function_response")
+    if isinstance(answer, dict):
+        return _result(as_mapping(answer, path), raw, origin, path)
+    inline, file = _either(raw, "inlineData", "inline_data"), _either(raw, "fileData", "file_data")
+    if isinstance(inline, dict):
+        blob = as_mapping(inline, path)
+        media_type = as_optional_text(_either(blob, "mimeType", "mime_type"), path)
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("inlineData", blob, _BLOB))
+        return Media(
+            *place, kind=media_kind(media_type), media_type=media_type, data=as_data(blob.get("data"), path) or ""
+        )
+    if isinstance(file, dict):
+        where = as_mapping(file, path)
+        media_type = as_optional_text(_either(where, "mimeType", "mime_type"), path)
+        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("fileData", where, _BLOB))
+        url = as_text(_either(where, "fileUri", "file_uri"), path)
+        return Media(*place, kind=media_kind(media_type), media_type=media_type, url=url)
+    kind = next((key for key in raw if not key.startswith("thought")), "part")
+    return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
+
+
+def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
+    place = with_inner_members(locate(origin, path, raw, _RESULT), ("functionResponse", answer, _ANSWER))
+    call_id, name = as_text(answer.get("id"), path), as_text(answer.get("name"), path) or None
+    value = answer.get("response")
+    # "Use "output" key to specify function output and "error" key to specify error details" (FunctionResponse)
+    if isinstance(value, dict) and len(value) == 1 and not answer.get("parts"):  # pyright: ignore[reportUnknownArgumentType]
+        (key, inner), *_ = as_mapping(value, path).items()
+        if key in ("output", "error"):
+            if isinstance(inner, str):
+                return Result(*place, call_id=call_id, name=name, parts=(Text(text=inner),), is_error=key == "error")
+            return Result(*place, call_id=call_id, name=name, value=inner, is_error=key == "error")
+    bare = not isinstance(value, dict)  # no object: it cannot go back so
+    return Result(*place, call_id=call_id, name=name, value={} if value is None else value, touched=bare)

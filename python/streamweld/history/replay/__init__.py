@@ -1,0 +1,46 @@
+"""`replay`: rebuild a response as the messages that its own API accepts back, provider-executed tools included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamweld.history.replay import ai_sdk, anthropic, chat, gemini, responses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld.history.replay.common import Replay
+    from streamweld.response import Response
+
+__all__ = ["replay"]
+
+# Dialect of a parser -> dialect of a history.
+_DIALECTS: Final[Mapping[str, str]] = {
+    "chat": chat.DIALECT,
+    "responses": responses.DIALECT,
+    "anthropic": anthropic.DIALECT,
+    "gemini": gemini.DIALECT,
+    "ai-sdk-ui": ai_sdk.UI,
+    "ai-sdk-parts": ai_sdk.MODEL,
+}
+_WAYS: Final[Mapping[str, Callable[[Response], Replay]]] = {
+    chat.DIALECT: chat.replay,
+    anthropic.DIALECT: anthropic.replay,
+    gemini.DIALECT: gemini.replay,
+    ai_sdk.UI: ai_sdk.replay_ui,
+    ai_sdk.MODEL: ai_sdk.replay_model,
+}
+
+
+def replay(response: Response, family: str) -> tuple[str, Replay] | None:
+    """The history dialect of an answer, and its messages there; None where nobody knows what it came in.
+
+    `family`: the dialect of the messages around it. Where they are items too, what the client ran for an item of its
+    own kind comes back as one.
+    """
+    dialect = None if response.dialect is None else _DIALECTS.get(response.dialect)
+    if dialect is None:
+        return None
+    if dialect == responses.DIALECT:
+        return dialect, responses.replay(response, items=family == dialect)
+    return dialect, _WAYS[dialect](response)

@@ -1,0 +1,176 @@
+"""Rebuild a response that came as AI SDK stream parts: a UIMessage, or ModelMessages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.events import File, ReasoningDone, RefusalDone, Source, TextDone, ToolCall, ToolResult, Unknown
+from streamweld.history.provider_metadata import read_metadata
+from streamweld.history.replay.common import Message, Replay, arguments_of, parsed, written
+
+if TYPE_CHECKING:
+    from streamweld.response import Item, Response
+
+__all__ = ["MODEL", "UI", "replay_model", "replay_ui"]
+
+UI: Final = "ai-sdk-ui"
+MODEL: Final = "ai-sdk-model"
+
+
+def _of_providers(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What providers said of a part, by provider; all other members are the stream's own."""
+    return {name: value for name, value in (metadata or {}).items() if isinstance(value, Mapping)}
+
+
+def _told(member: str, *metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    told = {name: value for one in metadata for name, value in _of_providers(one).items()}
+    return {member: told} if told else {}
+
+
+def _custody(member: str, item: ReasoningDone) -> dict[str, Any]:
+    """What providers said of a thought, with the proof that the stream told at its beginning only."""
+    told = _of_providers(item.provider_metadata)
+    known = read_metadata(told)
+    issuer = known.issuer or next(iter(told), None)
+    if issuer is not None:
+        own = dict(told[issuer])
+        if item.encrypted_content and known.encrypted is None:
+            own["reasoningEncryptedContent"] = item.encrypted_content
+        if item.signature and known.signature is None:
+            own["signature"] = item.signature
+        told[issuer] = own
+    return {member: told} if told else {}
+
+
+def _input(call: ToolCall) -> Any:
+    given = arguments_of(call)
+    return written(call) if given is None else given
+
+
+def replay_ui(response: Response) -> Replay:
+    """The message, with a step before whatever was said behind the results of tools."""
+    told = Replay()
+    parts: list[Any] = []
+    message = Message({"id": response.id or "msg_1", "role": "assistant", "parts": parts})
+    results = {item.call_id: item for item in response.items if isinstance(item, ToolResult)}
+    ran = False  # a tool of the client ran since the last step began
+    for n, item in enumerate(response.items):
+        if isinstance(item, ToolResult):
+            ran = True
+            continue
+        part = _ui_part(item, results)
+        if part is None:
+            told.beside.append(n)
+            continue
+        if ran and not (isinstance(item, ToolCall) and item.provider_executed):
+            parts.append({"type": "step-start"})
+        ran = False
+        message.where["parts", len(parts)] = n
+        parts.append(part)
+    known = {item.call_id for item in response.items if isinstance(item, ToolCall)}
+    told.beside += [
+        n for n, item in enumerate(response.items) if isinstance(item, ToolResult) and item.call_id not in known
+    ]
+    told.messages.append(message)
+    return told
+
+
+def _ui_part(item: Item, results: Mapping[str, ToolResult]) -> dict[str, Any] | None:
+    match item:
+        case TextDone():
+            return {"type": "text", "text": item.text, **_told("providerMetadata", item.provider_metadata)}
+        case RefusalDone():
+            return {"type": "text", "text": item.text}
+        case ReasoningDone():
+            return {"type": "reasoning", "text": item.text, **_custody("providerMetadata", item)}
+        case ToolCall():
+            return _ui_tool(item, results.get(item.call_id))
+        case File():
+            url = item.url or f"data:{item.media_type or ''};base64,{item.data or ''}"
+            beyond = _told("providerMetadata", item.provider_metadata)
+            return {"type": "file", "mediaType": item.media_type or "application/octet-stream", "url": url, **beyond}
+        case Source():
+            return _ui_source(item)
+        case Unknown():
+            raw = parsed(item)
+            return raw if raw is not None and str(raw.get("type", "")).startswith("data-") else None
+        case _:
+            return None
+
+
+def _ui_source(item: Source) -> dict[str, Any] | None:
+    if not item.url:
+        return None
+    metadata = item.provider_metadata or {}
+    source_id = metadata.get("sourceId") or item.url
+    titled = {"title": item.title} if item.title else {}
+    return {
+        "type": "source-url",
+        "sourceId": source_id,
+        "url": item.url,
+        **titled,
+        **_told("providerMetadata", metadata),
+    }
+
+
+def _ui_tool(call: ToolCall, result: ToolResult | None) -> dict[str, Any]:
+    metadata = call.provider_metadata or {}
+    kind = {"type": "dynamic-tool", "toolName": call.name} if metadata.get("dynamic") else {"type": f"tool-{call.name}"}
+    ran = {"providerExecuted": True} if call.provider_executed else {}
+    beyond = _told("callProviderMetadata", metadata)
+    head = {**kind, "toolCallId": call.call_id, **ran, "input": _input(call), **beyond}
+    if result is None and isinstance(metadata.get("errorText"), str):
+        return {**head, "state": "output-error", "errorText": metadata["errorText"]}
+    if result is None:
+        return {**head, "state": "input-available"}
+    if result.is_error:
+        text = result.output if isinstance(result.output, str) else str(result.output)
+        return {**head, "state": "output-error", "errorText": text}
+    return {**head, "state": "output-available", "output": result.output}
+
+
+def replay_model(response: Response) -> Replay:
+    """The assistant's message; behind it, a message with what tools gave that the provider did not run."""
+    told = Replay()
+    calls = {item.call_id: item for item in response.items if isinstance(item, ToolCall)}
+    for n, item in enumerate(response.items):
+        part = _model_part(item, calls)
+        if part is None:
+            told.beside.append(n)
+            continue
+        call = calls.get(item.call_id) if isinstance(item, ToolResult) else None
+        by_client = isinstance(item, ToolResult) and not (call is not None and call.provider_executed)
+        role = "tool" if by_client else "assistant"
+        if not told.messages or told.messages[-1].raw["role"] != role:
+            told.messages.append(Message({"role": role, "content": []}))
+        message = told.messages[-1]
+        message.where["content", len(message.raw["content"])] = n
+        message.raw["content"].append(part)
+    return told
+
+
+def _model_part(item: Item, calls: Mapping[str, ToolCall]) -> dict[str, Any] | None:
+    match item:
+        case TextDone():
+            return {"type": "text", "text": item.text, **_told("providerOptions", item.provider_metadata)}
+        case RefusalDone():
+            return {"type": "text", "text": item.text}
+        case ReasoningDone():
+            return {"type": "reasoning", "text": item.text, **_custody("providerOptions", item)}
+        case ToolCall():
+            ran = {"providerExecuted": True} if item.provider_executed else {}
+            beyond = _told("providerOptions", item.provider_metadata)
+            head = {"type": "tool-call", "toolCallId": item.call_id, "toolName": item.name}
+            return {**head, "input": _input(item), **ran, **beyond}
+        case ToolResult():
+            call = calls.get(item.call_id)
+            name = (item.provider_metadata or {}).get("toolName") or (call.name if call is not None else "unknown")
+            way = "text" if isinstance(item.output, str) else "json"
+            output = {"type": f"error-{way}" if item.is_error else way, "value": item.output}
+            return {"type": "tool-result", "toolCallId": item.call_id, "toolName": name, "output": output}
+        case File():
+            data = item.data or item.url or ""
+            return {"type": "file", "data": data, "mediaType": item.media_type or "application/octet-stream"}
+        case _:
+            return None

@@ -1,0 +1,154 @@
+"""Rebuild a Responses response as its output items, which are valid input. Parts of one item become one item."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._spec import DIALECTS
+from streamweld.events import File, ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult, Unknown
+from streamweld.history.replay.common import Message, Replay, arguments_of, extra_metadata, parsed, written
+
+if TYPE_CHECKING:
+    from streamweld.response import Response
+
+__all__ = ["DIALECT", "replay"]
+
+DIALECT: Final = "responses"
+_FACTS: Final = DIALECTS["responses"]
+_OBJECTS: Final = frozenset(_FACTS["wrapped_calls"])  # their arguments are members of the item
+_CLIENTS: Final = frozenset({"function_call", "custom_tool_call"})
+_OF_TEXT: Final = frozenset({"logprobs"})  # members of a text; all others are members of its message
+_UNPAIRED: Final = frozenset({"tool_search_call"})  # its call_id is not the item's id
+
+
+def replay(response: Response, *, items: bool) -> Replay:
+    """The items. `items`: what the client ran stands beside it as items too (`apply_patch_call_output`)."""
+    told = Replay()
+    choice = response.choices[0] if response.choices else None
+    item_ids = choice.item_ids if choice is not None else {}
+    open_id: str | None = None  # the item that goes on
+    calls: dict[str, Message] = {}
+    for n, item in enumerate(response.items):
+        match item:
+            case TextDone() | RefusalDone():
+                item_id = item_ids.get(item.part)
+                if item_id is None or item_id != open_id or told.messages[-1].raw["type"] != "message":
+                    told.messages.append(_message(item_id, item))
+                message = told.messages[-1]
+                message.where["content", len(message.raw["content"])] = n
+                message.raw["content"].append(_text(item))
+                open_id = item_id
+            case ReasoningDone():
+                if item.item_id is None or item.item_id != open_id or told.messages[-1].raw["type"] != "reasoning":
+                    told.messages.append(Message({"type": "reasoning", **_named(item.item_id), "summary": []}, {(): n}))
+                _think(told.messages[-1].raw, item)
+                open_id = item.item_id
+            case ToolCall():
+                open_id = None
+                raw = _call(item, items=items)
+                if raw is None:
+                    told.beside.append(n)
+                else:
+                    calls[item.call_id] = calls[item.item_id or item.call_id] = Message(raw, {(): n})
+                    told.messages.append(calls[item.call_id])
+            case ToolResult() | File():
+                if not _answered(item, calls):
+                    raw = _output(item) if isinstance(item, ToolResult) else None
+                    if raw is None:
+                        told.beside.append(n)
+                    else:
+                        open_id = None
+                        told.messages.append(Message(raw, {(): n}))
+            case Unknown():
+                open_id = None
+                raw = parsed(item)
+                if raw is None:
+                    told.beside.append(n)
+                else:
+                    told.messages.append(Message(raw, {(): n}))
+            case _:
+                told.beside.append(n)
+    return told
+
+
+def _named(item_id: str | None) -> dict[str, Any]:
+    return {"id": item_id} if item_id else {}
+
+
+def _message(item_id: str | None, item: TextDone | RefusalDone) -> Message:
+    head: dict[str, Any] = {"type": "message", **_named(item_id), "role": "assistant"}
+    if item_id:
+        head["status"] = "completed"
+    beyond = {name: value for name, value in extra_metadata(item.provider_metadata).items() if name not in _OF_TEXT}
+    return Message({**head, **beyond, "content": []})
+
+
+def _text(item: TextDone | RefusalDone) -> dict[str, Any]:
+    if isinstance(item, RefusalDone):
+        return {"type": "refusal", "refusal": item.text}
+    beyond = {name: value for name, value in extra_metadata(item.provider_metadata).items() if name in _OF_TEXT}
+    return {"type": "output_text", "text": item.text, "annotations": list(item.annotations), **beyond}
+
+
+def _think(raw: dict[str, Any], item: ReasoningDone) -> None:
+    """One more part of a reasoning item: a summary, or a text of its content."""
+    if item.kind == "raw":
+        if item.text:
+            raw.setdefault("content", []).append({"type": "reasoning_text", "text": item.text})
+    elif item.text:
+        raw["summary"].append({"type": "summary_text", "text": item.text})
+    if item.encrypted_content:
+        raw["encrypted_content"] = item.encrypted_content
+    raw.update(extra_metadata(item.provider_metadata))
+
+
+def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
+    metadata = item.provider_metadata or {}
+    kind: str = metadata.get("type", "custom_tool_call" if item.custom else "function_call")
+    beyond = extra_metadata(metadata, "type")
+    head = {"type": kind, **_named(item.item_id)}
+    if kind in _CLIENTS:
+        member = "input" if kind == "custom_tool_call" else "arguments"
+        return {**head, "call_id": item.call_id, "name": item.name, member: written(item), **beyond}
+    if not (item.provider_executed or items):
+        return None  # its result comes as that of any other call
+    given = arguments_of(item)
+    if kind in _OBJECTS:
+        return {**head, "call_id": item.call_id, **(given or {}), **beyond}
+    if kind == "mcp_call":
+        return {**head, "id": item.item_id or item.call_id, "name": item.name, "arguments": written(item), **beyond}
+    if kind == "code_interpreter_call":
+        return {**head, "id": item.item_id or item.call_id, "code": written(item), "outputs": None, **beyond}
+    own = {"id": item.item_id or item.call_id}
+    if kind in _UNPAIRED:
+        paired = {"call_id": item.call_id} if item.call_id != own["id"] else {}
+        return {**head, **own, **paired, "arguments": {} if given is None else given, **beyond}
+    return {**head, **own, **beyond}
+
+
+def _answered(item: ToolResult | File, calls: dict[str, Message]) -> bool:
+    """Whether it is a member of the call that it belongs to: an MCP call's output, an image that was made."""
+    metadata = item.provider_metadata or {}
+    if isinstance(item, ToolResult):
+        call = calls.get(item.call_id)
+        if "type" in metadata or call is None or call.raw["type"] != "mcp_call":
+            return False
+        call.raw["error" if item.is_error else "output"] = item.output
+        return True
+    call = calls.get(metadata.get("item_id", ""))
+    if call is None:
+        return False
+    call.raw["result"] = item.data or item.url
+    return True
+
+
+def _output(item: ToolResult) -> dict[str, Any] | None:
+    kind = (item.provider_metadata or {}).get("type")
+    if kind is None:
+        return None
+    return {
+        "type": kind,
+        "call_id": item.call_id,
+        "output": item.output,
+        **extra_metadata(item.provider_metadata, "type"),
+    }

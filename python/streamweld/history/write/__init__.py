@@ -1,0 +1,49 @@
+"""`write`: turn the neutral model into the target's messages. `SHAPES` lists what each dialect cannot represent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.write import ai_sdk_model, ai_sdk_ui, anthropic, bedrock, chat, gemini, responses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Turn
+
+__all__ = ["SHAPES", "write"]
+
+_WRITERS: Final[Mapping[str, Callable[[list[Turn], Context], dict[str, Any]]]] = {
+    "openai-chat": chat.write,
+    "responses": responses.write,
+    "anthropic": anthropic.write,
+    "gemini": gemini.write,
+    "bedrock-converse": bedrock.write,
+    "ai-sdk-ui": ai_sdk_ui.write,
+    "ai-sdk-model": ai_sdk_model.write,
+}
+_EVERY: Final = ("image", "audio", "video", "file")
+_AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
+# Constraints that hold by the shape of the dialect where the profile says nothing of them; members of a mapping always.
+# `arguments_text`: arguments are a text that holds JSON. `free_form_tools`: calls whose input is text of their own.
+# `inline`: kinds of media that must come as data, there is no place for an address. `text_input_of`: dialects whose
+# calls may have a text for input, which stays: it is a free-form tool's there.
+SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "openai-chat": {"inline": ("audio", "file"), "free_form_tools": True, "arguments_text": True},
+    "responses": {"inline": ("audio",), "free_form_tools": True, "arguments_text": True},
+    "anthropic": {"arguments": "object"},
+    "gemini": {"arguments": "object"},
+    "bedrock-converse": {"arguments": "object", "inline": _EVERY},
+    "ai-sdk-ui": {
+        "results": {"required": True, "matched": True, "single": True, "adjacent": True},
+        "arguments": "object",
+        "text_input_of": _AI_SDK,
+    },
+    "ai-sdk-model": {"arguments": "object", "text_input_of": _AI_SDK},
+}
+
+
+def write(family: str, turns: list[Turn], context: Context) -> dict[str, Any]:
+    """The request members of the target that hold the history."""
+    return _WRITERS[family](turns, context)

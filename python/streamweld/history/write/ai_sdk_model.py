@@ -1,0 +1,165 @@
+"""Write AI SDK ModelMessages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from streamweld.history.approvals import DENIED
+from streamweld.history.model import (
+    MISSING,
+    ApprovalRequest,
+    ApprovalResponse,
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_object,
+    result_text,
+)
+from streamweld.history.open_calls import OpenCalls
+from streamweld.history.provider_metadata import read_metadata, write_metadata
+from streamweld.history.write.common import Writer, result_content
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["write"]
+
+
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
+    """The request members `{"messages": […]}`."""
+    writer = Writer(context, turns)
+    names = OpenCalls[str]()
+    messages: list[Any] = []
+    for n, turn in enumerate(turns):
+        for part in turn.parts:
+            if isinstance(part, Call):
+                names.add(n, part.call_id, part.name, part.name)
+        whole = writer.reusable_message(turn.parts, turn.origin)
+        if whole is not None:
+            for part in turn.parts:
+                if isinstance(part, Result):
+                    names.take(part.call_id, part.name)
+            messages.append(whole)
+            continue
+        message = {"role": turn.role, "content": _content(turn, writer, names)}
+        if members := writer.message_members(turn, turn.parts):
+            message |= members
+        messages.append(message)
+    return {"messages": messages}
+
+
+def _content(turn: Turn, writer: Writer, names: OpenCalls[str]) -> Any:
+    if turn.role == "system":
+        for part in turn.parts:
+            writer.extra_members(part)
+        return "\n\n".join([part.text for part in turn.parts if isinstance(part, Text)])
+    only = turn.parts[0] if len(turn.parts) == 1 else None
+    if isinstance(only, Text) and not writer.extra_members(only) and (only.raw is None or not writer.own(only)):
+        return only.text
+    out: list[Any] = []
+    for part in turn.parts:
+        named = names.take(part.call_id, part.name) if isinstance(part, Result) else None
+        own = writer.reusable_block(part)
+        if own is not None:
+            out.append(own)
+        elif isinstance(part, Reasoning) and not writer.own(part):
+            out += [_reasoning(part, text) for text in part.segments or ("",)]
+            writer.extra_members(part)
+        else:
+            out.append(_block(part, named, writer))
+    return out
+
+
+def _options(part: Reasoning | Call, encrypted: str | None, issuer: str | None) -> dict[str, Any]:
+    """ProviderMetadata as provider options: those that were read, if they still say it."""
+    raw: Any = part.raw
+    if part.origin is not None and part.origin.dialect == "ai-sdk-model" and isinstance(raw, Mapping):
+        told = cast("Mapping[str, Any]", raw).get("providerOptions")
+        was = read_metadata(told)
+        if (was.item_id, was.signature, was.encrypted) == (part.item_id, part.signature, encrypted):
+            return {"providerOptions": told} if told is not None else {}
+    made = write_metadata(issuer, part.item_id, part.signature, encrypted)
+    return {"providerOptions": made} if made else {}
+
+
+def _reasoning(part: Reasoning, text: str) -> dict[str, Any]:
+    return {"type": "reasoning", "text": text, **_options(part, part.encrypted, part.issuer)}
+
+
+def _block(part: Part, named: str | None, writer: Writer) -> Any:
+    beyond = writer.extra_members(part)
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text, **beyond}
+    if isinstance(part, Reasoning):
+        return _reasoning(part, part.text) | beyond
+    if isinstance(part, Call):
+        value: Any = arguments_object(part)
+        value = part.arguments if value is None else value
+        issuer = "google" if part.signature else "openai" if part.item_id else None
+        head = {"type": "tool-call", "toolCallId": part.call_id, "toolName": part.name, "input": value}
+        return {**head, **_options(part, None, issuer), **beyond}
+    if isinstance(part, Result):
+        head = {"type": "tool-result", "toolCallId": part.call_id, "toolName": named or part.name or "unknown"}
+        return {**head, "output": _output(part, writer), **beyond}
+    if isinstance(part, Media):
+        return _file(part) | beyond
+    if isinstance(part, ApprovalRequest):
+        head = {"type": "tool-approval-request", "approvalId": part.approval_id, "toolCallId": part.call_id}
+        return {**head, **_reason(part.reason), **part.details, **beyond}
+    if isinstance(part, ApprovalResponse):
+        head = {"type": "tool-approval-response", "approvalId": part.approval_id, "approved": part.approved}
+        ran = {"providerExecuted": True} if part.provider_executed else {}
+        return {**head, **_reason(part.reason), **ran, **beyond}
+    return part.raw
+
+
+def _reason(reason: str | None) -> dict[str, str]:
+    return {} if reason is None else {"reason": reason}
+
+
+def _output(part: Result, writer: Writer) -> dict[str, Any]:
+    if part.denied:
+        said = result_text(part)
+        return {"type": "execution-denied", **_reason(None if said == DENIED else said)}
+    failed = "error-" if part.is_error else ""
+    if part.value is not MISSING and not isinstance(part.value, str):
+        return {"type": failed + "json", "value": part.value}
+    told = result_content(part)
+    if isinstance(told, str):
+        return {"type": failed + "text", "value": told}
+    if part.is_error:
+        writer.lose_error_flag(part)
+    return {"type": "content", "value": [_inner(inner, writer) for inner in told]}
+
+
+def _inner(part: Text | Media | Opaque, writer: Writer) -> Any:
+    own = writer.reusable_block(part)
+    if own is not None or isinstance(part, Opaque):
+        return part.raw
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text, **writer.extra_members(part)}
+    writer.extra_members(part)
+    if part.url:
+        return {"type": "image-url" if part.kind == "image" else "file-url", "url": part.url}
+    return {
+        "type": "image-data" if part.kind == "image" else "file-data",
+        "data": part.data or "",
+        "mediaType": _type(part),
+    }
+
+
+def _type(part: Media) -> str:
+    return part.media_type or {"image": "image/*", "audio": "audio/wav", "video": "video/mp4"}.get(
+        part.kind, "application/pdf"
+    )
+
+
+def _file(part: Media) -> dict[str, Any]:
+    data = part.url or part.data or part.file_id or ""
+    name = {"filename": part.filename} if part.filename else {}
+    return {"type": "file", "data": data, "mediaType": _type(part), **name}

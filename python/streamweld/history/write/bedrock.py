@@ -1,0 +1,104 @@
+"""Write Bedrock Converse messages."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_object, value_object
+from streamweld.history.write.common import Writer, result_content
+
+if TYPE_CHECKING:
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["write"]
+
+_FORMATS = {"jpg": "jpeg", "plain": "txt", "markdown": "md", "msword": "doc", "quicktime": "mov", "x-matroska": "mkv"}
+
+
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
+    """The request members `{"system": […], "messages": […]}`; without system where there is none."""
+    writer = Writer(context, turns)
+    payload: dict[str, Any] = {}
+    messages: list[Any] = []
+    at = 0
+    while at < len(turns):
+        turn = turns[at]
+        if turn.top:
+            at += 1
+            whole = writer.reusable_message(turn.parts)
+            payload["system"] = [_block(part, writer) for part in turn.parts] if whole is None else whole
+            writer.message_members(turn, turn.parts)
+            continue
+        parts, at = writer.results_and_user(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
+        message = None if writer.rewrites_all else writer.reusable_message(parts, turn.origin)
+        if message is None:
+            role = "user" if turn.role == "tool" else turn.role
+            message = {"role": role, "content": [_block(part, writer) for part in parts]}
+            if members := turn.marks if writer.rewrites_all else writer.message_members(turn, parts):
+                message |= members
+        messages.append(message)
+    return payload | {"messages": messages}
+
+
+def _block(part: Part, writer: Writer) -> Any:
+    if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
+        return own
+    beyond = writer.extra_members(part) if part.extra else None
+    block = _made(part, writer)
+    return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
+
+
+def _made(part: Part, writer: Writer) -> Any:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    if isinstance(part, Call):
+        if part.signature and not writer.own(part):
+            writer.context.lose(
+                "signature", part.path, "the target has no place for the signature of a call", part.signature
+            )
+        return {"toolUse": {"toolUseId": part.call_id, "name": part.name, "input": arguments_object(part) or {}}}
+    if isinstance(part, Result):
+        return {"toolResult": _result(part, writer)}
+    if isinstance(part, Reasoning):
+        if part.kind == "redacted":
+            return {"reasoningContent": {"redactedContent": part.encrypted or ""}}
+        signed = {"signature": part.signature} if part.signature else {}
+        return {"reasoningContent": {"reasoningText": {"text": part.text, **signed}}}
+    if isinstance(part, Media):
+        return _media(part, writer)
+    return part.raw
+
+
+def _result(part: Result, writer: Writer) -> dict[str, Any]:
+    block: dict[str, Any] = {"toolUseId": part.call_id}
+    value = value_object(part)
+    if value is not None:
+        block["content"] = [{"json": value}]
+    else:
+        told = result_content(part)
+        if isinstance(told, str):
+            block["content"] = [{"text": told}] if told.strip() else []
+        else:
+            block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, writer) for inner in told]
+    if part.is_error:
+        block["status"] = "error"
+    return block
+
+
+def _media(part: Media, writer: Writer) -> dict[str, Any]:
+    form = (part.media_type or "").partition("/")[2].rpartition(".")[2] or {"image": "png", "video": "mp4"}.get(
+        part.kind, "pdf"
+    )
+    told: dict[str, Any] = {"format": _FORMATS.get(form, form), "source": {"bytes": part.data or ""}}
+    if part.kind in ("image", "video"):
+        return {part.kind: told}
+    fact = writer.context.facts("document_name")
+    name = part.filename or "document"
+    if fact.get("chars"):
+        name = re.sub(f"[^{fact['chars']}]", "-", name)
+    name = re.sub(r"\s+", " ", name).strip()[: fact.get("max")] or "document"
+    if name != part.filename and (part.filename or writer.own(part)):
+        writer.context.edit("document_name", part.path, f"document name {part.filename!r} -> {name!r}")
+    return {"document": {"format": told["format"], "name": name, "source": told["source"]}}

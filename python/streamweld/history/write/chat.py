@@ -1,0 +1,165 @@
+"""Write Chat Completions messages, and Mistral's variant, which keeps thinking in the content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld.history.model import (
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_text,
+    custom_input,
+    members_of,
+)
+from streamweld.history.write.common import Writer, result_content
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["write"]
+
+
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
+    """The request members `{"messages": […]}`."""
+    writer = Writer(context, turns)
+    messages: list[Any] = []
+    for turn in turns:
+        if turn.role == "tool":
+            messages += _results(turn, writer)
+            continue
+        message = None if turn.marks else writer.reusable_message(turn.parts, turn.origin)
+        messages.append(_message(turn, writer) if message is None else message)
+    return {"messages": messages}
+
+
+def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
+    chunks = writer.context.facts("reasoning").get("accept") == "chunks"
+    thoughts = [part for part in turn.parts if isinstance(part, Reasoning)]
+    kinds = Text | Media | Opaque | Reasoning if chunks else Text | Media | Opaque
+    content: list[Part] = [part for part in turn.parts if isinstance(part, kinds)]
+    refusals = [part for part in content if isinstance(part, Text) and part.refusal]
+    calls = [part for part in turn.parts if isinstance(part, Call)]
+    message: dict[str, Any] = {"role": turn.role}
+    blocks = [part for part in content if part not in refusals] if refusals else content
+    if blocks:
+        message["content"] = _content(blocks, writer)
+    else:
+        message["content"] = None if calls or refusals else ""
+    if refusals:
+        message["refusal"] = "".join([part.text for part in refusals])
+    for part in thoughts:
+        for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
+            if value:
+                writer.context.lose(name, part.path, "the target keeps the text of reasoning only", value)
+    if thoughts and not chunks:
+        field = writer.context.facts("reasoning").get("field", "reasoning_content")
+        message[field] = "\n\n".join([part.text for part in thoughts])
+        for part in thoughts:
+            writer.lose_extra_members(part)
+    origin = turn.origin
+    if origin is not None and origin.dialect == writer.dialect and members_of(origin.raw).get("tool_calls") == []:
+        writer.context.edit("calls_empty", origin.path, "left out an empty list of calls")
+    if calls:
+        message["tool_calls"] = [_call(part, writer) for part in calls]
+    if members := writer.message_members(turn, turn.parts):
+        message |= members
+    return message
+
+
+def _content(parts: Sequence[Part], writer: Writer) -> Any:
+    only = parts[0]
+    if (
+        len(parts) == 1
+        and isinstance(only, Text)
+        and not writer.extra_members(only)
+        and (only.raw is None or not writer.own(only))
+    ):
+        return only.text
+    return [_block(part, writer) for part in parts]
+
+
+def _block(part: Part, writer: Writer) -> Any:
+    own = writer.reusable_block(part)
+    if own is not None:
+        return own
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text, **writer.extra_members(part)}
+    if isinstance(part, Reasoning):
+        return {"type": "thinking", "thinking": [{"type": "text", "text": part.text}], **writer.extra_members(part)}
+    if isinstance(part, Media):
+        return _media(part, writer) | writer.extra_members(part)
+    return part.raw
+
+
+def _media(part: Media, writer: Writer) -> dict[str, Any]:
+    url = part.url or f"data:{part.media_type or 'application/octet-stream'};base64,{part.data or ''}"
+    if part.kind == "image":
+        image: dict[str, Any] = {"url": url}
+        if part.detail:
+            image["detail"] = part.detail
+        return {"type": "image_url", "image_url": image}
+    if part.kind == "video":
+        return {"type": "video_url", "video_url": {"url": url}}
+    if part.kind == "audio":
+        form = (part.media_type or "audio/wav").partition("/")[2]
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": part.data or "", "format": {"mpeg": "mp3"}.get(form, form)},
+        }
+    if "document_url" in (writer.context.fact("file_types") or ()):
+        return {
+            "type": "document_url",
+            "document_url": url,
+            **({"document_name": part.filename} if part.filename else {}),
+        }
+    file: dict[str, Any] = {"file_id": part.file_id} if part.file_id else {"file_data": url}
+    if part.filename:
+        file["filename"] = part.filename
+    return {"type": "file", "file": file}
+
+
+def _call(part: Call, writer: Writer) -> Any:
+    own = writer.reusable_block(part)
+    if own is not None:
+        return own
+    if part.signature and not writer.own(part):
+        writer.context.lose(
+            "signature", part.path, "the target has no place for the signature of a call", part.signature
+        )
+    head = {"id": part.call_id, "type": "function"}
+    if part.custom:
+        custom = {"name": part.name, "input": custom_input(part)}
+        return head | {"type": "custom", "custom": custom} | writer.extra_members(part)
+    function = {"name": part.name, "arguments": arguments_text(part) or "{}"}
+    return head | {"function": function} | writer.extra_members(part)
+
+
+def _results(turn: Turn, writer: Writer) -> list[Any]:
+    messages: list[Any] = []
+    for part in turn.parts:
+        if not isinstance(part, Result):
+            writer.lose_part(part)
+            continue
+        own = writer.reusable_message((part,))
+        if own is not None:
+            messages.append(own)
+            continue
+        if part.is_error:
+            writer.lose_error_flag(part)
+        told = result_content(part)
+        content = told if isinstance(told, str) else [_block(inner, writer) for inner in told]
+        message: dict[str, Any] = {"role": "tool", "tool_call_id": part.call_id, "content": content}
+        if part.name and writer.own(part):
+            message["name"] = part.name
+        writer.extra_members(part)
+        if members := writer.message_members(turn, (part,)):
+            message |= members
+        messages.append(message)
+    return messages

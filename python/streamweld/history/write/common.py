@@ -1,0 +1,156 @@
+"""`Writer`: reuse unchanged source objects, keep a dialect's own members, and record the losses of other dialects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.model import MISSING, Inner, Media, Opaque, Text, json_text, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Origin, Part, Result, Turn
+
+__all__ = ["Writer", "result_content"]
+
+_NO_MEMBER: Final = "the target has no such member"
+
+
+class Writer:
+    """One history being written in one dialect.
+
+    Attributes:
+        rewrites_all: no source object can be reused, and no message or block has a member beyond the model. Writers
+            check this once instead of once for every block.
+        approvals: there are approvals of calls.
+    """
+
+    def __init__(self, context: Context, turns: list[Turn]) -> None:
+        self.context = context
+        self.dialect: str = context.family
+        found = context.survey(turns)
+        self.approvals: bool = found.approvals
+        self.rewrites_all: bool = found.bare and context.family not in found.dialects
+        self._told: set[int] = set()  # id() of origins whose members were kept or lost already
+        self._lost: set[int] = set()
+        self._booked: set[str] | None = None
+
+    def reusable_message(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
+        """The message that these parts were read from, if they are all of it and as they were; else None."""
+        if self.rewrites_all:
+            return None
+        if not parts:
+            empty = origin is not None and origin.dialect == self.dialect and origin.count == 0
+            return origin.raw if empty and origin is not None else None
+        first = parts[0].origin
+        if first is None or first.dialect != self.dialect or len(parts) != first.count or first.stale:
+            return None
+        for at, part in enumerate(parts):
+            if part.touched or part.origin is not first or part.at != at:
+                return None
+        return first.raw
+
+    def results_and_user(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
+        """Results, and what the user says behind them where both came in one message or the target has it so; and
+        where the next message begins."""
+        parts = turns[at].parts
+        at += 1
+        if at == len(turns) or not self._joins(parts, turns[at]):
+            return parts, at
+        both = list(parts)
+        while at < len(turns) and self._joins(both, turns[at]):
+            both += turns[at].parts
+            at += 1
+        return both, at
+
+    def _joins(self, parts: Sequence[Part], after: Turn) -> bool:
+        if after.role == "assistant" or after.role not in ("user", "tool"):
+            return False
+        shared = bool(after.parts) and after.parts[0].origin is not None and after.parts[0].origin is parts[-1].origin
+        return shared or self.context.fact("alternation") == "merge"
+
+    def reusable_block(self, part: Part) -> Any:
+        """The block that this part was, if nobody touched it; else None."""
+        if self.rewrites_all:
+            return None
+        own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
+        return part.raw if own else None
+
+    def own(self, part: Part) -> bool:
+        """Whether the part was read from this dialect."""
+        return part.origin is not None and part.origin.dialect == self.dialect
+
+    def extra_members(self, part: Part) -> dict[str, Any]:
+        """The members of a block beyond the model: kept in their own dialect, lost in another one."""
+        if not part.extra:
+            return {}
+        own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, Inner)}
+        if id(part) not in self._lost:
+            self._lost.add(id(part))
+            why = "the block was written anew" if self.own(part) else _NO_MEMBER
+            left = {name: value for name, value in part.extra.items() if name not in own}
+            self.context.lose_members(left, part.path, why)
+        return own
+
+    def lose_extra_members(self, part: Part) -> None:
+        """Books the members of a block whose place has room for its text only."""
+        self.context.lose_members(part.extra, part.path, "there is room for the text only")
+
+    def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
+        """The members of the message beyond the model, once for each message; those of several lie over each other."""
+        if self.rewrites_all:
+            return turn.marks
+        out: dict[str, Any] = {}
+        origins = _origins(turn, parts)
+        for origin in origins[1:]:
+            if origin.dialect == self.dialect and pointer(origin.path) not in self._merged():
+                self.context.edit("roles_merged", origin.path, "merged with the message before")
+        for origin in origins:
+            if id(origin) in self._told:
+                continue
+            self._told.add(id(origin))
+            own = origin.dialect == self.dialect
+            kept = {name: value for name, value in origin.extra.items() if own and not isinstance(name, Inner)}
+            left = {name: value for name, value in origin.extra.items() if name not in kept or name in out}
+            self.context.lose_members(left, origin.path, "the message was written anew" if own else _NO_MEMBER)
+            out = {**kept, **out}
+        return {**out, **turn.marks}
+
+    def _merged(self) -> set[str]:
+        """The messages whose merging an earlier pass has booked."""
+        if self._booked is None:
+            self._booked = {edit.path for edit in self.context.edits if edit.rule == "roles_merged"}
+        return self._booked
+
+    def lose_error_flag(self, result: Result) -> None:
+        """Books that the dialect cannot say of a result of the source that it is an error."""
+        if result.origin is not None:
+            self.context.lose("is_error", result.path, "the target has no word for a failed call", True)
+
+    def lose_part(self, part: Part) -> None:
+        """Books a part that cannot stand where it is."""
+        self.context.lose(type(part).__name__.lower(), part.path, "it cannot stand in this message", part.raw)
+
+
+def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
+    found: dict[int, Origin] = {}
+    for part in parts:
+        if part.origin is not None:
+            found[id(part.origin)] = part.origin
+    if turn.origin is not None and not found:
+        found[id(turn.origin)] = turn.origin
+    return list(found.values())
+
+
+def result_content(result: Result) -> str | list[Text | Media | Opaque]:
+    """The content of a result for dialects without JSON values: a text, or parts of which more than one is needed."""
+    if result.value is not MISSING:
+        return json_text(result.value, result.path) if not isinstance(result.value, str) else result.value
+    parts = result.parts
+    if not parts:
+        return ""
+    only = parts[0]
+    if len(parts) == 1 and isinstance(only, Text) and not only.extra:
+        return only.text
+    return list(parts)

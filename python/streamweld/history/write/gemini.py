@@ -1,0 +1,145 @@
+"""Write Gemini contents. A function response names its function; without an id, Gemini pairs it by order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from streamweld.history.model import (
+    MISSING,
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_object,
+    members_of,
+    value_object,
+)
+from streamweld.history.open_calls import OpenCalls
+from streamweld.history.write.common import Writer, result_content
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["write"]
+
+
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
+    """The request members `{"systemInstruction": …, "contents": […]}`; without an instruction where there is none."""
+    writer = Writer(context, turns)
+    payload: dict[str, Any] = {}
+    contents: list[Any] = []
+    names = OpenCalls[str]()
+    at = 0
+    while at < len(turns):
+        turn = turns[at]
+        if turn.top:
+            at += 1
+            whole = writer.reusable_message(turn.parts)
+            if whole is None:
+                whole = {
+                    "parts": [_part(part, writer, None) for part in turn.parts],
+                    **writer.message_members(turn, turn.parts),
+                }
+            payload["systemInstruction"] = whole
+            continue
+        for part in turn.parts:
+            if isinstance(part, Call):
+                names.add(at, part.call_id, part.name, part.name)
+        parts, at = writer.results_and_user(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
+        content = None if writer.rewrites_all else writer.reusable_message(parts, turn.origin)
+        if content is not None:
+            for part in parts:
+                if isinstance(part, Result):
+                    names.take(part.call_id, part.name)
+        else:
+            role = "model" if turn.role == "assistant" else "user"
+            content = {"role": role, "parts": _parts(parts, writer, names)}
+            if members := turn.marks if writer.rewrites_all else writer.message_members(turn, parts):
+                content |= members
+        contents.append(content)
+    return payload | {"contents": contents}
+
+
+def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list[Any]:
+    """What the parts say; what results hold beside their text stands behind all of them."""
+    written: list[Any] = []
+    attached: list[Any] = []
+    for part in parts:
+        if not isinstance(part, Result):
+            written.append(_part(part, writer, None))
+            continue
+        written.append(_part(part, writer, names.take(part.call_id, part.name)))
+        if writer.rewrites_all or writer.reusable_block(part) is None:
+            for inner in part.parts:
+                writer.lose_extra_members(inner)
+            attached += [_media(inner) for inner in part.parts if isinstance(inner, Media)]
+    return written + attached if attached else written
+
+
+def _part(part: Part, writer: Writer, named: str | None) -> Any:
+    """`named`: what the call of a result is called."""
+    if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
+        return own
+    if isinstance(part, Result) and writer.own(part) and _is_bare(part):
+        writer.context.edit("result_value", part.path, "put a result that is no object into one")
+    beyond = writer.extra_members(part) if part.extra else None
+    block = _made(part, named)
+    return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
+
+
+def _is_bare(part: Result) -> bool:
+    """Whether its response was no object."""
+    raw = members_of(part.raw)
+    told = members_of(raw.get("functionResponse") or raw.get("function_response"))
+    return not isinstance(told.get("response"), Mapping)
+
+
+def _made(part: Part, named: str | None) -> Any:
+    block: dict[str, Any]
+    if isinstance(part, Text):
+        return {"text": part.text}
+    if isinstance(part, Call):
+        function = {"name": part.name, "args": arguments_object(part) or {}}
+        block = {"functionCall": {"id": part.call_id, **function} if part.call_id else function}
+        if part.signature:
+            block["thoughtSignature"] = part.signature
+        return block
+    if isinstance(part, Result):
+        response = {"name": named or part.name or "unknown", "response": _response(part)}
+        return {"functionResponse": {"id": part.call_id, **response} if part.call_id else response}
+    if isinstance(part, Reasoning):
+        block = {"text": part.text, "thought": True}
+        if part.signature:
+            block["thoughtSignature"] = part.signature
+        return block
+    if isinstance(part, Media):
+        return _media(part)
+    return part.raw
+
+
+def _response(result: Result) -> Any:
+    """An object, as it must be: "output" holds what is none, "error" what went wrong."""
+    value: Any = result.value
+    if not result.is_error and value_object(result) is not None:
+        return value
+    if value is MISSING:
+        told = result_content(result)
+        value = told if isinstance(told, str) else "".join([part.text for part in told if isinstance(part, Text)])
+    return {"error" if result.is_error else "output": value}
+
+
+def _media(part: Media | Opaque) -> dict[str, Any]:
+    if isinstance(part, Opaque):
+        raw: dict[str, Any] = part.raw
+        return raw
+    defaults = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
+    media_type = part.media_type or defaults[part.kind]
+    if part.url:
+        return {"fileData": {"fileUri": part.url, "mimeType": media_type}}
+    return {"inlineData": {"mimeType": media_type, "data": part.data or ""}}

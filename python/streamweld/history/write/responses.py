@@ -1,0 +1,265 @@
+"""Write input items of the Responses API and OpenResponses."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.model import (
+    MISSING,
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_text,
+    custom_input,
+    json_text,
+    members_of,
+)
+from streamweld.history.write.common import Writer, result_content
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Path, Turn
+
+__all__ = ["write"]
+
+_CONTENT: Final = frozenset({Text, Media})
+_FREE_OUTPUT: Final = "custom_tool_call_output"
+_PREFIXES: Final = {"message": "msg_", "reasoning": "rs_"}  # of ids that streamweld generates
+
+
+def write(turns: list[Turn], context: Context) -> dict[str, Any]:
+    """The request members `{"instructions": …, "input": […]}`; without instructions where there are none."""
+    writer = Writer(context, turns)
+    payload: dict[str, Any] = {}
+    items: list[Any] = []
+    custom: set[str] = set()  # ids of calls of free-form tools
+    complete = _Completer(writer)
+    for turn in turns:
+        if turn.top:
+            told = writer.reusable_message(turn.parts)
+            texts = [part.text for part in turn.parts if isinstance(part, Text)]
+            payload["instructions"] = "\n\n".join(texts) if told is None else told
+            for part in turn.parts:
+                writer.extra_members(part)
+            writer.message_members(turn, turn.parts)
+            continue
+        run: list[Part] = []
+        for part in turn.parts:
+            kind = type(part)
+            content = kind in _CONTENT or (kind is Opaque and _stands_inside(part))
+            if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], writer))):
+                items.append(complete(_message(turn, run, writer), run[0]))
+                run = []
+            if content:
+                run.append(part)
+            else:
+                items.append(complete(_item(part, turn, writer, custom), part))
+        if run:
+            items.append(complete(_message(turn, run, writer), run[0]))
+        elif not turn.parts:
+            whole = writer.reusable_message((), turn.origin)
+            if members_of(whole).get("content", "") is None:
+                writer.context.edit("message_empty", turn.path, "wrote the content null as an empty text")
+                whole = {**whole, "content": ""}
+            told = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
+            items.append(_typed(told, turn.path, writer))
+    return payload | {"input": items}
+
+
+class _Completer:
+    """Add the members that a target requires on replayed items: a client may have dropped them, or never had them."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.required: Mapping[str, Sequence[str]] = writer.context.facts("required_members")
+        self.times: dict[str, int] = {}  # how many items of one content got an id
+
+    def __call__(self, item: Any, first: Part) -> Any:
+        """Return the item with all members; the item itself if none is missing. `first`: its first part."""
+        if not self.required or not _is_replayed(item):
+            return item
+        told, kind = dict(item), item.get("type") or "message"
+        if isinstance(item.get("content"), list):
+            names = self.required.get("text", ())
+            told["content"] = [
+                {**block, **{name: [] for name in names if block.get(name) is None}}
+                if members_of(block).get("type") == "output_text"
+                else block
+                for block in item["content"]
+            ]
+        for name in self.required.get(kind, ()):
+            if told.get(name) is None:
+                told[name] = self._id(item, kind) if name == "id" else kind if name == "type" else "completed"
+        if told == item:
+            return item
+        if self.writer.own(first) and first.origin is not None:
+            self.writer.context.edit("member_required", first.origin.path, "added members that the target requires")
+        return told
+
+    def _id(self, item: Mapping[str, Any], kind: str) -> str:
+        """Return an id by what the item holds, so that the same history gets the same ids again."""
+        text = json_text([kind, item.get("content"), item.get("summary")], ())
+        count = self.times[text] = self.times.get(text, 0) + 1
+        digest = sha256(f"{text}\0{count}".encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{_PREFIXES[kind]}{digest[:24]}"
+
+
+def _is_replayed(item: Any) -> bool:
+    """Whether it is an output item that a model made: a plain text of the assistant is input."""
+    told = members_of(item)
+    if told.get("type") == "message" or ("type" not in told and "role" in told):
+        return told.get("role") == "assistant" and not isinstance(told.get("content"), str)
+    return told.get("type") == "reasoning"
+
+
+def _stands_inside(part: Part) -> bool:
+    """Whether what is opaque stands inside of a message, and is no item of its own."""
+    return part.origin is None or "role" in members_of(part.origin.raw)
+
+
+def _own_message(part: Part, before: Part, writer: Writer) -> bool:
+    return writer.own(part) or writer.own(before)
+
+
+def _message(turn: Turn, parts: Sequence[Part], writer: Writer) -> Any:
+    if not writer.rewrites_all and (whole := writer.reusable_message(parts)) is not None:
+        return _typed(whole, parts[0].origin.path if parts[0].origin is not None else turn.path, writer)
+    role = "user" if turn.role == "tool" else turn.role
+    only = parts[0]
+    content: Any
+    if role == "assistant" and writer.context.fact("assistant_content") == "string":
+        content = "\n\n".join([part.text for part in parts if isinstance(part, Text)])
+        for part in parts:
+            writer.lose_extra_members(part)
+    elif len(parts) == 1 and isinstance(only, Text) and not only.refusal and (only.raw is None or not writer.own(only)):
+        if only.extra:
+            writer.extra_members(only)
+        content = only.text
+    else:
+        content = [_block(part, role, writer) for part in parts]
+    message = {"type": "message", "role": role, "content": content}
+    if members := turn.marks if writer.rewrites_all else writer.message_members(turn, parts):
+        message |= members
+    return message
+
+
+def _typed(whole: Any, path: Path, writer: Writer) -> Any:
+    """A message as it was given; with its type, where that may not go without saying."""
+    if not writer.context.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
+        return whole
+    writer.context.edit("message_type", path, "said of an item that it is a message")
+    return {"type": "message", **whole}
+
+
+def _block(part: Part, role: str, writer: Writer) -> Any:
+    own = writer.reusable_block(part)
+    if own is not None:
+        return own
+    if isinstance(part, Text):
+        if part.refusal:
+            return {"type": "refusal", "refusal": part.text, **writer.extra_members(part)}
+        types: Mapping[str, str] = writer.context.facts("text_types")
+        kind = types.get("system" if role == "developer" else role)
+        kind = kind or ("output_text" if role == "assistant" else "input_text")
+        return {"type": kind, "text": part.text, **writer.extra_members(part)}
+    if isinstance(part, Media):
+        return _media(part) | writer.extra_members(part)
+    return part.raw
+
+
+def _media(part: Media) -> dict[str, Any]:
+    url = part.url or f"data:{part.media_type or 'application/octet-stream'};base64,{part.data or ''}"
+    if part.kind == "image":
+        where = {"file_id": part.file_id} if part.file_id else {"image_url": url}
+        return {"type": "input_image", **where, **({"detail": part.detail} if part.detail else {})}
+    if part.kind == "video":
+        return {"type": "input_video", "video_url": url}
+    if part.kind == "audio":
+        form = (part.media_type or "audio/wav").partition("/")[2]
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": part.data or "", "format": {"mpeg": "mp3"}.get(form, form)},
+        }
+    block: dict[str, Any] = {"type": "input_file"}
+    if part.file_id:
+        block["file_id"] = part.file_id
+    elif part.url:
+        block["file_url"] = part.url
+    else:
+        block["file_data"] = url
+    if part.filename:
+        block["filename"] = part.filename
+    return block
+
+
+def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
+    if isinstance(part, Call) and part.custom:
+        custom.add(part.call_id)
+    if (
+        not writer.rewrites_all
+        and (whole := writer.reusable_message((part,))) is not None
+        and not _outlived(part, whole, writer, custom)
+    ):
+        if not (isinstance(part, Result) and part.value is not MISSING):
+            return whole
+        writer.context.edit("result_form", part.path, "wrote the output of a call as text")
+    if isinstance(part, Call):
+        item = _call(part, writer)
+    elif isinstance(part, Result):
+        item = _output(part, writer, custom)
+    elif isinstance(part, Reasoning):
+        item = _reasoning(part, writer)
+    else:
+        return part.raw
+    if part.item_id:
+        item = {"type": item["type"], "id": part.item_id, **item}
+    if part.extra:
+        item |= writer.extra_members(part)
+    if members := turn.marks if writer.rewrites_all else writer.message_members(turn, (part,)):
+        item |= members
+    return item
+
+
+def _outlived(part: Part, whole: Any, writer: Writer, custom: set[str]) -> bool:
+    """Whether it is the output of a free-form call that became a function's, where there are no free-form tools."""
+    free = writer.context.fact("free_form_tools")
+    return isinstance(part, Result) and not free and whole["type"] == _FREE_OUTPUT and part.call_id not in custom
+
+
+def _call(part: Call, writer: Writer) -> dict[str, Any]:
+    if part.signature and not writer.own(part):
+        writer.context.lose(
+            "signature", part.path, "the target has no place for the signature of a call", part.signature
+        )
+    if part.custom:
+        return {"type": "custom_tool_call", "call_id": part.call_id, "name": part.name, "input": custom_input(part)}
+    text = part.arguments or arguments_text(part) or "{}"
+    return {"type": "function_call", "call_id": part.call_id, "name": part.name, "arguments": text}
+
+
+def _output(part: Result, writer: Writer, custom: set[str]) -> dict[str, Any]:
+    if part.is_error:
+        writer.lose_error_flag(part)
+    told = result_content(part)
+    output = told if isinstance(told, str) else [_block(inner, "user", writer) for inner in told]
+    kind = _FREE_OUTPUT if part.call_id in custom else "function_call_output"
+    return {"type": kind, "call_id": part.call_id, "output": output}
+
+
+def _reasoning(part: Reasoning, writer: Writer) -> dict[str, Any]:
+    raw = part.kind == "raw" and not writer.context.facts("reasoning").get("summary_only")
+    item: dict[str, Any] = {
+        "type": "reasoning",
+        "summary": [] if raw else [{"type": "summary_text", "text": text} for text in part.segments],
+    }
+    if raw:
+        item["content"] = [{"type": "reasoning_text", "text": text} for text in part.segments]
+    if part.encrypted:
+        item["encrypted_content"] = part.encrypted
+    return item

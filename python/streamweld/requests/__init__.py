@@ -1,0 +1,17 @@
+"""Convert whole requests to another LLM API: messages, tools, options.
+
+    conversion = streamweld.requests.convert(request, source="openai-chat", target="anthropic")
+    client.messages.create(**conversion.payload)
+    for loss in conversion.losses:
+        print(loss.path, loss.why)
+
+The messages are converted by `streamweld.history.convert`; everything else by the tables of `_spec/requests.json`. What
+the target cannot express is reported as a loss and left out, never passed on. `check` lists the rules of a target that
+a request breaks.
+"""
+
+from streamweld.requests.checker import check
+from streamweld.requests.conversion import Conversion, convert
+from streamweld.requests.policy import RequestPolicy
+
+__all__ = ["Conversion", "RequestPolicy", "check", "convert"]

@@ -1,0 +1,180 @@
+"""The format of the answer (`response_format`, `text.format`, `responseSchema`) of one API in words of another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from streamweld.requests import schemas
+from streamweld.requests.tables import at, object_of, put, steps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld.requests.work import Work
+
+__all__ = ["AnswerFormat", "read", "translate"]
+
+Kind: TypeAlias = Literal["text", "json_object", "json_schema", "other"]
+_PLACES = {
+    "openai-chat": ("response_format",),
+    "mistral": ("response_format",),
+    "responses": ("text.format",),
+    "anthropic": ("output_config.format", "output_format"),
+    "gemini": (
+        "generationConfig.responseJsonSchema",
+        "generationConfig.responseSchema",
+        "generationConfig.responseMimeType",
+    ),
+    "bedrock-converse": ("outputConfig.textFormat",),
+    "ai-sdk-model": ("responseFormat",),
+}
+
+
+# Members of a format that the target has no place for. What is left out of Anthropic's and Gemini's is always strict.
+_UNNAMED = {
+    "anthropic": ("name", "description"),
+    "gemini": ("name", "description"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFormat:
+    """The format that an answer must have."""
+
+    kind: Kind
+    path: str
+    raw: Any
+    name: str | None = None
+    description: str | None = None
+    schema: Any = None
+    strict: bool | None = None
+
+
+def read(work: Work) -> AnswerFormat | None:
+    """The format that the request states; None if it states none. Its members count as used."""
+    places = _PLACES.get(work.source, ())
+    work.used.update(steps(path) for path in places)
+    path = next((path for path in places if at(work.request, path) is not None), None)
+    if path is None:
+        return None
+    raw = at(work.request, path)
+    told = object_of(raw)
+    kind = told.get("type")
+    match work.source:
+        case "gemini":
+            return _of_gemini(work, path, raw)
+        case "bedrock-converse":
+            inner = object_of(object_of(told.get("structure")).get("jsonSchema"))
+            return _of_schema(path, raw, inner, _parsed(inner.get("schema")))
+        case "ai-sdk-model":
+            if kind == "json":
+                schema = told.get("schema")
+                return _of_schema(path, raw, told, schema) if schema else AnswerFormat("json_object", path, raw)
+        case _:
+            if kind == "json_schema":
+                inner = object_of(told.get("json_schema")) or told
+                return _of_schema(path, raw, inner, inner.get("schema", inner.get("schema_definition")))
+            if kind == "json_object":
+                return AnswerFormat("json_object", path, raw)
+    return AnswerFormat("text" if kind == "text" else "other", path, raw)
+
+
+def _of_gemini(work: Work, path: str, raw: Any) -> AnswerFormat:
+    mime = at(work.request, "generationConfig.responseMimeType")
+    if path.endswith("MimeType"):
+        kind: Kind = "json_object" if mime == "application/json" else "text" if mime == "text/plain" else "other"
+        return AnswerFormat(kind, path, raw)
+    return AnswerFormat("json_schema", path, raw, schema=schemas.from_gemini(raw) if path.endswith("eSchema") else raw)
+
+
+def _of_schema(path: str, raw: Any, inner: Mapping[str, Any], schema: Any) -> AnswerFormat:
+    name, description, strict = (inner.get(member) for member in ("name", "description", "strict"))
+    return AnswerFormat(
+        "json_schema",
+        path,
+        raw,
+        name if isinstance(name, str) else None,
+        description if isinstance(description, str) else None,
+        schema,
+        strict if isinstance(strict, bool) else None,
+    )
+
+
+def _is_schema(schema: Any) -> bool:
+    """Whether it is an object that JSON can hold."""
+    try:
+        return bool(object_of(schema)) and bool(json.dumps(schema))
+    except (TypeError, ValueError):
+        return False
+
+
+def _parsed(schema: Any) -> Any:
+    if not isinstance(schema, str):
+        return schema
+    try:
+        return json.loads(schema)
+    except ValueError:
+        return None
+
+
+def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> None:
+    """Writes the format into the request for the target."""
+    if found is None:
+        return
+    path = steps(found.path)
+    if found.kind == "text":
+        work.edit("option_implied", path, "left out: text is the default", found.raw)
+        return
+    formats = work.facts.get("formats", ("json_object", "json_schema", "text"))
+    if found.kind == "json_schema" and "json_schema" not in formats and "json_object" in formats:
+        work.lose("response_format", path, f"the gateway {work.profile.name} takes no schema", found.raw, vital=True)
+        put(made, "response_format", {"type": "json_object"})
+        return
+    value = None if found.kind == "other" else _written(found, work)
+    if value is None:
+        work.lose("response_format", path, f"{work.target} takes no such answer format", found.raw, vital=True)
+        return
+    for place, member in value.items():
+        put(made, place, member)
+    for name in _UNNAMED.get(work.target, ()):
+        if getattr(found, name):
+            work.lose(name, (*path, name), f"{work.target} has no such member of a format", getattr(found, name))
+
+
+def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:
+    """Where to write what; None if the target has no such format."""
+    plain = found.kind == "json_object"
+    if not plain and not _is_schema(found.schema):
+        return None
+    named: dict[str, Any] = {"name": found.name} if found.name else {}
+    if found.description:
+        named["description"] = found.description
+    match work.target:
+        case "openai-chat" | "mistral" | "responses":
+            if plain:
+                form: dict[str, Any] = {"type": "json_object"}
+            else:
+                inner = {"name": "answer", **named, "schema": found.schema}
+                if found.strict is not None:
+                    inner["strict"] = found.strict
+                flat = work.target == "responses"
+                form = {"type": "json_schema", **inner} if flat else {"type": "json_schema", "json_schema": inner}
+            return {_PLACES[work.target][0]: form}
+        case "anthropic":
+            return None if plain else {"output_config.format": {"type": "json_schema", "schema": found.schema}}
+        case "gemini":
+            made = {"generationConfig.responseMimeType": "application/json"}
+            return made if plain else {**made, "generationConfig.responseJsonSchema": found.schema}
+        case "bedrock-converse":
+            inner = {**named, "schema": json.dumps(found.schema, ensure_ascii=False, separators=(",", ":"))}
+            return (
+                None
+                if plain
+                else {"outputConfig.textFormat": {"type": "json_schema", "structure": {"jsonSchema": inner}}}
+            )
+        case "ai-sdk-model":
+            return {"responseFormat": {"type": "json"} if plain else {"type": "json", **named, "schema": found.schema}}
+        case _:
+            return None

@@ -1,0 +1,314 @@
+"""`check`: list the rules of a target's requests that a request breaks.
+
+It reads the request on its own, by the same tables, and shares no code with what converts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld import history
+from streamweld._show import printable
+from streamweld.errors import UsageError
+from streamweld.history import HistoryViolation
+from streamweld.history.ids import form_of
+from streamweld.history.profiles import resolve
+from streamweld.requests.tables import (
+    at,
+    gateway_facts,
+    is_list,
+    listed,
+    model_facts,
+    object_of,
+    options,
+    pointer,
+    spec,
+    steps,
+)
+
+if TYPE_CHECKING:
+    from streamweld._words import Target
+    from streamweld.history import Profile
+    from streamweld.requests.tables import Json, Option
+
+__all__ = ["check"]
+
+_DETAIL: Final = 120
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "text": (str,),
+    "object": (Mapping,),
+}
+_HOSTED_PREFIXES: Final = {"anthropic": ("custom",), "responses": ("function", "custom", "mcp")}
+
+
+def check(
+    request: Mapping[str, Any],
+    *,
+    target: Target,
+    gateway: str | Profile | Mapping[str, Any] | None = None,
+) -> list[HistoryViolation]:
+    """List what a request does against the rules of the API that it is for.
+
+    Args:
+        request: the request in the target's own shape.
+        target: the API: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
+            `ai-sdk-ui` or `ai-sdk-model`.
+        gateway: the profile whose constraints apply; None for the target's own API.
+
+    Returns:
+        The violations of the messages, as `history.check` lists them, then those of the options and tools. Rules of
+        options are those of `_spec/requests.json`.
+
+    Raises:
+        UsageError: if the target or gateway does not exist, or the request has no messages.
+    """
+    if not isinstance(request, Mapping):
+        raise UsageError("the request must be a mapping of its members")
+    profile = resolve(gateway, target)
+    found = _Checker(request, profile)
+    found.members()
+    found.plain_options()
+    found.tools()
+    if profile.target == "anthropic":
+        found.anthropic()
+    if profile.target == "responses":
+        found.responses()
+    return history.check(request, target=cast("Target", profile.target), gateway=profile) + found.violations
+
+
+class _Checker:
+    """One request being checked."""
+
+    def __init__(self, request: Json, profile: Profile) -> None:
+        self.request = request
+        self.profile = profile
+        self.target = profile.target
+        self.facts = gateway_facts(profile.name, profile.target)
+        self.violations: list[HistoryViolation] = []
+
+    def add(self, rule: str, path: Sequence[str | int], detail: str = "", severity: Any = None) -> None:
+        row = spec("rules")[rule]
+        message = f"{row['text']}: {printable(detail, _DETAIL)}" if detail else row["text"]
+        source = self.facts.get("source", row["source"]) if rule == "option_unsupported" else row["source"]
+        self.violations.append(HistoryViolation(rule, pointer(path), message, source, severity or row["severity"]))
+
+    def members(self) -> None:
+        """Members that the target's requests do not have. A newer API may have them, so they are warnings."""
+        known = {*spec("known")[self.target], *spec("history")[self.target], *self.facts.get("adds", {}).values()}
+        thinking = self.facts.get("thinking", {})
+        known |= {thinking.get("member"), thinking.get("effort")}
+        for name, value in self.request.items():
+            if name not in known:
+                self.add("option_unknown", (name,), name, "warning")
+                continue
+            inner = spec("nested").get(self.target, {}).get(name)
+            if inner is not None:
+                for member in object_of(value):
+                    if member not in inner:
+                        self.add("option_unknown", (name, member), member, "warning")
+
+    def plain_options(self) -> None:
+        """Types, bounds, and what the gateway does not accept."""
+        lacks = self.facts.get("lacks", ())
+        for option in options():
+            paths = option.paths.get(self.target, ())
+            present = [path for path in paths if at(self.request, path) is not None]
+            for path in present:
+                value = at(self.request, path)
+                if option.word in lacks and value not in option.implied:
+                    self.add("option_unsupported", steps(path), option.word)
+                elif not _is_kind(option, value):
+                    self.add("option_shape", steps(path), f"{option.word} is {type(value).__name__}")
+                else:
+                    self._bounds(option, path, value)
+            if option.required.get(self.target) is not None and not present:
+                self.add("option_required", steps(paths[0]), paths[0])
+
+    def _bounds(self, option: Option, path: str, value: Any) -> None:
+        low, high = option.limits(self.target)
+        if option.kind in ("integer", "number"):
+            if (low is not None and value < low) or (high is not None and value > high):
+                self.add("option_bounds", steps(path), f"{option.word} {value}")
+            return
+        most = option.max_items.get(self.target)
+        if most is not None and not isinstance(value, str) and hasattr(value, "__len__") and len(value) > most:
+            self.add("option_bounds", steps(path), f"{len(value)} elements of {option.word}, at most {most}")
+
+    def tools(self) -> None:
+        """Definitions, names, and the choice among them."""
+        names: dict[str, tuple[str | int, ...]] = {}
+        count = 0
+        for path, kind, name, schema in self._definitions():
+            count += 1
+            kinds = self.facts.get("tools")
+            if kinds is not None and kind not in kinds:
+                self.add("tool_unsupported", path, kind)
+            if kind not in ("function", "custom"):
+                continue
+            if not isinstance(name, str) or not self._name_fits(name):
+                self.add("tool_name", path, str(name))
+                continue
+            if name in names:
+                self.add("tool_repeated", path, name)
+            names[name] = path
+            if kind == "function" and schema is not None and object_of(schema).get("type") != "object":
+                self.add("tool_schema", path, name)
+        self._choice(names, count)
+
+    def _name_fits(self, name: str) -> bool:
+        fact = self.profile.constraints.get("tool_name")
+        if fact is None:
+            return bool(name)
+        starts = "start" not in fact or name[:1].isalpha() or name[:1] in fact["start"]
+        return form_of(fact).fits(name) and starts
+
+    def _definitions(self) -> list[tuple[tuple[str | int, ...], str, Any, Any]]:
+        """(path, kind, name, schema) of each tool."""
+        config = object_of(self.request.get("toolConfig"))
+        bedrock = self.target == "bedrock-converse"
+        given = config.get("tools") if bedrock else self.request.get("tools")
+        base = ("toolConfig", "tools") if bedrock else ("tools",)
+        found: list[tuple[tuple[str | int, ...], str, Any, Any]] = []
+        if not is_list(given):
+            if given is not None and self.target != "ai-sdk-model":
+                self.add("option_shape", base, "tools is not a list")
+            return found
+        for n, raw in enumerate(listed(given)):
+            told, path = object_of(raw), (*base, n)
+            match self.target:
+                case "gemini":
+                    for m, declared in enumerate(listed(told.get("functionDeclarations"))):
+                        inner = object_of(declared)
+                        found.append(
+                            (
+                                (*path, "functionDeclarations", m),
+                                "function",
+                                inner.get("name"),
+                                inner.get("parametersJsonSchema"),
+                            )
+                        )
+                    if "functionDeclarations" not in told:
+                        found.append((path, "hosted", None, None))
+                case "bedrock-converse":
+                    inner = object_of(told.get("toolSpec"))
+                    if inner:
+                        found.append(
+                            (path, "function", inner.get("name"), object_of(inner.get("inputSchema")).get("json"))
+                        )
+                case "anthropic":
+                    kind = "function" if told.get("type") in (None, "custom") else "hosted"
+                    found.append((path, kind, told.get("name"), told.get("input_schema")))
+                case "ai-sdk-model":
+                    kind = "function" if told.get("type") == "function" else "hosted"
+                    found.append((path, kind, told.get("name"), told.get("inputSchema")))
+                case "responses":
+                    kind = str(told.get("type"))
+                    kind = kind if kind in _HOSTED_PREFIXES["responses"] else "hosted"
+                    found.append((path, kind, told.get("name"), told.get("parameters")))
+                case _:
+                    kind = str(told.get("type"))
+                    inner = object_of(told.get(kind))
+                    kind = kind if kind in ("function", "custom") else "hosted"
+                    found.append((path, kind, inner.get("name"), inner.get("parameters")))
+        return found
+
+    def _choice(self, names: Mapping[str, Any], count: int) -> None:
+        member = {"ai-sdk-model": "toolChoice", "bedrock-converse": "toolConfig"}.get(self.target, "tool_choice")
+        choice = self.request.get(member)
+        if self.target == "gemini":
+            choice = at(self.request, "toolConfig.functionCallingConfig")
+            member = "toolConfig"
+        if choice is None:
+            return
+        if not count:
+            forced = isinstance(choice, str) and choice not in ("auto", "none")
+            if forced or (
+                object_of(choice)
+                and object_of(choice).get("mode", object_of(choice).get("type")) not in ("auto", "none", "AUTO", "NONE")
+            ):
+                self.add("tool_choice_alone", (member,))
+            return
+        for name in _chosen(choice):
+            if not isinstance(name, str) or name not in names:
+                self.add("tool_choice_unknown", (member,), str(name))
+        words = self.facts.get("choices")
+        if words is not None and (choice if isinstance(choice, str) else "required") not in words:
+            self.add("option_unsupported", (member,), str(choice))
+
+    def anthropic(self) -> None:
+        """Thinking, and what excludes it."""
+        request = self.request
+        facts = model_facts("anthropic", request.get("model"))
+        config = object_of(request.get("thinking"))
+        kind = config.get("type")
+        if not facts["sampling"]:
+            for name in ("temperature", "top_p", "top_k"):
+                if request.get(name) is not None:
+                    self.add("option_unsupported", (name,), f"{name} with {request.get('model')}")
+        if facts.get("one_of_two") and request.get("temperature") is not None and request.get("top_p") is not None:
+            self.add("option_conflict", ("top_p",), "temperature and top_p")
+        if kind not in ("enabled", "adaptive"):
+            return
+        if facts["thinking"] and kind not in facts["thinking"]:
+            self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
+        if object_of(request.get("tool_choice")).get("type") in ("any", "tool"):
+            self.add("option_conflict", ("tool_choice",), "thinking and a forced call")
+        if request.get("temperature") not in (None, 1) or request.get("top_k") is not None:
+            self.add(
+                "option_conflict", ("temperature" if request.get("temperature") is not None else "top_k",), "thinking"
+            )
+        if kind == "enabled":
+            self._budget(config)
+
+    def _budget(self, config: Json) -> None:
+        budget, most = config.get("budget_tokens"), self.request.get("max_tokens")
+        least = spec("thinking")["smallest"]
+        if not isinstance(budget, int) or budget < least or (isinstance(most, int) and budget >= most):
+            self.add("option_bounds", ("thinking", "budget_tokens"), f"{budget}, with max_tokens {most}")
+        messages = self.request.get("messages")
+        turns = [object_of(message) for message in cast("Sequence[Any]", messages)] if is_list(messages) else []
+        last = next((turn for turn in reversed(turns) if turn.get("role") == "assistant"), {})
+        content = last.get("content")
+        blocks = [object_of(block).get("type") for block in cast("Sequence[Any]", content)] if is_list(content) else []
+        if "tool_use" in blocks and blocks[0] not in ("thinking", "redacted_thinking"):
+            self.add("thinking_unsigned", ("messages", turns.index(last)), "the last turn of the assistant")
+
+    def responses(self) -> None:
+        """What a request that is not stored has to ask for."""
+        request = self.request
+        include = request.get("include")
+        asks = is_list(include) and "reasoning.encrypted_content" in cast("Sequence[Any]", include)
+        reasons = at(request, "reasoning.effort") not in (None, "none") or at(request, "reasoning.summary") is not None
+        if request.get("store") is False and reasons and not asks and "include" not in self.facts.get("lacks", ()):
+            self.add("encrypted_reasoning", ("include",))
+
+
+def _is_kind(option: Option, value: Any) -> bool:
+    if option.kind == "any":
+        return True
+    if option.kind == "texts":
+        return all(isinstance(item, str) for item in (listed(value) if is_list(value) else [value]))
+    if isinstance(value, bool) and option.kind != "boolean":
+        return False
+    return isinstance(value, _TYPES[option.kind])
+
+
+def _chosen(choice: Any) -> list[Any]:
+    """The names of tools that a choice states."""
+    told = object_of(choice)
+    for path in ("name", "toolName", "function.name", "custom.name", "toolChoice.tool.name"):
+        name = at(told, path)
+        if name is not None:
+            return [name]
+    names = told.get("allowedFunctionNames")
+    if is_list(names):
+        return list(cast("Sequence[Any]", names))
+    allowed = at(told, "allowed_tools.tools") or (told.get("tools") if told.get("type") == "allowed_tools" else None)
+    return [
+        at(object_of(tool), "name") or at(object_of(tool), "function.name") or at(object_of(tool), "custom.name")
+        for tool in listed(allowed)
+    ]

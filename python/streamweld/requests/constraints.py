@@ -1,0 +1,217 @@
+"""What the options of one request must be to each other: required members, conflicts, what a stateless request needs.
+
+Applied to every request for a target, whatever its source: a request of the target's own API is repaired too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld.requests.tables import at, is_list, model_facts, object_of, options, put, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.requests.work import Work
+
+__all__ = ["ENCRYPTED", "apply", "begins_with_thinking", "include", "require"]
+
+ENCRYPTED: Final = "reasoning.encrypted_content"
+_LOGPROBS: Final = "message.output_text.logprobs"
+_SAMPLING: Final = ("temperature", "top_p", "top_k")
+_FAMILIES: Final = {"openai-chat": "chat", "mistral": "chat"}
+
+
+def apply(work: Work, made: dict[str, Any]) -> None:
+    """Repairs `made`, which is a request for the target."""
+    require(work, made)
+    match work.target:
+        case "anthropic":
+            _anthropic(work, made)
+        case "responses":
+            _responses(work, made)
+        case "openai-chat":
+            if (
+                made.get("stream") is True
+                and _FAMILIES.get(work.source) != "chat"
+                and "include_usage" not in _lacks(work)
+            ):
+                put(made, "stream_options.include_usage", True)
+            if made.get("top_logprobs") and made.get("logprobs") is None:
+                made["logprobs"] = True
+        case "gemini":
+            if at(made, "generationConfig.logprobs") and at(made, "generationConfig.responseLogprobs") is None:
+                put(made, "generationConfig.responseLogprobs", True)
+        case _:
+            pass
+
+
+def require(work: Work, made: dict[str, Any]) -> None:
+    """Puts in what the target cannot do without."""
+    for option in options():
+        default = option.required.get(work.target)
+        place = option.place(work.target, work.facts)
+        if default is not None and place is not None and at(made, place) is None:
+            work.edit("option_required", (place,), f"{place} = {default}")
+            put(made, place, default)
+
+
+def _lacks(work: Work) -> Sequence[str]:
+    return cast("Sequence[str]", work.facts.get("lacks", ()))
+
+
+# --- Anthropic
+
+
+def _anthropic(work: Work, made: dict[str, Any]) -> None:
+    facts = model_facts("anthropic", made.get("model"))
+    config = object_of(made.get("thinking"))
+    if config.get("type") in ("enabled", "adaptive"):
+        _thinking(work, made, facts)
+    thinks = object_of(made.get("thinking")).get("type") in ("enabled", "adaptive")
+    if not facts["sampling"]:
+        for name in _SAMPLING:
+            _drop(work, made, name, "the model takes no sampling options", implied=1)
+    elif thinks:
+        _drop(work, made, "temperature", "with thinking the temperature is 1", implied=1)
+        _drop(work, made, "top_k", "with thinking there is no top_k")
+        top_p = made.get("top_p")
+        if isinstance(top_p, int | float) and top_p < 0.95:
+            _drop(work, made, "top_p", "with thinking top_p is at least 0.95")
+    if facts.get("one_of_two") and made.get("temperature") is not None and made.get("top_p") is not None:
+        _drop(work, made, "top_p", "the model takes temperature or top_p, not both", implied=1)
+    off = object_of(made.get("thinking")).get("type") == "disabled"
+    effort = at(made, "output_config.effort")
+    if facts.get("off_limits_effort") and off and effort in ("xhigh", "max"):
+        work.edit(
+            "option_conflict", ("output_config", "effort"), f"effort {effort} -> high, as thinking is off", effort
+        )
+        put(made, "output_config.effort", "high")
+
+
+def _drop(work: Work, made: dict[str, Any], name: str, why: str, implied: Any = None) -> None:
+    value = made.pop(name, None)
+    if value is None:
+        return
+    path = _origin(work, name)
+    if implied is not None and value == implied:
+        work.edit("option_implied", path, f"left out: {why}", value)
+    else:
+        work.lose(name, path, why, value)
+
+
+def _origin(work: Work, word: str) -> tuple[str, ...]:
+    """Where an option of this name is in the source."""
+    for option in options():
+        if option.word == word:
+            for path in option.paths.get(work.source, ()):
+                if at(work.request, path) is not None:
+                    return tuple(path.split("."))
+    return (word,)
+
+
+def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
+    config = made["thinking"]
+    choice = object_of(made.get("tool_choice")).get("type")
+    if choice in ("any", "tool"):
+        work.lose("thinking", ("thinking",), "a forced tool call and thinking exclude each other", dict(config))
+        _without_thinking(made, facts)
+        return
+    if config["type"] == "enabled":
+        if not facts["thinking"] or "enabled" in facts["thinking"]:
+            _budget(work, made, facts)
+        else:
+            work.edit(
+                "option_approximated", ("thinking",), "a budget -> adaptive: the model takes no budgets", dict(config)
+            )
+            made["thinking"] = {"type": "adaptive", **{k: v for k, v in config.items() if k == "display"}}
+    config = object_of(made.get("thinking"))
+    if config.get("type") == "enabled" and not begins_with_thinking(made):
+        if "adaptive" in facts["thinking"]:
+            work.edit(
+                "thinking_unsigned",
+                ("thinking",),
+                "a budget -> adaptive, which takes turns without thinking",
+                dict(config),
+            )
+            made["thinking"] = {"type": "adaptive", **{k: v for k, v in config.items() if k == "display"}}
+        else:
+            work.lose("thinking", ("thinking",), spec("rules")["thinking_unsigned"]["text"], dict(config))
+            _without_thinking(made, facts)
+
+
+def _budget(work: Work, made: dict[str, Any], facts: Any) -> None:
+    config, most = made["thinking"], made.get("max_tokens")
+    budget, smallest = config.get("budget_tokens"), spec("thinking")["smallest"]
+    if not isinstance(budget, int) or not isinstance(most, int) or smallest <= budget < most:
+        return
+    if most <= smallest:
+        why = f"thinking takes {smallest} tokens, and max_tokens leaves fewer"
+        work.lose("thinking", ("thinking",), why, dict(config))
+        _without_thinking(made, facts)
+        return
+    new = max(smallest, min(budget, most - 1))
+    work.edit("option_bounds", ("thinking", "budget_tokens"), f"a budget of {budget} tokens -> {new}", budget)
+    made["thinking"] = {**config, "budget_tokens": new}
+
+
+def _without_thinking(made: dict[str, Any], facts: Any) -> None:
+    if facts["off"] is None:
+        del made["thinking"]
+    else:
+        made["thinking"] = dict(facts["off"])
+
+
+def begins_with_thinking(request: Any) -> bool:
+    """Whether the turn of an unfinished tool loop begins with its thinking, as manual thinking requires."""
+    messages = [object_of(message) for message in cast("Sequence[Any]", object_of(request).get("messages") or ())]
+    last = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].get("role") == "assistant"), None)
+    if last is None:
+        return True
+    content = messages[last].get("content")
+    blocks = [object_of(block).get("type") for block in cast("Sequence[Any]", content)] if is_list(content) else []
+    return "tool_use" not in blocks or blocks[0] in ("thinking", "redacted_thinking")
+
+
+# --- Responses
+
+
+def _responses(work: Work, made: dict[str, Any]) -> None:
+    lacks = _lacks(work)
+    if not work.same and made.get("store") is None and "store" not in lacks:
+        work.edit("stateless", ("store",), "store = false")
+        made["store"] = False
+    if made.get("store") is not False or "include" in lacks:
+        return
+    items = made.get("input")
+    listed = cast("Sequence[Any]", items) if is_list(items) else ()
+    reasons = at(made, "reasoning.effort") not in (None, "none") or at(made, "reasoning.summary") is not None
+    if reasons or any(object_of(item).get("type") == "reasoning" for item in listed):
+        _include(work, made)
+
+
+def _include(work: Work, made: dict[str, Any]) -> None:
+    include = made.get("include")
+    if include is None or (is_list(include) and ENCRYPTED not in cast("Sequence[Any]", include)):
+        work.edit("encrypted_reasoning", ("include",), f"added {ENCRYPTED}")
+        made["include"] = [*cast("Sequence[Any]", include or ()), ENCRYPTED]
+
+
+def include(work: Work, made: dict[str, Any]) -> None:
+    """Translates `include`, and the log probabilities that it asks for. Comes before the plain options."""
+    if work.same:
+        work.used.add(("include",))
+        return
+    if work.source == "responses":
+        asked = work.request.get("include")
+        work.used.add(("include",))
+        for n, value in enumerate(cast("Sequence[Any]", asked) if is_list(asked) else ()):
+            if value == _LOGPROBS and work.target == "openai-chat" and "logprobs" not in _lacks(work):
+                made["logprobs"] = True
+            elif value == ENCRYPTED:
+                work.edit("option_implied", ("include", n), "left out: what has to be handed back comes anyway", value)
+            else:
+                work.lose("include", ("include", n), f"{work.target} cannot be asked for it", value)
+    elif work.target == "responses" and work.request.get("logprobs") is True and work.source == "openai-chat":
+        made["include"] = [_LOGPROBS]
+        work.done.add("logprobs")

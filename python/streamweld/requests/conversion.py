@@ -1,0 +1,177 @@
+"""`convert`: translate a whole request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld import history
+from streamweld._sdk_objects import plain, plain_messages
+from streamweld.errors import UsageError
+from streamweld.history import HistoryPolicy
+from streamweld.history.profiles import resolve, target_name
+from streamweld.requests import answer_format, constraints, options, same, spelling, thinking, tool_choice, tools
+from streamweld.requests.names import Names
+from streamweld.requests.policy import RequestPolicy
+from streamweld.requests.tables import object_of, spec
+from streamweld.requests.work import Work
+
+if TYPE_CHECKING:
+    from streamweld._words import Source, Target
+    from streamweld.history import Profile
+    from streamweld.requests.tables import Json
+
+__all__ = ["Conversion", "convert"]
+
+_MODEL: Final = {"bedrock-converse": "modelId"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion(history.Conversion):
+    """A whole request for the target.
+
+    Attributes:
+        payload: the request. What needed no change is the same object as in the source.
+        edits: every change that goes beyond translating.
+        ids: the map of tool call ids.
+        losses: what the target cannot express.
+        tool_names: source name -> name in the payload, of the tools whose names the target does not accept.
+    """
+
+    tool_names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def convert(
+    request: Mapping[str, Any] | Any,
+    *,
+    source: Source = "auto",
+    target: Target,
+    gateway: str | Profile | Mapping[str, Any] | None = None,
+    provider: str | None = None,
+    policy: RequestPolicy | HistoryPolicy | None = None,
+) -> Conversion:
+    """Convert a whole request to another API: messages, tools and options.
+
+    Args:
+        request: the members of the request by name, as the source's API takes them. Objects of the vendors' packages
+            (pydantic models, dataclasses; whole answers among the messages) are accepted anywhere in it. It is not
+            modified.
+        source: `openai-chat` (or `chat`), `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`,
+            `ai-sdk-model`, `ai-sdk-ui`, or `auto`.
+        target: one of the same.
+        gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
+            target's own API.
+        provider: the vendor or gateway that issued the signatures in the assistant's turns, if the turns do not name
+            it.
+        policy: what happens to what the target cannot express; a `HistoryPolicy` stands for
+            `RequestPolicy(history=…)`.
+
+    Returns:
+        The request for the target, every edit, every loss, and the maps of ids and tool names. Members of the source
+        that the target's API does not have are losses. A request of the target's own API keeps members that are
+        unknown here.
+
+    Raises:
+        UsageError: if the source, target, gateway or provider does not exist, or the request has no messages.
+        HistoryError: as `history.convert` does; or, under `vital="raise"`, with the rule `unsupported_option`.
+    """
+    profile = resolve(gateway, target)
+    if isinstance(policy, HistoryPolicy):
+        policy = RequestPolicy(history=policy)
+    given = _plain(request)
+    known = spelling.detect(given, profile.target) if source == "auto" else target_name(source)
+    given = spelling.normal(given, known, profile.target)
+    work = Work(given, known, profile, policy or RequestPolicy())
+    done = _history(work, provider)
+    names = Names(work)
+    if work.same:
+        own = {
+            name: done.payload.get(name, value)
+            for name, value in given.items()
+            if name in done.payload or name == "thinking"
+        }
+        made = same.translate(work, own | dict(done.payload), names)
+    else:
+        made = _translated(work, done.payload, names)
+    constraints.apply(work, made)
+    if work.same and made.keys() == given.keys() and all(made[name] is given[name] for name in made):
+        made = cast("dict[str, Any]", given)
+    return Conversion(
+        made, (*done.edits, *work.edits), done.ids, (*done.losses, *work.losses), tool_names=names.renamed
+    )
+
+
+def _plain(request: Any) -> Json:
+    if isinstance(request, Mapping):
+        given = cast("Json", request)
+        lists = {name for names in spec("history").values() for name in names}
+        made = {
+            name: plain_messages(cast("list[Any]", value))
+            if name in lists and isinstance(value, list | tuple)
+            else plain(value)
+            for name, value in given.items()
+        }
+        return given if all(made[name] is value for name, value in given.items()) else made
+    found = plain(request)
+    if not isinstance(found, Mapping):
+        raise UsageError("the request must be a mapping of its members, or an object that holds them")
+    return cast("Json", found)
+
+
+def _history(work: Work, provider: str | None) -> history.Conversion:
+    """The messages for the target, with the members that hold them there."""
+    given = work.request
+    own = spec("history")[work.source]
+    work.used.update((name,) for name in own)
+    part = {name: given[name] for name in own if given.get(name) is not None}
+    if work.same:  # what becomes of thinking is decided with the other options
+        part = {name: value for name, value in given.items() if name != "thinking"}
+    elif "model" in given:
+        part["model"] = given["model"]
+    policy = work.policy.history
+    facts = work.facts.get("lacks", ())
+    stateful = given.get("previous_response_id") is not None or given.get("conversation") is not None
+    if stateful and (work.target != "responses" or "previous_response_id" in facts):
+        policy = replace(policy, orphan_result="text")  # the calls are at the server: they are not to be invented
+    store = given.get("store")
+    if not isinstance(store, bool):
+        store = None if work.same or work.target != "responses" else False
+    return history.convert(
+        part,
+        source=cast("Source", work.source),
+        target=cast("Target", work.target),
+        gateway=work.profile,
+        provider=provider,
+        policy=policy,
+        tools=_tools_of(work),
+        store=store,
+    )
+
+
+def _tools_of(work: Work) -> Any:
+    given = work.request
+    if work.source == "bedrock-converse":
+        return object_of(given.get("toolConfig")).get("tools")
+    found = given.get("tools")
+    return found if found is not None else given.get("functions")
+
+
+def _translated(work: Work, payload: Json, names: Names) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    model = work.request.get(_MODEL.get(work.source, "model"))
+    work.used.add((_MODEL.get(work.source, "model"),))
+    if model is not None:
+        made[_MODEL.get(work.target, "model")] = model
+    own = spec("history")[work.target]
+    made |= {name: payload[name] for name in (*own[1:], own[0]) if name in payload}
+    kept = tools.accepted(tools.read(work), work)
+    tools.write(kept, work, names, made)
+    tool_choice.translate(tool_choice.read(work), kept, work, names, made)
+    constraints.include(work, made)
+    options.translate(work, made, tools=bool(kept))
+    answer_format.translate(answer_format.read(work), work, made)
+    constraints.require(work, made)  # max_tokens bounds the budget of the thinking
+    thinking.translate(thinking.read(work), work, made)
+    work.unused()
+    return made

@@ -1,0 +1,45 @@
+"""Names of tools as the target accepts them, the same that `history.convert` gives to their calls."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from streamweld.history.ids import form_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.requests.work import Work
+
+__all__ = ["Names"]
+
+
+class Names:
+    """The names of one request's tools. `renamed`: source name -> name for the target, of those that changed."""
+
+    __slots__ = ("_form", "_start", "_work", "renamed")
+
+    def __init__(self, work: Work) -> None:
+        fact = work.profile.constraints.get("tool_name")
+        self._form = None if fact is None else form_of(fact)
+        self._start = re.compile(f"[{fact['start']}]") if fact is not None and "start" in fact else None
+        self._work = work
+        self.renamed: dict[str, str] = {}
+
+    def fits(self, name: str) -> bool:
+        """Whether the target accepts the name."""
+        if self._form is None:
+            return True
+        return self._form.fits(name) and (self._start is None or self._start.match(name) is not None)
+
+    def fit(self, name: str, path: Sequence[str | int]) -> str:
+        """The name for the target: deterministic, and the same for a tool and for its calls."""
+        if self._form is None or self.fits(name):
+            return name
+        made = self._form.made(name)
+        new = made if self._start is None or self._start.match(made) else self._form.made("_" + name)
+        if name not in self.renamed:
+            self._work.edit("tool_name", path, f"tool name {name!r} -> {new!r}", name)
+            self.renamed[name] = new
+        return new

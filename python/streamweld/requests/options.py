@@ -1,0 +1,199 @@
+"""Translate the plain options of a request (limits, sampling, stop, metadata, …) by the tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from streamweld.requests.tables import at, is_list, object_of, options, put, spec, steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.requests.tables import Option
+    from streamweld.requests.work import Work
+
+__all__ = ["translate", "unfit"]
+
+
+def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
+    """Writes every plain option of the request into `made`. `tools`: whether the request for the target has tools."""
+    for option in options():
+        found = _found(option, work)
+        if found is None or option.word in work.done:
+            continue
+        path, value = found
+        place = _place(option, work, path)
+        if unfit(option, value):
+            work.lose(option.word, steps(path), "its value has a type that no request has", value)
+            _remove(work, made, path)
+            continue
+        spoken = not value if work.source in option.negated else value
+        alone = work.target in option.needs_tools and not tools
+        default = work.target in option.negated and spoken in option.implied and not work.same
+        if place is None or alone or default or _excluded(option, work, made):
+            _left_out(option, work, path, value, spoken)
+            _remove(work, made, path)
+            continue
+        new = _fitted(option, work, path, _worded(option, work, path, spoken))
+        _remove(work, made, path, keep=None if new is None else place)
+        written = not new if work.target in option.negated else new
+        if new is not None and not (work.same and at(made, place) == written):
+            put(made, place, written)
+
+
+def _place(option: Option, work: Work, path: str) -> str | None:
+    """Where the option is written; another spelling of the target's own API stays."""
+    place = option.place(work.target, work.facts)
+    if work.same and place is not None and path in option.paths.get(work.target, ()):
+        return place if option.word in work.facts.get("renamed", ()) else path
+    return place
+
+
+def _excluded(option: Option, work: Work, made: dict[str, Any]) -> bool:
+    """Anthropic takes no word on parallel calls beside `tool_choice: none`."""
+    if option.word != "parallel" or work.target != "anthropic" or work.same:
+        return False
+    choice = object_of(made.get("tool_choice"))
+    if not choice:
+        made["tool_choice"] = {"type": "auto"}
+    return choice.get("type") == "none"
+
+
+def unfit(option: Option, value: Any) -> bool:
+    """Whether the value is of another type than the option has."""
+    match option.kind:
+        case "integer":
+            return isinstance(value, bool) or not (isinstance(value, int) or _is_whole(value))
+        case "number":
+            return isinstance(value, bool) or not isinstance(value, int | float)
+        case "boolean":
+            return not isinstance(value, bool)
+        case "text":
+            return not isinstance(value, str)
+        case "texts":
+            listed = cast("Sequence[Any]", value) if is_list(value) else [value]
+            return not all(isinstance(item, str) for item in listed)
+        case "object":
+            return not hasattr(value, "items")
+        case _:
+            return False
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+def _found(option: Option, work: Work) -> tuple[str, Any] | None:
+    """Where the option is in the request, and its value. Of several spellings the first holds."""
+    places = [path for path in option.paths.get(work.source, ()) if at(work.request, path) is not None]
+    if work.same and (own := option.place(work.target, work.facts)) and at(work.request, own) is not None:
+        places = [own, *[path for path in places if path != own]]
+    work.used.update(steps(path) for path in option.paths.get(work.source, ()))
+    if not places:
+        return None
+    first = at(work.request, places[0])
+    for path in places[1:]:
+        other = at(work.request, path)
+        if not work.same and other != first:
+            work.lose(path.rpartition(".")[2], steps(path), f"{places[0]} says the same, and holds", other)
+    return places[0], first
+
+
+def _left_out(option: Option, work: Work, path: str, value: Any, spoken: Any) -> None:
+    if spoken in option.implied:
+        why = option.why or "left out, because it changes nothing there"
+        work.edit("option_implied", steps(path), why, value)
+    else:
+        gateway = "" if not work.facts else f" (gateway {work.profile.name})"
+        work.lose(
+            option.word,
+            steps(path),
+            option.why or f"{work.target}{gateway} has no such option",
+            value,
+            vital=option.vital,
+        )
+
+
+def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
+    """The value in the target's words; None where it has none for it."""
+    if option.kind == "texts" and isinstance(value, str):
+        if work.same:
+            return value
+        value = [value]
+    words = spec("words").get(option.word)
+    if words is None or work.same or not isinstance(value, str):
+        return value
+    word = words[work.target].get(value)
+    if word is None:
+        work.lose(option.word, steps(path), f"{work.target} has no word for it", value)
+    return word
+
+
+def _fitted(option: Option, work: Work, path: str, value: Any) -> Any:
+    """The value within the bounds of the target; None where nothing of it is left."""
+    if option.kind in ("integer", "number") and value is not None:
+        return _bounded(option, work, path, value)
+    most = option.max_items.get(work.target)
+    if most is not None and hasattr(value, "__len__") and not isinstance(value, str) and len(value) > most:
+        rest: Any = {name: value[name] for name in [*value][most:]} if hasattr(value, "items") else list(value[most:])
+        work.lose(option.word, steps(path), f"{work.target} takes at most {most}", rest, vital=option.vital)
+        value = {name: value[name] for name in [*value][:most]} if hasattr(value, "items") else list(value[:most])
+    if option.word == "stop" and work.target == "anthropic" and is_list(value):
+        return _not_blank(option, work, path, value)
+    if option.word == "metadata" and value is not None:
+        return _texts(option, work, path, value)
+    return value
+
+
+def _bounded(option: Option, work: Work, path: str, value: Any) -> Any:
+    low, high = option.limits(work.target)
+    new = value
+    if low is not None and new < low:
+        new = low
+    if high is not None and new > high:
+        new = high
+    if option.kind == "integer":
+        new = int(new)
+    if new != value:
+        work.edit("option_bounds", steps(path), f"{option.word} {value} -> {new}", value)
+    return value if new == value and not _is_whole(value) else new
+
+
+def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
+    """Anthropic rejects stop sequences of white space alone."""
+    kept = [text for text in value if text.strip()]
+    if len(kept) == len(value):
+        return value
+    blank = [text for text in value if not text.strip()]
+    work.lose(option.word, steps(path), "anthropic takes no stop sequences of white space", blank, vital=True)
+    return kept or None
+
+
+def _texts(option: Option, work: Work, path: str, value: Any) -> Any:
+    """Metadata whose values are texts."""
+    kept = {name: text for name, text in object_of(value).items() if isinstance(text, str)}
+    if len(kept) == len(value) or work.target == "mistral":
+        return value
+    rest = {name: other for name, other in value.items() if name not in kept}
+    work.lose(option.word, steps(path), f"{work.target} takes texts only", rest)
+    return kept or None
+
+
+def _remove(work: Work, made: dict[str, Any], path: str, keep: str | None = None) -> None:
+    """Takes an option of the same API out of what is made, where it has another place or none."""
+    if not work.same or path == keep:
+        return
+    *above, last = path.split(".")
+    holder: Any = made
+    for name in above:
+        holder = object_of(holder).get(name)
+    if not object_of(holder) or last not in holder:
+        return
+    if not above:
+        del made[last]
+        return
+    rest = {name: value for name, value in holder.items() if name != last}
+    if rest:
+        put(made, ".".join(above), rest)
+    elif len(above) == 1:
+        del made[above[0]]

@@ -1,0 +1,33 @@
+"""`RequestPolicy`: what `convert` does with what the target cannot express."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from streamweld.errors import UsageError
+from streamweld.history import HistoryPolicy
+
+__all__ = ["RequestPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPolicy:
+    """How `convert` treats a request.
+
+    Attributes:
+        history: how broken histories are repaired.
+        vital: what happens to an option whose absence changes what is answered (`stop`, `n`, a tool, an answer format,
+            `previous_response_id`): `report` leaves it out and reports a loss; `raise` raises HistoryError with the
+            rule `unsupported_option` and the path of the option.
+
+    Raises:
+        UsageError: if a value is not one of these.
+    """
+
+    history: HistoryPolicy = field(default_factory=HistoryPolicy)
+    vital: Literal["report", "raise"] = "report"
+
+    def __post_init__(self) -> None:
+        if self.vital not in ("report", "raise"):
+            raise UsageError(f"vital={self.vital!r}: it must be report or raise")

@@ -1,0 +1,67 @@
+"""JSON Schema and Gemini's `Schema`: the schema of a tool or of an answer format, in the words of either."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["EMPTY", "from_gemini", "is_empty", "of_object"]
+
+EMPTY: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
+_COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_DROPPED: Final = ("propertyOrdering", "property_ordering", "nullable")
+
+
+def from_gemini(schema: Any) -> Any:
+    """A `Schema` of the Gemini API (types in capitals, `nullable`, counts as text) as JSON Schema.
+
+    >>> from_gemini({"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}})
+    {'type': 'object', 'properties': {'a': {'type': ['string', 'null']}}}
+    """
+    if isinstance(schema, list | tuple):
+        return [from_gemini(item) for item in cast("Sequence[Any]", schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    given = cast("Mapping[str, Any]", schema)
+    made: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _DROPPED:
+            continue
+        if name == "type" and isinstance(value, str):
+            made[name] = value.lower()
+        elif name == "properties" and isinstance(value, Mapping):
+            members = cast("Mapping[str, Any]", value)
+            made[name] = {key: from_gemini(member) for key, member in members.items()}
+        elif name in ("items", "anyOf", "any_of"):
+            made["anyOf" if name == "any_of" else name] = from_gemini(value)
+        elif name in _COUNTS and isinstance(value, str) and value.isdecimal():
+            made[name] = int(value)
+        else:
+            made[name] = value
+    if given.get("nullable") is True and isinstance(made.get("type"), str):
+        made["type"] = [made["type"], "null"]
+    return made
+
+
+def of_object(schema: Any) -> Mapping[str, Any] | None:
+    """The schema, which is that of an object: `type` is added where it is left out. None if it is not an object's."""
+    if schema is None:
+        return EMPTY
+    if not isinstance(schema, Mapping):
+        return None
+    given = cast("Mapping[str, Any]", schema)
+    kind = given.get("type")
+    if kind is None:
+        return {"type": "object", **given}
+    return given if kind == "object" else None
+
+
+def is_empty(schema: Any) -> bool:
+    """Whether an object of this schema has no members."""
+    given = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
+    return not (
+        {name for name, value in given.items() if value not in ({}, [], None, False)} - {"type", "$schema", "title"}
+    )

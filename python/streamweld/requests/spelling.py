@@ -1,0 +1,119 @@
+"""Which API a request is for, and its members in the spelling that the tables have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld.history.read.detect import detect as detect_messages
+from streamweld.requests.tables import is_list, object_of, spec
+
+if TYPE_CHECKING:
+    from streamweld.requests.tables import Json
+
+__all__ = ["detect", "normal"]
+
+_CONTAINERS: Final = {"input": "responses", "contents": "gemini"}
+# Members of Gemini's requests as its Python package spells them.
+_SNAKE: Final = {
+    "system_instruction": "systemInstruction",
+    "generation_config": "generationConfig",
+    "tool_config": "toolConfig",
+    "safety_settings": "safetySettings",
+    "cached_content": "cachedContent",
+}
+_OF_CONFIG: Final = ("systemInstruction", "tools", "toolConfig", "safetySettings", "cachedContent", "labels", "store")
+
+
+def detect(request: Json, target: str) -> str:
+    """The API that the request is for: told by where its messages are, by the messages, by its other members.
+
+    What nothing tells is taken for the target's own API where that could be, else for Chat Completions.
+    """
+    for member, name in _CONTAINERS.items():
+        if member in request:
+            return name
+    messages = request.get("messages")
+    items = cast("Sequence[Any]", messages) if is_list(messages) else ()
+    told = {detect_messages(items, request, family) for family in ("openai-chat", "anthropic", "ai-sdk-model")}
+    if len(told) == 1:
+        found = told.pop()
+        marks = spec("detect")["mistral"]
+        return "mistral" if found == "openai-chat" and any(_has(request, mark) for mark in marks) else found
+    for name, marks in spec("detect").items():
+        if any(_has(request, mark) for mark in marks):
+            return str(name)
+    plain = ("openai-chat", "mistral", "anthropic", "ai-sdk-model")
+    return target if target in plain else "openai-chat"
+
+
+def _has(value: Any, path: str) -> bool:
+    name, _, rest = path.partition(".")
+    if name == "*":
+        listed = list(cast("Json", value).values()) if isinstance(value, Mapping) else value
+        return is_list(listed) and any(_has(item, rest) for item in cast("Sequence[Any]", listed))
+    found = object_of(value).get(name)
+    if found is None:
+        return False
+    return not rest or _has(found, rest)
+
+
+def normal(request: Json, source: str, target: str) -> Json:
+    """The request with the spellings of packages put into that of the API. The same object if there are none."""
+    if source == target:
+        return request
+    if source == "gemini":
+        return _gemini(request)
+    if source == "ai-sdk-model":
+        return _ai_sdk(request)
+    return request
+
+
+def _gemini(request: Json) -> Json:
+    """`config` of the Python package taken apart, and its snake case as the API has it."""
+    made: dict[str, Any] = {}
+    for name, value in request.items():
+        if name == "config" and isinstance(value, Mapping):
+            generation: dict[str, Any] = {}
+            for inner, member in cast("Json", value).items():
+                camel = _camel(inner)
+                (made if camel in _OF_CONFIG else generation)[camel] = member
+            made["generationConfig"] = {**generation, **object_of(made.get("generationConfig"))}
+        else:
+            made[_SNAKE.get(name, name)] = value
+    for name in ("generationConfig", "toolConfig"):
+        if name in made:
+            made[name] = _camel_keys(made[name], deep=name == "toolConfig")
+    config = object_of(made.get("generationConfig"))
+    if "thinkingConfig" in config:
+        made["generationConfig"] = {**config, "thinkingConfig": _camel_keys(config["thinkingConfig"], deep=False)}
+    system = made.get("systemInstruction")
+    if isinstance(system, str):
+        made["systemInstruction"] = {"parts": [{"text": system}]}
+    return request if made == request else made
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join([word.capitalize() for word in rest])
+
+
+def _camel_keys(value: Any, *, deep: bool) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    told = cast("Json", value)
+    return {_camel(name): _camel_keys(member, deep=True) if deep else member for name, member in told.items()}
+
+
+def _ai_sdk(request: Json) -> Json:
+    """`system` and `prompt` of `generateText` as messages."""
+    system, prompt = request.get("system"), request.get("prompt")
+    if not isinstance(system, str) and not isinstance(prompt, str):
+        return request
+    made = {name: value for name, value in request.items() if name not in ("system", "prompt")}
+    messages = list(cast("Sequence[Any]", request.get("messages") or ()))
+    if isinstance(system, str):
+        messages.insert(0, {"role": "system", "content": system})
+    if isinstance(prompt, str):
+        messages.append({"role": "user", "content": prompt})
+    return {**made, "messages": messages}

@@ -1,0 +1,326 @@
+"""Reasoning: effort, token budget and visible summary of one API in the words of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.requests.tables import at, model_facts, object_of, put, spec, steps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld.requests.work import Work
+
+__all__ = ["Thinking", "read", "translate"]
+
+_PLACES: Final = {
+    "openai-chat": ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"),
+    "mistral": ("reasoning_effort", "prompt_mode"),
+    "responses": ("reasoning.effort", "reasoning.summary", "reasoning.generate_summary"),
+    "anthropic": ("thinking", "output_config.effort"),
+    "gemini": ("generationConfig.thinkingConfig",),
+    "bedrock-converse": (
+        "additionalModelRequestFields.thinking",
+        "additionalModelRequestFields.reasoning_config",
+        "additionalModelRequestFields.reasoning_effort",
+        "additionalModelRequestFields.reasoningConfig",
+        "outputConfig.effort",
+    ),
+    "ai-sdk-model": ("reasoning", "providerOptions.anthropic.thinking", "providerOptions.openai.reasoningEffort"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """How the model is to reason. `on`: None if the request does not say. `shown`: whether its text is wanted."""
+
+    path: tuple[str, ...]
+    raw: Any
+    on: bool | None = None
+    effort: str | None = None
+    budget: int | None = None
+    shown: bool | None = None
+
+
+def read(work: Work) -> Thinking | None:
+    """What the request says about reasoning; None if it says nothing. Its members count as used."""
+    places = _PLACES.get(work.source, ())
+    found = {path: value for path in places if (value := at(work.request, path)) is not None}
+    work.used.update(steps(path) for path in places)
+    if not found:
+        return None
+    first = next(iter(found))
+    on: bool | None = None
+    effort: str | None = None
+    budget: int | None = None
+    shown: bool | None = None
+    for path, value in found.items():
+        told = object_of(value)
+        name = path.rpartition(".")[2]
+        if isinstance(value, str) and name not in ("summary", "generate_summary", "prompt_mode"):
+            effort = effort or _effort(value)
+        elif name in ("summary", "generate_summary"):
+            shown = True
+        elif name == "prompt_mode" or name == "enable_thinking":
+            on = value in ("reasoning", True)
+        elif name == "thinking_budget" and isinstance(value, int):
+            budget = value
+        elif told:
+            kind = told.get("type")
+            on = on if kind is None else kind != "disabled"
+            if told.get("enabled") is not None:
+                on = told["enabled"] is True
+            effort = effort or _effort(
+                told.get("effort") or told.get("thinkingLevel") or told.get("maxReasoningEffort")
+            )
+            budget = _budget(told) if budget is None else budget
+            shown = _shown(told) if shown is None else shown
+    if on is None and (effort is not None or budget is not None):
+        on = effort != "none" and budget != 0
+    return Thinking(steps(first), dict(found), on, effort, budget, shown)
+
+
+def _effort(word: object) -> str | None:
+    """One of our words, in lower case; None for anything else (`default`, `provider-default`)."""
+    known = spec("thinking")["efforts"]
+    return word.lower() if isinstance(word, str) and word.lower() in known else None
+
+
+def _budget(told: Mapping[str, Any]) -> int | None:
+    value = next(
+        (told[name] for name in ("budget_tokens", "budgetTokens", "thinkingBudget", "max_tokens") if name in told), None
+    )
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _shown(told: Mapping[str, Any]) -> bool | None:
+    if told.get("display") is not None:
+        return bool(told["display"] != "omitted")
+    if isinstance(told.get("includeThoughts"), bool):
+        return bool(told["includeThoughts"])
+    return told["exclude"] is False if isinstance(told.get("exclude"), bool) else None
+
+
+def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
+    """Writes it into the request for the target. It comes after `max_tokens`, which bounds a budget."""
+    if found is None:
+        return
+    gateway = work.facts.get("thinking")
+    if gateway is not None:
+        _to_gateway(found, work, gateway, made)
+    else:
+        _WRITERS.get(work.target, _to_nobody)(found, work, made)
+
+
+def _strength(found: Thinking) -> str | None:
+    """The effort; where only a budget is stated, the word that stands for so much."""
+    if found.on is False:
+        return "none"
+    if found.effort is not None or found.budget is None:
+        return found.effort
+    budgets = spec("thinking")["budgets"]
+    return next((word for word in ("low", "medium", "high") if found.budget <= budgets[word]), "high")
+
+
+def _word(found: Thinking, work: Work, words: Mapping[str, str]) -> str | None:
+    """The target's word; what is only near to it, and a budget that it cannot hold, are recorded."""
+    strength = _strength(found)
+    if strength is None:
+        return None
+    if found.budget and found.effort is None:
+        work.edit("option_approximated", found.path, f"a budget of {found.budget} tokens -> {strength}", found.budget)
+    elif found.budget:
+        work.lose("budget_tokens", found.path, f"{work.target} takes an effort, not a budget", found.budget)
+    word = words.get(strength)
+    if word is None:
+        work.lose("reasoning", found.path, f"{work.target} has no word for it", strength)
+    elif word != strength:
+        work.edit("option_approximated", found.path, f"effort {strength} -> {word}", strength)
+    return word
+
+
+def _default_on(found: Thinking, work: Work) -> None:
+    work.edit("option_implied", found.path, "left out: how much the model reasons is its default", dict(found.raw))
+
+
+def _hidden(found: Thinking, work: Work) -> None:
+    """The target has no switch for the text of the reasoning."""
+    if found.shown:
+        work.lose("summary", found.path, f"{work.target} cannot be asked for the text of its reasoning", True)
+
+
+def _to_chat(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+    word = _word(found, work, spec("thinking")["sent"][work.target])
+    if word is not None:
+        made["reasoning_effort"] = word
+    elif _strength(found) is None:
+        _default_on(found, work)
+    _hidden(found, work)
+
+
+def _to_responses(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+    word = _word(found, work, spec("thinking")["sent"]["responses"])
+    if word is not None:
+        put(made, "reasoning.effort", word)
+    if found.shown:
+        put(made, "reasoning.summary", "auto")
+    elif word is None and _strength(found) is None:
+        _default_on(found, work)
+
+
+def _to_ai_sdk(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+    word = _word(found, work, spec("thinking")["sent"]["ai-sdk-model"])
+    if word is not None:
+        made["reasoning"] = word
+    elif _strength(found) is None:
+        _default_on(found, work)
+    _hidden(found, work)
+
+
+def _to_anthropic(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+    facts = model_facts("anthropic", made.get("model"))
+    config = _claude(found, work, facts, made.get("max_tokens"))
+    if config is not None:
+        if found.shown is not None and config["type"] != "disabled":
+            config["display"] = "summarized" if found.shown else "omitted"
+        made["thinking"] = config
+    if found.on and config is not None and found.effort is not None and facts["effort"]:
+        word = _word(found, work, spec("thinking")["sent"]["anthropic"])
+        if word is not None:
+            put(made, "output_config.effort", word)
+
+
+def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) -> dict[str, Any] | None:
+    """`thinking` for a Claude model; None where it is to be left out."""
+    kinds = facts["thinking"]
+    if found.on is False:
+        if facts["off"] is None:
+            work.edit(
+                "option_implied", found.path, "left out: the model does not think unless it is told", dict(found.raw)
+            )
+            return None
+        return dict(facts["off"])
+    wants_budget = found.budget is not None and found.effort is None
+    if "adaptive" in kinds and not (wants_budget and "enabled" in kinds):
+        if wants_budget:
+            work.lose("budget_tokens", found.path, "the model decides itself how much it thinks", found.budget)
+        return {"type": "adaptive"}
+    budgets, smallest = spec("thinking")["budgets"], spec("thinking")["smallest"]
+    budget = found.budget if found.budget is not None else budgets[found.effort or "medium"]
+    room = most - 1 if isinstance(most, int) else budget
+    if "enabled" not in kinds or room < smallest:
+        why = (
+            "the model does not think"
+            if "enabled" not in kinds
+            else f"thinking takes {smallest} tokens, and max_tokens leaves fewer"
+        )
+        work.lose("thinking", found.path, why, dict(found.raw))
+        return None
+    new = max(smallest, min(budget, room))
+    if new != found.budget:
+        said = (
+            f"a budget of {found.budget} tokens" if found.budget is not None else f"effort {found.effort or 'default'}"
+        )
+        work.edit("option_approximated", found.path, f"{said} -> a budget of {new} tokens", dict(found.raw))
+    return {"type": "enabled", "budget_tokens": new}
+
+
+def _to_gemini(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+    kinds = model_facts("gemini", made.get("model"))["thinking"]
+    config: dict[str, Any] = {}
+    if not kinds:
+        work.lose("reasoning", found.path, "the model does not reason", dict(found.raw))
+        return
+    if "budget" in kinds:
+        strength = _strength(found)
+        if found.budget is not None or found.on is False:
+            config["thinkingBudget"] = found.budget if found.on is not False else 0
+        elif strength is not None:
+            config["thinkingBudget"] = spec("thinking")["budgets"][strength]
+            said = f"effort {strength} -> a budget of {config['thinkingBudget']} tokens"
+            work.edit("option_approximated", found.path, said, strength)
+        elif found.on:
+            config["thinkingBudget"] = -1
+    else:
+        word = _word(found, work, spec("thinking")["sent"]["gemini"])
+        if word is not None:
+            config["thinkingLevel"] = word
+    if found.shown is not None:
+        config["includeThoughts"] = found.shown
+    if config:
+        put(made, "generationConfig.thinkingConfig", config)
+    else:
+        _default_on(found, work)
+
+
+def _to_bedrock(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+    model = made.get("modelId")
+    name = model.lower() if isinstance(model, str) else ""
+    if "claude" in name or "anthropic" in name:
+        facts = model_facts("anthropic", model)
+        config = _claude(found, work, facts, at(made, "inferenceConfig.maxTokens"))
+        if config is not None:
+            put(made, "additionalModelRequestFields.thinking", config)
+        if config is not None and found.on and found.effort is not None and facts["effort"]:
+            word = _word(found, work, spec("thinking")["sent"]["bedrock-converse"])
+            if word is not None:
+                put(made, "outputConfig.effort", word)
+        _hidden(found, work)
+        return
+    if "openai" in name or "gpt" in name:
+        word = _word(found, work, spec("thinking")["sent"]["openai-chat"])
+        if word is not None:
+            put(made, "additionalModelRequestFields.reasoning_effort", word)
+            return
+    work.lose("reasoning", found.path, "how this model is told to reason is not known", dict(found.raw))
+
+
+def _to_mistral(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+    word = _word(found, work, spec("thinking")["sent"]["mistral"])
+    if word is not None:
+        made["reasoning_effort"] = word
+    elif _strength(found) is None:
+        _default_on(found, work)
+    _hidden(found, work)
+
+
+def _to_nobody(found: Thinking, work: Work, _made: dict[str, Any]) -> None:
+    work.lose("reasoning", found.path, f"{work.target} has no such option", dict(found.raw))
+
+
+def _to_gateway(found: Thinking, work: Work, how: Mapping[str, Any], made: dict[str, Any]) -> None:
+    """As this gateway is told: by an object with a type, or by OpenRouter's `reasoning`."""
+    _hidden(found, work)
+    if how.get("object"):
+        if found.on is False:
+            config: dict[str, Any] = {"enabled": False}
+        elif found.effort is not None:
+            config = {"effort": found.effort}
+        else:
+            config = {"enabled": True} if found.budget is None else {"max_tokens": found.budget}
+        made[how["member"]] = config
+        return
+    made[how["member"]] = dict(how["off"] if found.on is False else how["on"])
+    if found.on is False:
+        return
+    member = how.get("effort")
+    if member is None:
+        if found.effort is not None or found.budget is not None:
+            why = f"the gateway {work.profile.name} takes no effort and no budget"
+            work.lose("reasoning_effort", found.path, why, found.effort or found.budget)
+        return
+    word = _word(found, work, how["words"])
+    if word is not None:
+        made[member] = word
+
+
+_WRITERS: Final = {
+    "openai-chat": _to_chat,
+    "mistral": _to_mistral,
+    "responses": _to_responses,
+    "ai-sdk-model": _to_ai_sdk,
+    "anthropic": _to_anthropic,
+    "gemini": _to_gemini,
+    "bedrock-converse": _to_bedrock,
+}

@@ -1,0 +1,187 @@
+"""Which tool is to be called: `tool_choice` of one API in the words of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from streamweld.requests.tables import at, is_list, object_of, put, spec, steps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld.requests.names import Names
+    from streamweld.requests.tools import Tool
+    from streamweld.requests.work import Work
+
+__all__ = ["Choice", "forced", "read", "translate"]
+
+Mode: TypeAlias = Literal["auto", "none", "required", "named", "allowed", "other"]
+_PLACES = {
+    "openai-chat": "tool_choice",
+    "mistral": "tool_choice",
+    "responses": "tool_choice",
+    "anthropic": "tool_choice",
+    "gemini": "toolConfig.functionCallingConfig",
+    "bedrock-converse": "toolConfig.toolChoice",
+    "ai-sdk-model": "toolChoice",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice among tools. `names`: the tool of `named`, those of `allowed`. `must`: one of the allowed is called."""
+
+    mode: Mode
+    path: str
+    raw: Any
+    names: tuple[str, ...] = ()
+    must: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def forced(choice: Choice | None) -> bool:
+    """Whether the model must call a tool."""
+    return choice is not None and (choice.mode in ("required", "named") or choice.must)
+
+
+def read(work: Work) -> Choice | None:
+    """The choice that the request states; None if it states none. Its member counts as used."""
+    path = _PLACES.get(work.source)
+    if path is None:
+        return None
+    value = at(work.request, path)
+    if work.source in ("openai-chat", "mistral") and value is None and "function_call" in work.request:
+        path, value = "function_call", work.request["function_call"]
+    if value is None:
+        return None
+    work.used.add(steps(path))
+    told = object_of(value)
+    match work.source:
+        case "anthropic":
+            work.used.add((*steps(path), "disable_parallel_tool_use"))
+            mode = _mode(told.get("type"))
+            return _named(path, value, told.get("name")) if told.get("type") == "tool" else Choice(mode, path, value)
+        case "gemini":
+            return _of_gemini(path, value, told)
+        case "bedrock-converse":
+            if "tool" in told:
+                return _named(path, value, object_of(told["tool"]).get("name"))
+            return Choice(_mode(next(iter(told), None)), path, value)
+        case "ai-sdk-model":
+            if told.get("type") == "tool":
+                return _named(path, value, told.get("toolName"))
+            return Choice(_mode(told.get("type", value)), path, value)
+        case _:
+            return _of_openai(path, value, told)
+
+
+def _mode(word: object) -> Mode:
+    found: Mode = spec("words")["tool_choice_read"].get(word, "other") if isinstance(word, str) else "other"
+    return found
+
+
+def _named(path: str, raw: Any, name: object) -> Choice:
+    return Choice("named", path, raw, (name,)) if isinstance(name, str) else Choice("other", path, raw)
+
+
+def _of_gemini(path: str, value: Any, told: Mapping[str, Any]) -> Choice:
+    names = told.get("allowedFunctionNames")
+    mode = _mode(told.get("mode", "AUTO"))
+    if not is_list(names) or not names:
+        return Choice(mode, path, value)
+    listed = tuple(name for name in cast("Sequence[Any]", names) if isinstance(name, str))
+    if mode == "required" and len(listed) == 1:
+        return Choice("named", path, value, listed)
+    return Choice("allowed", path, value, listed, must=mode == "required")
+
+
+def _of_openai(path: str, value: Any, told: Mapping[str, Any]) -> Choice:
+    if isinstance(value, str):
+        return Choice(_mode(value), path, value)
+    kind = told.get("type")
+    inner = object_of(told.get(kind)) if isinstance(kind, str) else {}
+    if kind in ("function", "custom") or (kind is None and "name" in told):
+        return _named(path, value, inner.get("name", told.get("name")))
+    if kind == "allowed_tools":
+        allowed = inner or told
+        names = [_name_of(tool) for tool in cast("Sequence[Any]", allowed.get("tools") or ())]
+        if all(isinstance(name, str) for name in names):
+            must = allowed.get("mode") == "required"
+            return Choice("allowed", path, value, tuple(cast("list[str]", names)), must=must)
+    return Choice("other", path, value)
+
+
+def _name_of(tool: Any) -> Any:
+    told = object_of(tool)
+    return told.get("name") or object_of(told.get("function")).get("name") or object_of(told.get("custom")).get("name")
+
+
+def translate(
+    choice: Choice | None, tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any]
+) -> Choice | None:
+    """Writes the choice into the request for the target. Returns what was written; None if nothing was."""
+    if choice is None:
+        return None
+    path = steps(choice.path)
+    known = {tool.name: tool for tool in tools if tool.kind in ("function", "custom")}
+    if not tools or work.target == "ai-sdk-ui":
+        if choice.mode in ("auto", "none"):
+            work.edit("option_implied", path, "left out: there are no tools", choice.raw)
+        else:
+            work.lose("tool_choice", path, "there are no tools to choose from", choice.raw, vital=True)
+        return None
+    if choice.mode == "other" or any(name not in known for name in choice.names):
+        why = "the request has no such tool" if choice.names else f"{work.target} cannot express this choice"
+        work.lose("tool_choice", path, why, choice.raw, vital=True)
+        return None
+    if choice.mode == "allowed" and work.target not in ("openai-chat", "responses", "gemini"):
+        why = f"{work.target} cannot choose among some of the tools"
+        work.lose("tool_choice", path, why, choice.raw, vital=True)
+        choice = Choice("required" if choice.must else "auto", choice.path, choice.raw)
+    if choice.mode not in work.facts.get("choices", (choice.mode,)):
+        why = f"the gateway {work.profile.name} takes no such choice"
+        work.lose("tool_choice", path, why, choice.raw, vital=True)
+        return None
+    value = _written(choice, known, work, names)
+    if value is None:
+        work.lose("tool_choice", path, f"{work.target} cannot express this choice", choice.raw, vital=True)
+        return None
+    put(made, _PLACES[work.target], value)
+    return choice
+
+
+def _written(choice: Choice, known: Mapping[str, Tool], work: Work, names: Names) -> Any:
+    fitting = [names.fit(name, steps(choice.path)) for name in choice.names]
+    word = spec("words")["tool_choice"][work.target].get(choice.mode)
+    name = fitting[0] if fitting else ""
+    match work.target:
+        case "anthropic":
+            return {"type": "tool", "name": name} if choice.mode == "named" else word and {"type": word}
+        case "gemini":
+            if choice.mode == "named":
+                return {"mode": "ANY", "allowedFunctionNames": [name]}
+            if choice.mode == "allowed":
+                return {"mode": "ANY" if choice.must else "VALIDATED", "allowedFunctionNames": fitting}
+            return {"mode": word}
+        case "bedrock-converse":
+            return {"tool": {"name": name}} if choice.mode == "named" else word and {word: {}}
+        case "ai-sdk-model":
+            return {"type": "tool", "toolName": name} if choice.mode == "named" else {"type": word}
+        case "responses":
+            listed: list[Any] = [
+                {"type": known[n].kind, "name": fit} for n, fit in zip(choice.names, fitting, strict=True)
+            ]
+        case _:
+            listed = [
+                {"type": known[n].kind, known[n].kind: {"name": fit}}
+                for n, fit in zip(choice.names, fitting, strict=True)
+            ]
+    if choice.mode == "named":
+        return listed[0]
+    if choice.mode == "allowed":
+        allowed = {"mode": "required" if choice.must else "auto", "tools": listed}
+        if work.target == "responses":
+            return {"type": "allowed_tools", **allowed}
+        return {"type": "allowed_tools", "allowed_tools": allowed}
+    return word

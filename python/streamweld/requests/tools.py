@@ -1,0 +1,587 @@
+"""The tools of a request, from one API's definitions to another's: functions, free-form tools, hosted tools, MCP.
+
+A tool that the provider runs has a counterpart in few APIs; one that the client runs becomes a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from streamweld.requests import schemas
+from streamweld.requests.tables import at, is_list, object_of, put, spec
+
+if TYPE_CHECKING:
+    from streamweld.requests.names import Names
+    from streamweld.requests.tables import Json
+    from streamweld.requests.work import Work
+
+__all__ = ["Tool", "accepted", "read", "takes", "write"]
+
+Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "other"]
+Path: TypeAlias = tuple[str | int, ...]
+
+_FREE_FORM: Final = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+_CHAT: Final = frozenset({"name", "description", "parameters", "strict"})
+_RESPONSES: Final = _CHAT | {"type"}
+_CUSTOM: Final = frozenset({"type", "name", "description", "format"})
+_ANTHROPIC: Final = frozenset({"type", "name", "description", "input_schema", "strict"})
+_GEMINI: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema", "parameters_json_schema"})
+_BEDROCK: Final = frozenset({"name", "description", "inputSchema", "strict"})
+_AI_SDK: Final = frozenset({"type", "name", "description", "inputSchema", "parameters", "strict"})
+_MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", "allowed_tools", "require_approval"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool of a request.
+
+    `hosted`: our word for what a provider runs. `extra`: members that only the source's API has. `format`: the grammar
+    of a free-form tool as (syntax, definition).
+    """
+
+    kind: Kind
+    path: Path
+    raw: Any
+    name: str = ""
+    description: str | None = None
+    schema: Any = None
+    strict: bool | None = None
+    format: tuple[Any, Any] | None = None
+    hosted: str = ""
+    carried: Json = field(default_factory=dict[str, Any])
+    extra: Json = field(default_factory=dict[str, Any])
+
+
+def read(work: Work) -> list[Tool]:
+    """The tools of the request, in order. Their members count as used."""
+    request = work.request
+    found: list[Tool] = []
+    match work.source:
+        case "openai-chat" | "mistral":
+            found = [_of_chat(raw, ("tools", n)) for n, raw in _listed(work, "tools")]
+            found += [_function(raw, ("functions", n), _CHAT, "parameters") for n, raw in _listed(work, "functions")]
+            searched = request.get("web_search_options")
+            if searched is not None:
+                work.used.add(("web_search_options",))
+                found.append(_search_of_chat(searched))
+        case "responses":
+            found = [_of_responses(raw, ("tools", n)) for n, raw in _listed(work, "tools")]
+        case "anthropic":
+            found = _of_anthropic(work)
+        case "gemini":
+            for n, raw in _listed(work, "tools"):
+                found += _of_gemini(object_of(raw), ("tools", n))
+        case "bedrock-converse":
+            work.used.add(("toolConfig", "tools"))
+            listed = object_of(request.get("toolConfig")).get("tools")
+            for n, raw in enumerate(cast("Sequence[Any]", listed) if is_list(listed) else ()):
+                mark = object_of(raw).get("cachePoint")
+                if mark is None:
+                    found.append(_of_bedrock(raw, ("toolConfig", "tools", n)))
+                elif found:
+                    extra = {**found[-1].extra, "cache_control": _cache_control(object_of(mark))}
+                    found[-1] = replace(found[-1], extra=extra)
+        case "ai-sdk-model":
+            found = _of_ai_sdk(work)
+        case _:
+            pass
+    return found
+
+
+def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
+    """The tools that the target and its gateway can be given, some of them as a function; the rest are losses."""
+    kept: list[Tool] = []
+    names: set[str] = set()
+    for tool in tools:
+        fit = _fit(tool, work)
+        if fit is None:
+            continue
+        if fit.kind in ("function", "custom"):
+            if fit.name in names:
+                work.lose("tools", tool.path, "a second tool of the same name", tool.raw)
+                continue
+            names.add(fit.name)
+        kept.append(fit)
+    return kept
+
+
+def takes(tool: Tool, work: Work) -> bool:
+    """Whether a gateway of the request's own API accepts the tool as it is."""
+    kinds = work.facts.get("tools")
+    if tool.kind == "custom" and not _free_form(work):
+        return False
+    if kinds is not None and (tool.kind not in kinds or tool.hosted):
+        return False
+    items = work.profile.constraints.get("items")
+    if (
+        work.target != "responses"
+        or items is None
+        or "*" in items
+        or (tool.kind in ("function", "custom") and not tool.hosted)
+    ):
+        return True
+    kind = str(object_of(tool.raw).get("type"))
+    return any(f"{name}_call" in items for name in (kind, kind.partition("_preview")[0]))
+
+
+def _is_function(tool: Tool) -> bool:
+    return tool.kind in ("function", "custom") and not tool.hosted
+
+
+def write(tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any]) -> None:
+    """Writes the accepted tools into the request for the target."""
+    named = [replace(tool, name=names.fit(tool.name, tool.path)) if tool.name else tool for tool in tools]
+    match work.target:
+        case "gemini":
+            functions = [_to_gemini(tool, work) for tool in named if tool.kind == "function"]
+            entries: list[Any] = [{"functionDeclarations": functions}] if functions else []
+            entries += [
+                {_hosted(tool, "gemini")["match"]: _carried(tool, "gemini", {}, work)}
+                for tool in named
+                if tool.kind == "hosted"
+            ]
+        case "bedrock-converse":
+            entries = [entry for tool in named for entry in _to_bedrock(tool, work)]
+            if entries:
+                put(made, "toolConfig.tools", entries)
+            return
+        case "anthropic":
+            entries = [_to_anthropic(tool, work) for tool in named]
+            servers = [_server(tool) for tool in named if tool.kind == "mcp"]
+            if servers:
+                made["mcp_servers"] = servers
+        case "responses":
+            entries = [_to_responses(tool, work) for tool in named]
+        case "ai-sdk-model":
+            entries = [_to_ai_sdk(tool, work) for tool in named]
+        case _:
+            entries = [_to_chat(tool, work) for tool in named]
+    if entries:
+        made["tools"] = entries
+
+
+# --- what a source's definition says
+
+
+def _listed(work: Work, member: str) -> list[tuple[int, Any]]:
+    value = work.request.get(member)
+    work.used.add((member,))
+    if value is None:
+        return []
+    if not is_list(value):
+        work.lose(member, (member,), "it is not a list", value)
+        return []
+    return list(enumerate(cast("Sequence[Any]", value)))
+
+
+def _extra(raw: Json, known: frozenset[str]) -> Json:
+    return {name: value for name, value in raw.items() if name not in known and value is not None}
+
+
+def _function(raw: Any, path: Path, known: frozenset[str], schema: str, extra: Json | None = None) -> Tool:
+    told = object_of(raw)
+    name = told.get("name")
+    if not isinstance(name, str) or not name:
+        return Tool("other", path, raw)
+    description, strict = told.get("description"), told.get("strict")
+    return Tool(
+        "function",
+        path,
+        raw,
+        name=name,
+        description=description if isinstance(description, str) else None,
+        schema=told.get(schema),
+        strict=strict if isinstance(strict, bool) else None,
+        extra={**(extra or {}), **_extra(told, known)},
+    )
+
+
+def _custom(raw: Any, path: Path, grammar: Json, extra: Json | None = None) -> Tool:
+    told = object_of(raw)
+    made = _function(raw, path, _CUSTOM, "", extra)
+    if made.kind == "other":
+        return made
+    form = told.get("format")
+    syntax = (grammar.get("syntax"), grammar.get("definition")) if object_of(form).get("type") == "grammar" else None
+    return replace(made, kind="custom", format=syntax)
+
+
+def _of_chat(raw: Any, path: Path) -> Tool:
+    told = object_of(raw)
+    outer = _extra(told, frozenset({"type", "function", "custom"}))
+    if told.get("type") == "custom":
+        inner = object_of(told.get("custom"))
+        return replace(_custom(inner, path, object_of(object_of(inner.get("format")).get("grammar")), outer), raw=raw)
+    if "function" in told:
+        return replace(_function(told["function"], path, _CHAT, "parameters", outer), raw=raw)
+    return Tool("other", path, raw)
+
+
+def _search_of_chat(value: Any) -> Tool:
+    told = object_of(value)
+    carried: dict[str, Any] = {}
+    place = object_of(told.get("user_location"))
+    if place:
+        carried["user_location"] = {"type": "approximate", **object_of(place.get("approximate"))}
+    extra = _extra(told, frozenset({"user_location"}))
+    return Tool("hosted", ("web_search_options",), value, hosted="web_search", carried=carried, extra=extra)
+
+
+def _of_responses(raw: Any, path: Path) -> Tool:
+    told = object_of(raw)
+    kind = told.get("type")
+    if kind == "function":
+        return _function(raw, path, _RESPONSES, "parameters")
+    if kind == "custom":
+        return _custom(raw, path, object_of(told.get("format")))
+    if kind == "mcp":
+        return Tool("mcp", path, raw, extra=_extra(told, _MCP))
+    row = spec("built_in_tools")["each"].get(kind) if isinstance(kind, str) else None
+    if row is not None and isinstance(kind, str):
+        extra = _extra(told, frozenset({"type"}))
+        return Tool("function", path, raw, kind, row["description"], row["schema"], extra=extra, hosted="client")
+    return _of_provider(raw, path, "responses")
+
+
+def _of_anthropic(work: Work) -> list[Tool]:
+    servers = {str(object_of(raw).get("name")): (n, raw) for n, raw in _listed(work, "mcp_servers")}
+    found: list[Tool] = []
+    for n, raw in _listed(work, "tools"):
+        told, path = object_of(raw), ("tools", n)
+        kind = told.get("type")
+        if kind in (None, "custom"):
+            found.append(_function(raw, path, _ANTHROPIC, "input_schema"))
+        elif kind == "mcp_toolset":
+            at_server, server = servers.pop(str(told.get("mcp_server_name")), (None, None))
+            known = frozenset({"type", "mcp_server_name"})
+            tool = Tool("mcp", path, {"toolset": raw, "server": server}, extra=_extra(told, known))
+            found.append(tool if at_server is not None else Tool("other", path, raw))
+        else:
+            found.append(_of_client(raw, path) or _of_provider(raw, path, "anthropic"))
+    for at_server, server in servers.values():
+        found.append(Tool("mcp", ("mcp_servers", at_server), {"toolset": {}, "server": server}))
+    return found
+
+
+def _of_client(raw: Any, path: Path) -> Tool | None:
+    """Anthropic's own tools that the client runs: their calls are `tool_use` blocks, as those of functions are."""
+    told = object_of(raw)
+    kind, name = told.get("type"), told.get("name")
+    for prefix, row in spec("client_tools")["each"].items():
+        if isinstance(kind, str) and kind.startswith(prefix) and isinstance(name, str):
+            extra = _extra(told, frozenset({"type", "name"}))
+            return Tool("function", path, raw, name, row["description"], row["schema"], extra=extra, hosted="client")
+    return None
+
+
+def _of_gemini(raw: Json, path: Path) -> list[Tool]:
+    found: list[Tool] = []
+    for member, value in raw.items():
+        if member in ("functionDeclarations", "function_declarations") and is_list(value):
+            found += [
+                _declared(object_of(declared), (*path, member, n))
+                for n, declared in enumerate(cast("Sequence[Any]", value))
+            ]
+        elif value is not None:
+            found.append(_of_provider({member: value}, (*path, member), "gemini"))
+    return found
+
+
+def _declared(raw: Json, path: Path) -> Tool:
+    made = _function(raw, path, _GEMINI, "parametersJsonSchema")
+    schema = raw.get("parametersJsonSchema", raw.get("parameters_json_schema"))
+    return replace(made, schema=schemas.from_gemini(raw.get("parameters")) if schema is None else schema)
+
+
+def _of_bedrock(raw: Any, path: Path) -> Tool:
+    told = object_of(raw)
+    inner = object_of(told.get("toolSpec"))
+    made = _function(inner, path, _BEDROCK, "")
+    return replace(made, raw=raw, schema=object_of(inner.get("inputSchema")).get("json"))
+
+
+def _of_ai_sdk(work: Work) -> list[Tool]:
+    """A list of definitions; or, as `generateText` takes them, an object by name."""
+    value = work.request.get("tools")
+    work.used.add(("tools",))
+    found: list[Tool] = []
+    if isinstance(value, Mapping):
+        for name, raw in cast("Json", value).items():
+            found.append(_of_ai_sdk_tool({"name": name, **object_of(raw)}, ("tools", name)))
+    elif is_list(value):
+        found = [_of_ai_sdk_tool(object_of(raw), ("tools", n)) for n, raw in enumerate(cast("Sequence[Any]", value))]
+    return found
+
+
+def _of_ai_sdk_tool(raw: Json, path: Path) -> Tool:
+    if raw.get("type", "function") not in ("function", "dynamic"):
+        return Tool("other", path, raw)
+    schema = raw.get("inputSchema", raw.get("parameters"))
+    inner = object_of(schema).get("jsonSchema", schema)
+    return replace(_function(raw, path, _AI_SDK, "inputSchema"), schema=inner)
+
+
+def _of_provider(raw: Any, path: Path, source: str) -> Tool:
+    """A tool that the provider runs, if another API has such a tool."""
+    told = object_of(raw)
+    for word, apis in spec("hosted")["each"].items():
+        row = apis.get(source)
+        if row is None:
+            continue
+        if source == "gemini":
+            fits, told_inside = row["match"] in told, object_of(told.get(row["match"]))
+        else:
+            kind = told.get("type")
+            fits, told_inside = isinstance(kind, str) and kind.startswith(row["match"]), told
+        if fits:
+            carried: dict[str, Any] = {}
+            known = {"type", "name"} if source != "responses" else {"type", *row["write"]}
+            for name, places in spec("hosted")["carried"].get(word, {}).items():
+                place = places.get(source)
+                if place is not None:
+                    known.add(place.partition(".")[0])
+                    value = at(told_inside, place)
+                    if value is not None:
+                        carried[name] = value
+            extra = _extra(told_inside, frozenset(known))
+            return Tool("hosted", path, raw, hosted=word, carried=carried, extra=extra)
+    return Tool("other", path, raw)
+
+
+# --- what the target can be given
+
+
+def _fit(tool: Tool, work: Work) -> Tool | None:
+    """The tool as the target has it: perhaps as a function. None: it is a loss."""
+    kinds = work.facts.get("tools")
+    target = work.target
+    if tool.kind == "function":
+        if target == "ai-sdk-ui":
+            return _lost(tool, work, "messages of a user interface carry no tools")
+        if tool.hosted == "client":
+            work.lose(
+                "type", (*tool.path, "type"), "there it is a function like any other", object_of(tool.raw).get("type")
+            )
+        if schemas.of_object(tool.schema) is None:
+            return _lost(tool, work, "its schema is not that of an object")
+        return tool
+    if tool.kind == "custom":
+        if target in ("openai-chat", "responses") and (kinds is None or "custom" in kinds) and _free_form(work):
+            return tool
+        if target == "ai-sdk-ui":
+            return _lost(tool, work, "messages of a user interface carry no tools")
+        why = "there its text is the member `input` of a function"
+        work.lose("custom", (*tool.path, "type"), why, "custom")
+        if tool.format is not None:
+            work.lose("format", (*tool.path, "format"), why, tool.format[1])
+        return replace(tool, kind="function", schema=_FREE_FORM, format=None)
+    if tool.kind == "mcp":
+        return _fit_mcp(tool, work)
+    if tool.kind == "hosted" and _hosted(tool, target) is not None and _runs_tools(work):
+        return tool
+    if tool.kind == "hosted":
+        return _lost(tool, work, f"{_whom(work)} runs no such tool")
+    return _lost(tool, work, f"{_whom(work)} has no tool of this type")
+
+
+def _fit_mcp(tool: Tool, work: Work) -> Tool | None:
+    if work.target not in ("responses", "anthropic") or not _runs_tools(work):
+        return _lost(tool, work, f"{_whom(work)} asks no MCP servers")
+    if work.source != "responses":
+        return tool
+    raw = object_of(tool.raw)
+    if raw.get("require_approval") != "never":
+        return _lost(tool, work, "it asks for approval, and there the tools of an MCP server run without")
+    if not isinstance(raw.get("server_url"), str):
+        return _lost(tool, work, "a connector has no address that another provider could ask")
+    return tool
+
+
+def _free_form(work: Work) -> bool:
+    """Whether the gateway has tools without a schema; the calls of the history follow the same constraint."""
+    return work.profile.constraints.get("free_form_tools") is not False
+
+
+def _lost(tool: Tool, work: Work, why: str) -> Tool | None:
+    """Records the loss of a tool; None, which stands for it."""
+    work.lose("tools", tool.path, why, tool.raw, vital=True)
+    return None
+
+
+def _whom(work: Work) -> str:
+    return f"{work.target} (gateway {work.profile.name})" if work.facts else work.target
+
+
+def _runs_tools(work: Work) -> bool:
+    """Whether it is the vendor's own server, which runs tools."""
+    return work.profile.name in spec("hosted")["own"].get(work.target, ())
+
+
+def _hosted(tool: Tool, target: str) -> Any:
+    return spec("hosted")["each"].get(tool.hosted, {}).get(target)
+
+
+def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[str, Any]:
+    """Puts in what means the same under both names; the rest is lost."""
+    places = spec("hosted")["carried"].get(tool.hosted, {})
+    for name, value in tool.carried.items():
+        place = places.get(name, {}).get(target)
+        if place is None:
+            work.lose(name, (*tool.path, name), f"{target} has no such limit for this tool", value, vital=True)
+        else:
+            put(made, place, value)
+    _lose_extra(tool, work)
+    return made
+
+
+def _lose_extra(tool: Tool, work: Work, *kept: str) -> None:
+    for name, value in tool.extra.items():
+        if name not in kept:
+            work.lose(name, (*tool.path, name), f"{work.target} has no such member of a tool", value)
+
+
+# --- in the target's words
+
+
+def _common(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name} | ({"description": tool.description} if tool.description else {})
+
+
+def _schema(tool: Tool, work: Work) -> Any:
+    made = schemas.of_object(tool.schema)
+    if made is not None and made is not tool.schema and tool.schema is not None:
+        work.edit("tool_schema", tool.path, "added type: object to the schema")
+    return _plain(made)
+
+
+def _plain(value: Any) -> Any:
+    """A frozen schema of the tables as JSON has it; anything else as it is."""
+    if isinstance(value, dict | list):
+        return value  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, Mapping):
+        return {name: _plain(member) for name, member in cast("Json", value).items()}
+    return [_plain(item) for item in cast("Sequence[Any]", value)] if isinstance(value, tuple) else value
+
+
+def _to_chat(tool: Tool, work: Work) -> dict[str, Any]:
+    _lose_extra(tool, work)
+    made = _common(tool)
+    if tool.kind == "custom":
+        if tool.format is not None:
+            grammar = {"syntax": tool.format[0], "definition": tool.format[1]}
+            made["format"] = {"type": "grammar", "grammar": grammar}
+        return {"type": "custom", "custom": made}
+    if tool.schema is not None or work.target == "mistral":
+        made["parameters"] = _schema(tool, work)
+    if tool.strict is not None:
+        made["strict"] = tool.strict
+    return {"type": "function", "function": made}
+
+
+def _to_responses(tool: Tool, work: Work) -> dict[str, Any]:
+    if tool.kind == "hosted":
+        return _carried(tool, "responses", dict(_plain(_hosted(tool, "responses")["write"])), work)
+    if tool.kind == "mcp":
+        return _mcp_to_responses(tool, work)
+    _lose_extra(tool, work)
+    if tool.kind == "custom":
+        made = {"type": "custom", **_common(tool)}
+        if tool.format is not None:
+            made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
+        return made
+    # Without `strict` the Responses API validates strictly, and no other API does.
+    return {"type": "function", **_common(tool), "parameters": _schema(tool, work), "strict": tool.strict or False}
+
+
+def _to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
+    if tool.kind == "hosted":
+        return _carried(tool, "anthropic", dict(_plain(_hosted(tool, "anthropic")["write"])), work)
+    if tool.kind == "mcp":
+        return _mcp_to_anthropic(tool, work)
+    _lose_extra(tool, work, "cache_control")
+    made = {**_common(tool), "input_schema": _schema(tool, work)}
+    if tool.strict:
+        made["strict"] = True
+    if "cache_control" in tool.extra:
+        made["cache_control"] = tool.extra["cache_control"]
+    return made
+
+
+def _to_gemini(tool: Tool, work: Work) -> dict[str, Any]:
+    _lose_extra(tool, work)
+    if tool.strict:
+        work.lose("strict", (*tool.path, "strict"), "gemini has no strict functions", True)
+    made = _common(tool)
+    schema = _schema(tool, work)
+    if not schemas.is_empty(schema):
+        made["parametersJsonSchema"] = schema
+    return made
+
+
+def _to_bedrock(tool: Tool, work: Work) -> list[dict[str, Any]]:
+    """The definition, and the mark after it if the tools up to here are to be cached."""
+    _lose_extra(tool, work, "cache_control")
+    made = {**_common(tool), "inputSchema": {"json": _schema(tool, work)}}
+    entries: list[dict[str, Any]] = [{"toolSpec": {**made, "strict": True} if tool.strict else made}]
+    if "cache_control" in tool.extra:
+        ttl = object_of(tool.extra["cache_control"]).get("ttl")
+        entries.append({"cachePoint": {"type": "default"} if ttl is None else {"type": "default", "ttl": ttl}})
+    return entries
+
+
+def _cache_control(mark: Json) -> dict[str, Any]:
+    """Bedrock's mark after a tool as Anthropic's on the tool."""
+    return {"type": "ephemeral"} if mark.get("ttl") is None else {"type": "ephemeral", "ttl": mark["ttl"]}
+
+
+def _to_ai_sdk(tool: Tool, work: Work) -> dict[str, Any]:
+    _lose_extra(tool, work)
+    made = {"type": "function", **_common(tool), "inputSchema": _schema(tool, work)}
+    return made if tool.strict is None else {**made, "strict": tool.strict}
+
+
+def _mcp_to_responses(tool: Tool, work: Work) -> dict[str, Any]:
+    told = object_of(tool.raw)
+    server = object_of(told.get("server"))
+    made: dict[str, Any] = {"type": "mcp", "server_label": server.get("name"), "server_url": server.get("url")}
+    if server.get("authorization_token") is not None:
+        made["authorization"] = server["authorization_token"]
+    made["require_approval"] = "never"
+    allowed = _enabled(object_of(told.get("toolset")), server)
+    if allowed is not None:
+        made["allowed_tools"] = allowed
+    _lose_extra(tool, work, "configs", "default_config")
+    return made
+
+
+def _enabled(toolset: Json, server: Json) -> list[str] | None:
+    """The tools of a server that may be called; None for all."""
+    configured = object_of(server.get("tool_configuration")).get("allowed_tools")
+    if is_list(configured):
+        return list(cast("Sequence[str]", configured))
+    if object_of(toolset.get("default_config")).get("enabled") is not False:
+        return None
+    configs = object_of(toolset.get("configs"))
+    return [name for name, config in configs.items() if object_of(config).get("enabled") is True]
+
+
+def _mcp_to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
+    raw = object_of(tool.raw)
+    made: dict[str, Any] = {"type": "mcp_toolset", "mcp_server_name": raw.get("server_label")}
+    allowed = raw.get("allowed_tools")
+    names = allowed if is_list(allowed) else object_of(allowed).get("tool_names")
+    if is_list(names):
+        made["default_config"] = {"enabled": False}
+        made["configs"] = {name: {"enabled": True} for name in cast("Sequence[str]", names)}
+    _lose_extra(tool, work)
+    return made
+
+
+def _server(tool: Tool) -> dict[str, Any]:
+    raw = object_of(tool.raw)
+    made: dict[str, Any] = {"type": "url", "name": raw.get("server_label"), "url": raw.get("server_url")}
+    if raw.get("authorization") is not None:
+        made["authorization_token"] = raw["authorization"]
+    return made

@@ -1,0 +1,84 @@
+"""`Work`: one conversion in progress, with its source, its target, and the record of edits and losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from streamweld.errors import HistoryError
+from streamweld.history import Edit, Loss
+from streamweld.requests.tables import gateway_facts, object_of, pointer, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.history import Profile
+    from streamweld.requests.policy import RequestPolicy
+    from streamweld.requests.tables import Json
+
+__all__ = ["Work"]
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """One conversion in progress.
+
+    `source` and `target` are names of targets. `used`: the paths of the request that have been dealt with; `unused`
+    turns what is left into losses. `done`: options that were translated with another one.
+    """
+
+    request: Json
+    source: str
+    profile: Profile
+    policy: RequestPolicy
+    used: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
+    done: set[str] = field(default_factory=set[str])
+    edits: list[Edit] = field(default_factory=list[Edit])
+    losses: list[Loss] = field(default_factory=list[Loss])
+
+    @property
+    def target(self) -> str:
+        """The name of the target."""
+        return self.profile.target
+
+    @property
+    def same(self) -> bool:
+        """Whether source and target are one API: what is unknown then passes through."""
+        return self.source == self.target
+
+    @property
+    def facts(self) -> Json:
+        """Where the gateway's API differs from the target's own."""
+        return gateway_facts(self.profile.name, self.target)
+
+    def edit(self, rule: str, path: Sequence[str | int], what: str, removed: Any = None) -> None:
+        """Records a change under a rule of the tables."""
+        row = spec("rules")[rule]
+        self.edits.append(Edit(rule, pointer(path), what, f"{row['text']} ({row['source']})", removed))
+
+    def lose(
+        self, feature: str, path: Sequence[str | int], why: str, removed: Any = None, *, vital: bool = False
+    ) -> None:
+        """Records something that the target cannot express.
+
+        Raises:
+            HistoryError: if it is vital, and the policy says so.
+        """
+        if vital and self.policy.vital == "raise":
+            raise HistoryError("unsupported_option", pointer(path))
+        self.losses.append(Loss(feature, pointer(path), why, removed))
+
+    def unused(self) -> None:
+        """Records every member of the request that nothing has dealt with."""
+        for name, value in self.request.items():
+            self._unused((name,), value)
+
+    def _unused(self, path: tuple[str, ...], value: Any) -> None:
+        if path in self.used or value is None:
+            return
+        inner = object_of(value)
+        if inner and any(used[: len(path)] == path for used in self.used):
+            for name, member in inner.items():
+                self._unused((*path, name), member)
+        else:
+            self.lose(path[-1], path, f"{self.target} has no such member", value)

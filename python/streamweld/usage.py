@@ -1,0 +1,233 @@
+"""Token counts with one meaning for every API: what `Usage.normalized()` returns.
+
+    usage = response.usage.normalized()
+    cost = (usage.input - (usage.cached_read or 0)) * price_in + usage.output * price_out
+
+`Response.usage` keeps the gateway's own counts, and what a name covers differs: OpenAI's `prompt_tokens` contains the
+cached tokens, Anthropic's `input_tokens` does not; Gemini counts thoughts beside the candidates, xAI counts reasoning
+beside the completion. `_spec/usage.json` has the meaning of each API as data. Layer 2: a pure function over data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld._spec import load_usage
+from streamweld.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.events import Usage
+
+__all__ = ["NormalizedUsage", "normalized"]
+
+# Count -> the counts that an API may report beside it instead of inside of it.
+_BESIDE: Final = {
+    "reasoning": "output",
+    "cached_read": "input",
+    "cache_write": "input",
+    "input_audio": "input",
+    "output_audio": "output",
+    "input_images": "input",
+    "output_images": "output",
+}
+# Fields of `Usage` -> counts: used only where the event has no `raw`.
+_FIELDS: Final = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "total_tokens": "total",
+    "cached_input_tokens": "cached_read",
+    "cache_write_tokens": "cache_write",
+    "reasoning_tokens": "reasoning",
+}
+_Counts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedUsage:
+    """Token counts of one response. None: the gateway did not report the count; 0: it reported none.
+
+    Attributes:
+        input: all tokens of the request, including those read from and written to the cache.
+        cached_read: tokens of the input that were read from the cache.
+        cache_write: tokens of the input that were written to the cache.
+        output: all generated tokens, including reasoning.
+        reasoning: tokens of the output that are reasoning.
+        total: input and output. The gateway's own total is used only if it is larger: it then counts something that
+            the gateway does not itemize.
+        audio: audio tokens of input and output.
+        images: image tokens of input and output.
+    """
+
+    input: int | None = None
+    cached_read: int | None = None
+    cache_write: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    total: int | None = None
+    audio: int | None = None
+    images: int | None = None
+
+    def to_dict(self) -> dict[str, int | None]:
+        """The counts by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The meaning of one API's usage object; see `about` in `_spec/usage.json`."""
+
+    paths: Mapping[str, Sequence[str | Sequence[str]]]
+    modalities: Mapping[str, Sequence[Sequence[str]]]
+    adds: Mapping[str, Sequence[str]]
+    total_decides: bool
+
+    def read(self, raw: Mapping[str, Any]) -> _Counts:
+        """The counts that the object holds, as sent."""
+        found: dict[str, int | None] = {}
+        for name, paths in self.paths.items():
+            found[name] = next((count for path in paths if (count := _count(raw, path)) is not None), None)
+        for name, lists in self.modalities.items():
+            found[name] = _sum([_of_modality(raw.get(member), modality) for member, modality in lists])
+        return {name: count for name, count in found.items() if count is not None}
+
+
+def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> NormalizedUsage:
+    """Token counts in one meaning, from a gateway's own.
+
+    Args:
+        usage: `Response.usage`, or a gateway's usage object as a mapping.
+        dialect: the API whose meaning holds. By default the members of the object decide: `prompt_tokens` is Chat
+            Completions, `cache_read_input_tokens` Anthropic Messages, and so on.
+
+    Returns:
+        The counts. Nothing is estimated: a count that neither the gateway reports nor its total implies is None.
+
+    Raises:
+        UsageError: an unknown dialect.
+
+    >>> counts = normalized({"input_tokens": 2, "cache_read_input_tokens": 100, "output_tokens": 5})
+    >>> counts.input, counts.cached_read, counts.cache_write, counts.total
+    (102, 100, None, 107)
+    """
+    raw = usage if isinstance(usage, Mapping) else usage.raw
+    shape = _shape_of(raw or {}, dialect)
+    counts: _Counts = {}
+    if raw:
+        counts = shape.read(raw)
+    if not counts and not isinstance(usage, Mapping):
+        fields = {name: _integer(getattr(usage, field)) for field, name in _FIELDS.items()}
+        counts = {name: count for name, count in fields.items() if count is not None}
+    beside = _beside(counts, shape)
+    whole = {name: _sum([counts.get(name), *[counts[part] for part in beside[name]]]) for name in beside}
+    return _made(counts, whole["input"], whole["output"])
+
+
+def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> NormalizedUsage:
+    total = counts.get("total")
+    if total is not None and (tokens_in is None) != (tokens_out is None):
+        rest = total - ((tokens_in if tokens_out is None else tokens_out) or 0)
+        if rest > 0:  # otherwise it is not known whether there was none, or none yet
+            tokens_in, tokens_out = (rest, tokens_out) if tokens_in is None else (tokens_in, rest)
+    known = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    if known is not None:
+        total = known if total is None else max(total, known)
+    return NormalizedUsage(
+        input=tokens_in,
+        cached_read=counts.get("cached_read"),
+        cache_write=counts.get("cache_write"),
+        output=tokens_out,
+        reasoning=counts.get("reasoning"),
+        total=total,
+        audio=_sum([counts.get("input_audio"), counts.get("output_audio")]),
+        images=_sum([counts.get("input_images"), counts.get("output_images")]),
+    )
+
+
+def _beside(counts: _Counts, shape: _Shape) -> dict[str, list[str]]:
+    """Which counts the gateway reports beside the input and the output, not inside of them.
+
+    The API's documentation decides, and the numbers where they contradict it: a part that is larger than the whole is
+    not inside of it (Azure's Grok reports 373 cached tokens of a prompt of 235), and a total that is larger than the
+    sum by exactly one part shows that this part stands beside (xAI's reasoning, Mistral's audio).
+    """
+    beside = {name: [part for part in shape.adds.get(name, ()) if part in counts] for name in ("input", "output")}
+    if not any(beside.values()):
+        _larger_parts(counts, beside)
+    total, tokens_in, tokens_out = (counts.get(name) for name in ("total", "input", "output"))
+    if not shape.total_decides or total is None or tokens_in is None or tokens_out is None:
+        return beside
+    documented = [part for parts in beside.values() for part in parts]
+    rest = total - tokens_in - tokens_out
+    if rest == sum(counts[part] for part in documented):
+        return beside
+    if rest == 0 and all(counts[part] <= counts[_BESIDE[part]] for part in documented):
+        return {"input": [], "output": []}
+    parts = [part for part in _BESIDE if counts.get(part)]
+    for size in range(1, len(parts) + 1):
+        for some in combinations(parts, size):
+            if sum(counts[part] for part in some) == rest:
+                return {name: [part for part in some if _BESIDE[part] == name] for name in beside}
+    return beside
+
+
+def _larger_parts(counts: _Counts, beside: dict[str, list[str]]) -> None:
+    if max(counts.get("cached_read", 0), counts.get("cache_write", 0)) > counts.get("input", 0) > 0:
+        beside["input"] = [part for part in ("cached_read", "cache_write") if part in counts]
+    if counts.get("reasoning", 0) > counts.get("output", 0) > 0:
+        beside["output"] = ["reasoning"]
+
+
+@cache
+def _shapes() -> Mapping[str, _Shape]:
+    nothing: Mapping[str, Any] = {}
+    return {
+        name: _Shape(row["paths"], row.get("modalities", nothing), row.get("adds", nothing), row["total_decides"])
+        for name, row in load_usage()["shapes"].items()
+    }
+
+
+def _shape_of(raw: Mapping[str, Any], dialect: str | None) -> _Shape:
+    if dialect is not None:
+        name = load_usage()["dialects"].get(dialect)
+        if name is None:
+            raise UsageError(f"dialect={dialect!r}: it must be one of {', '.join(load_usage()['dialects'])}")
+        return _shapes()[name]
+    for name, row in load_usage()["shapes"].items():
+        if any(raw.get(mark) is not None for mark in row["marks"]):
+            return _shapes()[name]
+    return _shapes()["chat"]
+
+
+def _integer(value: object) -> int | None:
+    """A count: a whole number from 0; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _count(raw: Mapping[str, Any], path: str | Sequence[str]) -> int | None:
+    if not isinstance(path, str):
+        return _sum([_count(raw, one) for one in path])
+    value: object = raw
+    for name in path.split("."):
+        value = cast("Mapping[str, object]", value).get(name) if isinstance(value, Mapping) else None
+    return _integer(value)
+
+
+def _of_modality(listed: object, modality: str) -> int | None:
+    if not isinstance(listed, list | tuple):
+        return None
+    entries = [cast("Mapping[str, object]", entry) for entry in listed if isinstance(entry, Mapping)]
+    return _sum([_integer(entry.get("tokenCount")) for entry in entries if entry.get("modality") == modality])
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """The sum of the counts that are known; None if none is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

@@ -1,0 +1,356 @@
+//! Work is linear in the input, whatever a stream has many of: every thing of `tests/scaling.txt` in every order, read,
+//! repaired, and written in every dialect, with limits and without.
+//!
+//! `cargo test scaling -- --ignored --nocapture` measures; `STREAMWELD_FULL=1` runs every target, with the default limits too; `SCALING_SIZE=16000` larger streams, `SCALING_ONLY=responses`
+//! some of them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use streamweld_core::delta::InputEnd;
+use streamweld_core::event::{Event, Sink};
+use streamweld_core::limits::Limits;
+use streamweld_core::{Config, Converter, Dialect, Parser, Repairer, WriteOptions};
+
+/// How many there are; then four times as many.
+const SIZE: usize = 1000;
+/// Four times as many take at most so many times as long: 2.3 for twice as many, and room for a busy machine.
+const MOST: f64 = 2.3 * 2.3 * 1.25;
+/// What takes less than this is not compared.
+const NOISE: Duration = Duration::from_millis(8);
+const READ: usize = 1 << 14;
+
+const DIALECTS: [&str; 6] = [
+    "chat",
+    "responses",
+    "anthropic",
+    "gemini",
+    "ai-sdk-parts",
+    "ai-sdk-ui",
+];
+
+/// What is done with a stream.
+#[derive(Clone, Copy, Debug)]
+enum Job {
+    Read,
+    Repair { holds: bool },
+    Write(&'static str),
+}
+
+struct Count(u64);
+
+impl Sink for Count {
+    fn event(&mut self, _: &Event<'_>) {
+        self.0 += 1;
+    }
+}
+
+/// A stream of as many of one thing as are asked for.
+struct Stream {
+    dialect: String,
+    name: String,
+    body: Box<dyn Fn(usize) -> Vec<u8>>,
+}
+
+/// One thing that can be many, as the table has it.
+#[derive(Clone, Default)]
+struct Row {
+    is_list: bool,
+    name: String,
+    lines: Vec<(String, String)>,
+}
+
+impl Row {
+    /// What the lines of a kind come to.
+    fn text(&self, kind: &str) -> Option<String> {
+        let mut lines = self.lines.iter().filter(|(known, _)| known == kind);
+        let first = lines.next()?;
+        Some(
+            std::iter::once(first)
+                .chain(lines)
+                .map(|(_, text)| text.as_str())
+                .collect(),
+        )
+    }
+}
+
+/// The bytes of an event.
+fn wire(line: &str, is_list: bool) -> String {
+    match line.split_once('{') {
+        _ if is_list || line.is_empty() => line.replace("\\n", "\n"),
+        _ if line.starts_with('=') => line[1..].replace("\\n", "\n"),
+        Some(("", _)) => format!("data: {line}\n\n"),
+        Some((name, _)) => format!("event: {}\ndata: {}\n\n", name.trim(), &line[name.len()..]),
+        None => panic!("{line}"),
+    }
+}
+
+fn numbered(text: &str, number: usize) -> String {
+    let scattered = number * 7919 % 1_000_003;
+    let text = text.replace("@@", &(2 * number).to_string());
+    let text = text.replace("@+", &(2 * number + 1).to_string());
+    let text = text.replace("@%", &scattered.to_string());
+    text.replace('@', &number.to_string())
+}
+
+fn streams() -> Vec<Stream> {
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/scaling.txt");
+    let table = fs::read_to_string(table).unwrap();
+    let mut out = Vec::new();
+    let mut dialect = String::new();
+    let (mut usual, mut row) = (Row::default(), None);
+    let lines = table
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty());
+    for line in lines.chain(["dialect "]) {
+        let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if matches!(kind, "dialect" | "many" | "list") {
+            if let Some(row) = row.take() {
+                out.extend(arranged(&dialect, &usual, row));
+            }
+            if kind == "dialect" {
+                (dialect, usual) = (rest.to_owned(), Row::default());
+            } else {
+                row = Some(Row {
+                    is_list: kind == "list",
+                    name: rest.to_owned(),
+                    lines: Vec::new(),
+                });
+            }
+            continue;
+        }
+        let row = row.as_mut().unwrap_or(&mut usual);
+        row.lines.push((kind.to_owned(), wire(rest, row.is_list)));
+    }
+    out
+}
+
+/// Which of its events each thing sends, by passes over all of them; `C` closes the last one first.
+/// What the table has under `then` comes behind all of that.
+const ORDERS: [(&str, &[&str]); 7] = [
+    ("one by one", &["ofc"]),
+    ("side by side", &["o", "f", "c"]),
+    ("closed backwards", &["o", "f", "C"]),
+    ("in two rounds", &["of", "fc"]),
+    ("never opened", &["f"]),
+    ("never closed", &["of"]),
+    ("closed alone", &["c"]),
+];
+
+fn arranged(dialect: &str, usual: &Row, row: Row) -> Vec<Stream> {
+    if row.is_list {
+        let text = |kind| row.text(kind).unwrap();
+        let (before, one, behind) = (text("before"), text("one"), text("behind"));
+        return vec![Stream {
+            dialect: dialect.to_owned(),
+            name: row.name,
+            body: Box::new(move |count| {
+                let all: Vec<String> = (0..count).map(|place| numbered(&one, place)).collect();
+                format!("{before}{}{behind}", all.join(",")).into_bytes()
+            }),
+        }];
+    }
+    let around = |kind| {
+        row.text(kind)
+            .or_else(|| usual.text(kind))
+            .unwrap_or_default()
+    };
+    let (head, tail) = (around("head"), around("tail"));
+    let row = Rc::new(row);
+    let mut seen = BTreeSet::new();
+    let mut out = Vec::new();
+    for (order, passes) in ORDERS {
+        let sent = |pass: &&str| -> Vec<(bool, String)> {
+            let kinds = pass.chars().map(|kind| match kind {
+                'o' => (false, "open"),
+                'f' => (false, "fill"),
+                kind => (kind == 'C', "close"),
+            });
+            kinds
+                .filter_map(|(last, kind)| Some((last, row.text(kind)?)))
+                .collect()
+        };
+        let mut passes: Vec<_> = passes
+            .iter()
+            .map(sent)
+            .filter(|pass| !pass.is_empty())
+            .collect();
+        if passes.is_empty() || !seen.insert(passes.clone()) {
+            continue;
+        }
+        passes.extend(row.text("then").map(|then| vec![(false, then)]));
+        let (head, tail) = (head.clone(), tail.clone());
+        out.push(Stream {
+            dialect: dialect.to_owned(),
+            name: format!("{}, {order}", row.name),
+            body: Box::new(move |count| {
+                let mut body = head.clone();
+                for pass in &passes {
+                    for place in 0..count {
+                        for (last, text) in pass {
+                            let place = if *last { count - 1 - place } else { place };
+                            body.push_str(&numbered(text, place));
+                        }
+                    }
+                }
+                body.push_str(&tail);
+                body.into_bytes()
+            }),
+        });
+    }
+    out
+}
+
+fn run(stream: &Stream, job: Job, config: &Arc<Config>, body: &[u8]) -> Duration {
+    let dialect = Dialect::from_name(&stream.dialect);
+    let config = Arc::clone(config);
+    let options = WriteOptions {
+        prefix: "p".to_owned(),
+        include_usage: true,
+        ..WriteOptions::default()
+    };
+    let started = Instant::now();
+    let mut out = Vec::new();
+    match job {
+        Job::Read => {
+            let mut parser = Parser::new(dialect, config);
+            let mut count = Count(0);
+            let reads = body.chunks(READ).map(|read| parser.feed(read, &mut count));
+            if reads.take_while(Result::is_ok).count() * READ >= body.len() {
+                _ = parser.close(InputEnd::Clean, &mut count);
+            }
+            parser.snapshot(&mut count);
+        }
+        Job::Repair { holds } => {
+            let options = WriteOptions {
+                hold_arguments: holds,
+                ..options
+            };
+            let mut repairer = Repairer::new(dialect, config, options);
+            for read in body.chunks(READ) {
+                let run = repairer.feed(read, &mut out);
+                out.extend_from_slice(run);
+            }
+            repairer.close(InputEnd::Clean, &mut out);
+        }
+        Job::Write(target) => {
+            let target = Dialect::from_name(target).unwrap();
+            let mut converter = Converter::new(dialect, target, config, options).unwrap();
+            for read in body.chunks(READ) {
+                converter.feed(read, &mut out).unwrap();
+            }
+            converter.close(InputEnd::Clean, &mut out).unwrap();
+        }
+    }
+    started.elapsed()
+}
+
+/// How many times as long four times as many take; the best of several tries.
+fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, Duration) {
+    let four = (stream.body)(4 * size);
+    let mut long = run(stream, job, config, &four);
+    if long < NOISE {
+        return (0.0, long);
+    }
+    let one = (stream.body)(size);
+    let mut short = Duration::MAX;
+    for _ in 0..5 {
+        short = short.min(run(stream, job, config, &one));
+        long = long.min(run(stream, job, config, &four));
+        if long.as_secs_f64() <= MOST * short.as_secs_f64() {
+            break;
+        }
+    }
+    (long.as_secs_f64() / short.as_secs_f64(), long)
+}
+
+/// Every target takes its turn; all of them, where all is to be run.
+fn jobs(dialect: &str, number: usize, all: bool) -> Vec<Job> {
+    let others = DIALECTS.into_iter().filter(|other| *other != dialect);
+    let targets: Vec<Job> = others.map(Job::Write).collect();
+    let mut jobs = vec![Job::Read, Job::Repair { holds: false }];
+    if all {
+        jobs.push(Job::Repair { holds: true });
+        jobs.extend(targets);
+    } else {
+        jobs.extend(targets.into_iter().cycle().nth(number));
+    }
+    jobs
+}
+
+#[test]
+fn every_dialect_has_things_that_can_be_many() {
+    let streams = streams();
+    let there: BTreeSet<&str> = streams
+        .iter()
+        .map(|stream| stream.dialect.as_str())
+        .collect();
+    assert_eq!(there, BTreeSet::from(DIALECTS));
+    let detected = serde_json::from_str::<serde_json::Value>(
+        &fs::read_to_string(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../python/streamweld/_spec/dialects.json"
+        ))
+        .unwrap(),
+    )
+    .unwrap();
+    let detected = detected["detect"].as_array().unwrap().iter();
+    let detected: BTreeSet<&str> = detected
+        .map(|row| row["dialect"].as_str().unwrap())
+        .collect();
+    assert_eq!(there, detected);
+}
+
+#[test]
+#[ignore = "compares times: for a machine that does nothing else"]
+fn scaling() {
+    let size = std::env::var("SCALING_SIZE").ok();
+    let size = size.and_then(|size| size.parse().ok()).unwrap_or(SIZE);
+    let all = std::env::var("STREAMWELD_FULL").is_ok_and(|full| full == "1");
+    let only = std::env::var("SCALING_ONLY").unwrap_or_default();
+    let verbose = std::env::var("SCALING_ALL").is_ok();
+    let base = Config {
+        seed: Some("s".to_owned()),
+        ..Config::default()
+    };
+    let configs = [
+        ("limits off", Limits::OFF),
+        ("limits on", Limits::default()),
+    ];
+    let configs = configs.map(|(name, limits)| {
+        let config = Config {
+            limits,
+            ..base.clone()
+        };
+        (name, Arc::new(config))
+    });
+    let mut failed = Vec::new();
+    let mut measured = 0;
+    for (number, stream) in streams().into_iter().enumerate() {
+        if !format!("{}: {}", stream.dialect, stream.name).contains(&only) {
+            continue;
+        }
+        for job in jobs(&stream.dialect, number, all) {
+            for (limits, config) in configs.iter().take(if all { 2 } else { 1 }) {
+                let (ratio, long) = ratio(&stream, job, config, size);
+                measured += 1;
+                let told = format!(
+                    "{}: {} -> {job:?}, {limits}: {ratio:.1} times, {long:?}",
+                    stream.dialect, stream.name
+                );
+                if verbose {
+                    println!("{told}");
+                }
+                if ratio > MOST {
+                    println!("QUADRATIC {told}");
+                    failed.push(told);
+                }
+            }
+        }
+    }
+    println!("{measured} measured");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}

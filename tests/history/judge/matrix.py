@@ -1,0 +1,271 @@
+"""Every history of an agent to every target and gateway, and what the judge has to say of each.
+
+    python -m tests.history.judge.matrix            # a table of the faults, by rule, target and gateway
+    python -m tests.history.judge.matrix REASON     # the places of one rule
+
+Beside the vendors' rules: nothing may disappear without an entry (LOST, UNSIGNED), what a vendor signed goes back to it
+in whatever form (CUSTODY), there is no exception but a documented one (RAISED), a second conversion changes nothing
+(AGAIN), and what was sent before is sent again byte for byte (PREFIX).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import streamweld.requests
+from streamweld.errors import StreamweldError
+from streamweld.history import HistoryPolicy, convert, profiles
+from streamweld.history.dialects import CONTAINERS
+
+from tests.history.judge.agents import AgentHistory, load
+from tests.history.judge.vendors import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Verdict", "routes", "verdicts"]
+
+_SECRET: Final = re.compile(r"(?:EqQB|gAAAA|Q2lR|EmwK|CqQB)[A-Za-z0-9]*")
+
+
+# History -> where what its vendor signed or encrypted must stand in the payload, not only in an entry. The forms:
+# thinking_blocks (https://docs.litellm.ai/docs/reasoning_content), reasoning_details
+# (https://openrouter.ai/docs/use-cases/reasoning-tokens), extra_content (https://ai.google.dev/gemini-api/docs/openai),
+# signatures of Claude hold on every platform (https://platform.claude.com/docs/en/build-with-claude/extended-thinking).
+_EVERY: Final = ("ai-sdk-ui/ai-sdk-ui", "ai-sdk-model/ai-sdk-model", "openai-chat/openrouter")
+CUSTODY: Final = {
+    "claude-code/thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse", *_EVERY),
+    "claude-code/redacted-thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse"),
+    "codex/thinking": ("responses/openai-responses", *_EVERY),
+    "gemini-cli/thinking": ("gemini/gemini", *_EVERY),
+    "opencode/thinking": ("anthropic/anthropic", *_EVERY),
+    "opencode/openai-item": ("responses/openai-responses", *_EVERY),
+    "use-chat/thinking": ("anthropic/anthropic", *_EVERY),
+    "cline/thinking": ("anthropic/anthropic", *_EVERY),
+    "cline/openrouter-encrypted": ("responses/openai-responses", *_EVERY),
+    "langgraph/litellm-thinking-blocks": ("anthropic/anthropic", *_EVERY),
+    "langgraph/google-extra-content": ("gemini/gemini", *_EVERY),
+}
+# Histories that cannot be sent, and errors that say so.
+CLEAR: Final = {("agents-sdk/previous-response", "/input: user_missing")}
+
+
+@dataclass
+class Verdict:
+    """One history on one route."""
+
+    history: AgentHistory
+    target: str
+    gateway: str
+    payload: Any = None
+    faults: list[str] = field(default_factory=list)
+
+
+def routes() -> list[tuple[str, str]]:
+    """(target, gateway) of every profile."""
+    return [(target, name) for name in profiles.names() for target in profiles.load(name).targets]
+
+
+def plain(gateway: str) -> str:
+    """The name of a profile as the judge knows it: with its date only where there are two."""
+    return gateway if gateway.startswith("vercel-ai-gateway@2026-01-29") else gateway.partition("@")[0]
+
+
+def verdicts(*, whole: bool = False) -> Iterator[Verdict]:
+    """All of them. `whole`: whole requests by `streamweld.requests`, not the messages alone."""
+    for target, gateway in routes():
+        for history in load():
+            yield verdict(history, target, gateway, whole=whole)
+
+
+def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = False) -> Verdict:
+    """What becomes of one history on one route."""
+    out = Verdict(history, target, plain(gateway))
+    given = json.loads(json.dumps(history.request))
+    try:
+        if whole:
+            done: Any = streamweld.requests.convert(given, source=history.source, target=target, gateway=gateway)
+        else:
+            kept = {name: given[name] for name in _members(history.source) if name in given}
+            done = convert(
+                kept,
+                source=history.source,
+                target=target,
+                gateway=gateway,
+                tools=given.get("tools"),
+                store=given.get("store"),
+            )
+    except StreamweldError as error:
+        if (history.name, str(error)) not in CLEAR:
+            out.faults = [f"RAISED {type(error).__name__}: {error}"]
+        return out
+    out.payload = {
+        **done.payload,
+        **({"store": given["store"]} if target == "responses" and "store" in given and not whole else {}),
+    }
+    if "model" in given and target == history.source:
+        out.payload.setdefault("model", given["model"])
+    out.faults = judge(target, out.gateway, out.payload)
+    out.faults += _lost(history, given, done, f"{target}/{out.gateway}")
+    out.faults += _again(done.payload, target, gateway, given, whole=whole)
+    if not whole:
+        out.faults += _prefix(history, given, target, gateway)
+    return out
+
+
+def _prefix(history: AgentHistory, given: Any, target: str, gateway: str) -> Iterator[str]:
+    """Earlier requests of the same conversation: all of their messages but the last ones stand in the later one."""
+    container = CONTAINERS[history.source]
+    items = given[container.messages]
+    if history.source == "ai-sdk-ui" or not isinstance(items, list):
+        return
+
+    def made(count: int) -> list[str]:
+        part = {name: given[name] for name in _members(history.source) if name in given}
+        part[container.messages] = items[:count]
+        done = convert(
+            part,
+            source=history.source,
+            target=target,
+            gateway=gateway,
+            tools=given.get("tools"),
+            store=given.get("store"),
+            policy=HistoryPolicy(on_unfixable="keep"),
+        )
+        return [json.dumps(item, default=_readable) for item in done.payload[CONTAINERS[_family(target)].messages]]
+
+    try:
+        whole = made(len(items))
+        for count in range(1, len(items)):
+            if _may_be_sent(items[count - 1], items[count]):
+                part = made(count)
+                kept = max(0, len(part) - (2 if target in ("anthropic", "bedrock-converse", "gemini") else 1))
+                if part[:kept] != whole[:kept]:
+                    yield f"PREFIX cut at {count}"
+                    return
+    except StreamweldError as error:
+        yield f"PREFIX raised {error}"
+
+
+def _family(target: str) -> str:
+    return "openai-chat" if target == "mistral" else target
+
+
+def _may_be_sent(last: Any, after: Any) -> bool:
+    """Whether a request ends here: with what the user or a tool said, and the assistant speaks next."""
+    role, kind = last.get("role"), last.get("type", "message")
+    if kind.endswith("_output"):
+        return str(after.get("type", "message")) not in ("custom_tool_call_output", "function_call_output")
+    return role in ("user", "tool", "function") and after.get("role") in ("assistant", "model", None)
+
+
+def _members(source: str) -> list[str]:
+    family = "openai-chat" if source == "mistral" else source
+    container = CONTAINERS[family]
+    return [name for name in (container.messages, container.system) if name]
+
+
+def _lost(history: AgentHistory, given: Any, done: Any, route: str) -> Iterator[str]:
+    entries = [entry.to_dict() for entry in (*done.edits, *done.losses)]
+    told = json.dumps(entries, default=str, ensure_ascii=False)
+    body = json.dumps(done.payload, default=_readable, ensure_ascii=False)
+    for token in history.tokens:
+        if token not in body and token not in told:
+            yield f"LOST {token.lstrip('tok')[-5:]}"
+    for secret in set(_SECRET.findall(json.dumps(given))):
+        if route in CUSTODY.get(history.name, ()) and secret not in body:
+            yield f"CUSTODY {secret[:6]}"
+        if secret not in body and secret not in told:
+            yield f"UNSIGNED {secret[:6]}"
+
+
+def _readable(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _again(payload: Any, target: str, gateway: str, given: Any, *, whole: bool) -> Iterator[str]:
+    try:
+        if whole:
+            done: Any = streamweld.requests.convert(payload, source=target, target=target, gateway=gateway)
+        else:
+            done = convert(
+                payload,
+                source=target,
+                target=target,
+                gateway=gateway,
+                tools=given.get("tools"),
+                store=given.get("store"),
+            )
+    except StreamweldError as error:
+        yield f"AGAIN raised {type(error).__name__}: {error}"
+        return
+    if done.payload != payload:
+        yield "AGAIN another payload"
+    if done.edits or done.losses:
+        yield f"AGAIN {sorted({entry.rule for entry in done.edits} | {loss.feature for loss in done.losses})}"
+
+
+def node_faults(node: Any, found: list[Verdict]) -> None:
+    """What the AI SDK says, asked for all histories of a target at once."""
+    for target, op in (("ai-sdk-ui", "ui.models"), ("ai-sdk-model", "prompt.requests")):
+        of_target = [one for one in found if one.target == target and one.payload is not None]
+        of_target = [one for one in of_target if not _waits(one)]
+        lists = [one.payload["messages"] for one in of_target]
+        more: dict[str, Any] = {} if op == "ui.models" else {"provider": "anthropic", "options": {}}
+        for one, answer in zip(of_target, node.ask(op, histories=lists, **more), strict=True):
+            if "error" in answer:
+                one.faults.append(f"NODE {answer['error']['name']}: {answer['error']['message'][:120]}")
+
+
+def _waits(one: Verdict) -> bool:
+    """A call that waits for its approval, or to be run, is not sent by generateText without the tool: see
+    tests/history/test_approvals.py."""
+    return one.history.name in WAITING
+
+
+WAITING: Final = {
+    *(
+        "use-chat/requested",
+        "use-chat/approved",
+        "use-chat/approved-with-reason",
+        "use-chat/dynamic",
+        "use-chat/denied",
+    ),
+    *("opencode/approved", "opencode/denied"),
+}
+
+
+def main(argv: list[str]) -> None:
+    """Prints the table."""
+    from tests.node_side import Node
+
+    whole = "--whole" in argv
+    argv = [word for word in argv if not word.startswith("--")]
+    found = list(verdicts(whole=whole))
+    node = Node("node")
+    node_faults(node, found)
+    node.close()
+    table: dict[str, Counter[str]] = defaultdict(Counter)
+    places: dict[str, list[str]] = defaultdict(list)
+    for one in found:
+        for fault in one.faults:
+            code = fault.split(" ", 1)[0]
+            table[code][f"{one.target}/{one.gateway}"] += 1
+            places[code].append(f"{one.target}/{one.gateway} <- {one.history.name}: {fault}")
+    bad = sum(bool(one.faults) for one in found)
+    print(f"{len(found)} routes, {bad} with faults; {len(load())} histories")
+    if argv:
+        for code in argv:
+            print("\n".join(places[code]))
+        return
+    for code, counts in sorted(table.items(), key=lambda row: -sum(row[1].values())):
+        print(f"{code}: {sum(counts.values())}: " + ", ".join(f"{k} {n}" for k, n in counts.most_common()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

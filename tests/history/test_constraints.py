@@ -1,0 +1,65 @@
+"""Every constraint of a profile does something to a conversion: without it, some vector ends otherwise.
+
+What does nothing there is named below, with the reason. The judge's side of it is in `test_history_check`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from streamweld.errors import StreamweldError
+from streamweld.history import profiles
+
+from tests.history.test_check import without
+from tests.history.test_vectors import converted, vectors
+
+# The judge alone reads them: what they forbid, no conversion makes, or no edit mends (`on_unfixable`).
+ONLY_FOR_THE_JUDGE = {
+    *("roles", "role_order", "last_role", "min_items", "user_required", "call_reference", "tools_required"),
+    *("text_types_also", "system.instructions", "blank_beside_reasoning", "reasoning.roles", "result_value"),
+    *("function_results", "server_pairs"),
+    *("role_order.system", "role_order.user", "role_order.assistant", "role_order.tool", "text_types_also.assistant"),
+}
+# It is done whether a profile says so or not.
+ALWAYS_DONE = {
+    "results.single",  # of two results for a call, one is taken wherever calls are paired
+    "results.first",  # results are a turn of their own, before the user's
+    "tool_id.min",
+    "tool_name.min",  # 1 is the default of a form
+    "item_id.unique",  # true is the default
+    "tool_id.keep",  # `unique` is what would rename, and is not there beside it
+    "text_embedding.join",  # two line breaks is the default
+}
+# It takes an answer of a known model, or an option: test_history_answers, and the vectors with `store`.
+ELSEWHERE = {"reasoning.same_model", "reasoning.item_ids"}
+
+
+def outcome(vector: dict[str, Any], profile: profiles.Profile) -> str:
+    try:
+        made = converted({**vector, "gateway": profile}, copy.deepcopy(vector["messages"]))
+    except (StreamweldError, KeyError) as error:
+        return repr(error)
+    said = [[entry.to_dict() for entry in entries] for entries in (made.edits, made.losses)]
+    return json.dumps([made.payload, said], sort_keys=True)
+
+
+def test_every_constraint_does_something() -> None:
+    every, done = set(), set()
+    for param in vectors():
+        vector: Any = param.values[0]
+        profile = profiles.resolve(vector.get("gateway"), vector["target"])
+        before = outcome(vector, profile)
+        for name, value in profile.constraints.items():
+            for member in [None, *value] if isinstance(value, Mapping) else [None]:
+                label = name if member is None else f"{name}.{member}"
+                every.add(label)
+                other = replace(profile, constraints=without(profile.constraints, name, member))
+                if label not in done and outcome(vector, other) != before:
+                    done.add(label)
+    idle = ONLY_FOR_THE_JUDGE | ALWAYS_DONE | ELSEWHERE
+    assert sorted(every - done - idle) == []
+    assert sorted(idle & done) == []

@@ -1,0 +1,214 @@
+"""What holds for every history, sound or broken, from every dialect into every target and gateway."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+from streamweld.errors import HistoryError
+from streamweld.history import HistoryPolicy, convert, profiles
+from streamweld.history.check import check
+from streamweld.history.dialects import FAMILIES
+from streamweld.history.model import Call, Result, Text, arguments_object, result_text
+from streamweld.history.read import read
+
+from tests.generate_history import DIALECTS, Maker, told
+
+SEEDS = range(400 if os.environ.get("STREAMWELD_FULL") else 40)
+CONTAINERS = {"responses": "input", "gemini": "contents"}
+SYSTEM = {
+    "responses": "instructions",
+    "anthropic": "system",
+    "gemini": "systemInstruction",
+    "bedrock-converse": "system",
+}
+
+
+def all_routes() -> list[tuple[str, str, dict[str, Any]]]:
+    """Every gateway with every target that it speaks: target, gateway, options."""
+    routes: list[tuple[str, str, dict[str, Any]]] = []
+    for name in profiles.names():
+        routes += [(target, name, {}) for target in profiles.load(name).targets]
+    routes.append(("responses", "openai-responses", {"store": False}))
+    routes.append(("responses", "github-copilot", {"store": False}))
+    return routes
+
+
+ROUTES = pytest.mark.parametrize(
+    ("target", "gateway", "options"),
+    [pytest.param(*r, id=f"{r[1]}-{r[0]}-{r[2].get('store', '')}") for r in all_routes()],
+)
+
+
+def histories(*, broken: bool) -> list[tuple[str, list[str], Any, list[Any]]]:
+    out = []
+    for seed in SEEDS:
+        maker = Maker(seed, broken=broken)
+        script = maker.script(1 + seed % 6)
+        if not script:
+            continue
+        dialect = DIALECTS[seed % len(DIALECTS)]
+        out.append((dialect, maker.tokens, told(script, dialect), script))
+    return out
+
+
+HISTORIES = {broken: histories(broken=broken) for broken in (False, True)}
+
+
+KEEP = HistoryPolicy(on_unfixable="keep")
+UNFIXABLE = {"too_few", "user_missing", "last_role"}
+
+
+def converted(payload: Any, source: str, target: str, gateway: str, **options: Any) -> Any:
+    return convert(payload, source=source, target=target, gateway=gateway, policy=KEEP, **options)
+
+
+def violations(payload: Any, target: str, gateway: str, options: dict[str, Any]) -> set[str]:
+    return {found.rule for found in check({**payload, **options}, target=target, gateway=gateway)}
+
+
+@ROUTES
+@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
+def test_every_history(target: str, gateway: str, options: dict[str, Any], broken: bool) -> None:
+    for dialect, tokens, payload, _ in HISTORIES[broken]:
+        before = copy.deepcopy(payload)
+        once = converted(payload, dialect, target, gateway, **options)
+        assert payload == before, "the input was changed"
+        held = json.dumps(
+            [once.payload, [e.to_dict() for e in once.edits], [x.to_dict() for x in once.losses]], ensure_ascii=False
+        )
+        given = json.dumps(payload, ensure_ascii=False)
+        lost = [token for token in tokens if token in given and token not in held]
+        assert not lost, f"{lost} of {given}"
+        broken_rules = violations(once.payload, target, gateway, options)
+        assert broken_rules <= UNFIXABLE, (broken_rules, payload, once.payload)
+        if broken_rules:
+            with pytest.raises(HistoryError) as caught:
+                convert(payload, source=dialect, target=target, gateway=gateway, **options)
+            assert caught.value.rule in broken_rules
+            assert caught.value.rule in {found.rule for found in caught.value.violations}
+        if dialect == FAMILIES[target] and once.payload is not payload:
+            assert once.edits, (payload, once.payload)
+        for source in (target, "auto"):
+            twice = converted(once.payload, source, target, gateway, **options)
+            assert not twice.edits, (source, twice.edits, payload, once.payload)
+            assert twice.payload is once.payload, (source, payload, once.payload, twice.payload)
+            assert not twice.losses
+        for old, new in once.ids:
+            assert once.ids.to_source(new) == old
+        assert len({new for _, new in once.ids}) == len(once.ids) or profiles_keep(gateway, target)
+
+
+def profiles_keep(gateway: str, target: str) -> bool:
+    return not (profiles.load(gateway, target).constraints.get("tool_id") or {}).get("unique")
+
+
+@ROUTES
+def test_a_longer_history_begins_as_the_shorter_one(target: str, gateway: str, options: dict[str, Any]) -> None:
+    member = CONTAINERS.get(target, "messages")
+    reasoning = profiles.load(gateway, target).constraints.get("reasoning") or {}
+    if reasoning.get("max_replayed") is not None:
+        pytest.skip("what the target takes of earlier reasoning depends on later turns")
+    for dialect, _, payload, script in HISTORIES[False]:
+        full = converted(payload, dialect, target, gateway, **options).payload[member]
+        for cut in range(1, len(script)):
+            if script[cut].kind != "user" or script[cut - 1].kind == "user":
+                continue
+            if target == "mistral" and script[cut - 1].kind == "assistant":
+                continue  # its last message is marked as a prefix of the answer
+            part = converted(told(script[:cut], dialect), dialect, target, gateway, **options).payload[member]
+            short = part[:-1] if script[cut - 1].kind == "results" else part
+            if target in ("anthropic", "bedrock-converse") and short and short[-1]["role"] == "assistant":
+                short = short[:-1]  # the last text of all has no white space at its end
+            assert json.dumps(short) == json.dumps(full[: len(short)])
+
+
+def test_linear() -> None:
+    """Four times the messages take at most eight times as long, of several tries."""
+    payloads = [told(Maker(7, broken=True).script(n), "openai-chat") for n in (500, 2000)]
+    for target in ("anthropic", "responses", "ai-sdk-ui"):
+        times: list[float] = []
+        for _ in range(4):
+            times = [min(seconds(payload, target) for _ in range(3)) for payload in payloads]
+            if times[1] <= 8 * times[0]:
+                break
+        else:
+            pytest.fail(f"{target}: {times}")
+
+
+def seconds(payload: Any, target: str) -> float:
+    begin = time.process_time()
+    convert(payload, source="openai-chat", target=target)
+    return time.process_time() - begin
+
+
+def test_unreadable_messages_are_named() -> None:
+    with pytest.raises(HistoryError, match="/1: unreadable"):
+        convert([{"role": "user", "content": "x"}, 5], target="anthropic")
+    with pytest.raises(HistoryError, match="/0/role: unknown_role"):
+        convert([{"role": "narrator", "content": "x"}], target="anthropic")
+
+
+@pytest.mark.parametrize(
+    "target", ["openai-chat", "responses", "anthropic", "gemini", "bedrock-converse", "ai-sdk-model"]
+)
+def test_there_and_back(target: str) -> None:
+    """What comes back is what went, but for what either way said that it changed or lost."""
+    same = 0
+    for dialect, tokens, payload, _ in HISTORIES[False]:
+        there = convert(payload, source=dialect, target=target, policy=KEEP)
+        back = convert(there.payload, source=target, target=dialect, policy=KEEP)
+        entries = [entry.to_dict() for one in (there, back) for entry in (*one.edits, *one.losses)]
+        held = json.dumps([back.payload, entries], ensure_ascii=False)
+        given = json.dumps(payload, ensure_ascii=False)
+        lost = [token for token in tokens if token in given and token not in held]
+        assert not lost, (dialect, lost, given)
+        if not entries:
+            same += 1
+            assert said(back.payload, dialect) == said(payload, dialect)
+    assert same
+
+
+def said(payload: Any, dialect: str) -> list[Any]:
+    """Texts, calls and results in their order: what a history says, whatever its words."""
+    container = CONTAINERS.get(dialect, "messages")
+    system = payload.get(SYSTEM.get(dialect))
+    turns = read(FAMILIES[dialect], payload[container], system, (container,), None)
+    found: list[Any] = []
+    for turn in turns:
+        # What instructs is one thing, under any of its names: most dialects have a single place for it.
+        role = "instructions" if turn.role in ("system", "developer") else turn.role
+        for part in turn.parts:
+            if isinstance(part, Text) and role == "instructions" and found and found[-1][0] == role:
+                found[-1] = (role, f"{found[-1][1]}\n\n{part.text}")  # there may be a single text for all of them
+            elif isinstance(part, Text):
+                found.append((role, part.text))
+            elif isinstance(part, Call):
+                found.append(("call", part.name, arguments_object(part)))
+            elif isinstance(part, Result):
+                found.append(("result", result_text(part)))
+    return found
+
+
+@ROUTES
+@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
+def test_one_turn_more_is_the_same_as_all_anew(
+    target: str, gateway: str, options: dict[str, Any], broken: bool
+) -> None:
+    for dialect, _, payload, _ in HISTORIES[broken][::3]:
+        container = CONTAINERS.get(dialect, "messages")
+        items = payload[container]
+        before: Any = None
+        for end in range(1, len(items) + 1):
+            given = {**payload, container: items[:end]}
+            anew = converted(given, dialect, target, gateway, **options)
+            again = converted(given, dialect, target, gateway, previous=before, **options)
+            assert json.dumps(again.payload) == json.dumps(anew.payload)
+            assert sorted(map(repr, again.edits)) == sorted(map(repr, anew.edits))
+            assert sorted(map(repr, again.losses)) == sorted(map(repr, anew.losses))
+            assert again.ids == anew.ids
+            before = again

@@ -1,0 +1,1 @@
+"""Suites of streamweld.requests: whole requests from any API to any other."""

@@ -1,0 +1,118 @@
+"""Whole requests against the vendors' own types: everything but the messages, which the judge of histories reads.
+
+It shares no code and no table with `streamweld.requests`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any, Final
+
+from tests.history.judge.typed import faults
+from tests.history.judge.vendors import has_botocore
+
+__all__ = ["GATEWAY_MEMBERS", "complaints"]
+
+# Members that a gateway documents beyond OpenAI's types:
+# https://api-docs.deepseek.com/guides/thinking_mode; https://platform.moonshot.ai/docs/api/chat;
+# https://openrouter.ai/docs/api-reference/parameters
+GATEWAY_MEMBERS: Final = {
+    "deepseek": {"thinking"},
+    "kimi": {"thinking"},
+    "openrouter": {"reasoning", "top_k"},
+}
+_MEMBERS: Final = {"responses": "input", "gemini": "contents"}
+# Members of the hosted API (https://docs.mistral.ai/api) that mistral-common, which runs beside a model, leaves out.
+_HOSTED: Final = {"stop", "n", "stream", "frequency_penalty", "presence_penalty", "metadata", "prediction"}
+_HOSTED |= {"safe_prompt", "prompt_mode", "prompt_cache_key", "guardrails"}
+# The API takes them from models before Claude Opus 4.7; version 2 of the package has them no more:
+# https://platform.claude.com/docs/en/about-claude/models/migration-guide
+_SAMPLING: Final = {"temperature", "top_p", "top_k"}
+_GEMINI_TOP: Final = {
+    *("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "safetySettings"),
+    *("cachedContent", "labels", "store", "serviceTier"),
+}
+
+
+def complaints(target: str, gateway: str, payload: Any) -> list[str]:
+    """What the official types say against the request. Messages are left out."""
+    rest = {name: value for name, value in payload.items() if name not in ("system", "systemInstruction")}
+    rest[_MEMBERS.get(target, "messages")] = []
+    match target:
+        case "openai-chat" | "responses" | "anthropic":
+            if target == "openai-chat":
+                rest = {name: value for name, value in rest.items() if name not in GATEWAY_MEMBERS.get(gateway, ())}
+            if target == "anthropic" and not re.search(
+                r"claude-(opus|sonnet|haiku|fable)-(4-[7-9]|[5-9])", str(rest.get("model"))
+            ):
+                rest = {name: value for name, value in rest.items() if name not in _SAMPLING}
+            return faults(_hint(target), {"model": "m", "stream": False, **rest})
+        case "gemini":
+            return _gemini(rest)
+        case "bedrock-converse":
+            return _bedrock(rest)
+        case "mistral":
+            return _mistral(rest)
+        case _:
+            return []
+
+
+@cache
+def _hint(target: str) -> Any:
+    if target == "openai-chat":
+        from openai.types.chat.completion_create_params import CompletionCreateParams as Hint
+    elif target == "responses":
+        from openai.types.responses.response_create_params import ResponseCreateParams as Hint
+    else:
+        from anthropic.types.beta.message_create_params import MessageCreateParams as Hint
+    return Hint
+
+
+def _gemini(rest: Any) -> list[str]:
+    import pydantic
+    from google.genai import types
+
+    found = [f"has {name}" for name in rest if name not in _GEMINI_TOP]
+    parts = [(types.GenerationConfig, rest.get("generationConfig")), (types.ToolConfig, rest.get("toolConfig"))]
+    parts += [(types.Tool, tool) for tool in rest.get("tools") or ()]
+    parts += [(types.SafetySetting, one) for one in rest.get("safetySettings") or ()]
+    for model, value in parts:
+        if value is not None:
+            try:
+                model.model_validate(value)
+            except pydantic.ValidationError as error:
+                found += [f"{model.__name__} {one['loc']}: {one['msg']}" for one in error.errors()]
+    return found
+
+
+@cache
+def _converse() -> Any:
+    from botocore.loaders import Loader
+    from botocore.model import ServiceModel
+
+    model = ServiceModel(Loader().load_service_model("bedrock-runtime", "service-2"))
+    return model.operation_model("Converse").input_shape
+
+
+def _bedrock(rest: Any) -> list[str]:
+    if not has_botocore():
+        return []
+    from botocore.validate import ParamValidator
+
+    report = ParamValidator().validate({"modelId": "m", **rest}, _converse())
+    return report.generate_report().splitlines() if report.has_errors() else []
+
+
+def _mistral(rest: Any) -> list[str]:
+    import pydantic
+    from mistral_common.protocol.instruct.request import ChatCompletionRequest
+
+    own = {name: value for name, value in rest.items() if name not in _HOSTED}
+    asked = [{"role": "user", "content": "hi"}]
+    try:
+        ChatCompletionRequest.model_validate({**json.loads(json.dumps(own)), "messages": asked})
+    except pydantic.ValidationError as error:
+        return [f"{one['loc']}: {one['msg']}" for one in error.errors()]
+    return []

@@ -1,0 +1,211 @@
+"""`requests.check`: a wrong request for every rule, and the right one beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamweld import requests
+from streamweld.errors import HistoryError, UsageError
+from streamweld.history import HistoryPolicy
+
+SPEC = Path(requests.__file__).resolve().parent.parent / "_spec" / "requests.json"
+ASKED: Any = {"messages": [{"role": "user", "content": "hi"}]}
+GET: Any = {"type": "function", "function": {"name": "get", "parameters": {"type": "object", "properties": {}}}}
+CLAUDE_GET: Any = {"name": "get", "input_schema": {"type": "object"}}
+LOOP: Any = {
+    "messages": [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "get", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}]},
+    ],
+    "tools": [CLAUDE_GET],
+}
+THINKS: Any = {"type": "enabled", "budget_tokens": 2000}
+# rule, target, gateway, wrong members, the same made right
+WRONG: list[tuple[str, str, str | None, Any, Any]] = [
+    ("option_unknown", "openai-chat", None, {"top_k": 5}, {}),
+    ("option_unknown", "anthropic", None, {"max_tokens": 9, "metadata": {"k": "v"}}, {"max_tokens": 9, "metadata": {}}),
+    ("option_shape", "openai-chat", None, {"temperature": "hot"}, {"temperature": 1}),
+    ("option_shape", "openai-chat", None, {"tools": {"get": GET}}, {"tools": [GET]}),
+    ("option_bounds", "openai-chat", None, {"temperature": 3}, {"temperature": 2}),
+    ("option_bounds", "openai-chat", None, {"stop": list("abcde")}, {"stop": list("abcd")}),
+    (
+        "option_bounds",
+        "anthropic",
+        None,
+        {"max_tokens": 2000, "thinking": THINKS},
+        {"max_tokens": 2001, "thinking": THINKS},
+    ),
+    ("option_required", "anthropic", None, {}, {"max_tokens": 9}),
+    ("option_unsupported", "openai-chat", "deepseek", {"seed": 7}, {}),
+    (
+        "option_unsupported",
+        "openai-chat",
+        "kimi",
+        {"tools": [GET], "tool_choice": "required"},
+        {"tools": [GET], "tool_choice": "auto"},
+    ),
+    (
+        "option_unsupported",
+        "anthropic",
+        None,
+        {"model": "claude-opus-4-7", "max_tokens": 9, "temperature": 1},
+        {"model": "claude-opus-4-6", "max_tokens": 9, "temperature": 1},
+    ),
+    (
+        "option_unsupported",
+        "anthropic",
+        None,
+        {"model": "claude-opus-4-7", "max_tokens": 9000, "thinking": THINKS},
+        {"model": "claude-opus-4-7", "max_tokens": 9000, "thinking": {"type": "adaptive"}},
+    ),
+    (
+        "option_conflict",
+        "anthropic",
+        None,
+        {"max_tokens": 9000, "thinking": THINKS, "tools": [CLAUDE_GET], "tool_choice": {"type": "any"}},
+        {"max_tokens": 9000, "thinking": THINKS, "tools": [CLAUDE_GET], "tool_choice": {"type": "auto"}},
+    ),
+    (
+        "option_conflict",
+        "anthropic",
+        None,
+        {"max_tokens": 9000, "thinking": {"type": "adaptive"}, "temperature": 0.5},
+        {"max_tokens": 9000, "thinking": {"type": "adaptive"}, "temperature": 1},
+    ),
+    (
+        "option_conflict",
+        "anthropic",
+        None,
+        {"model": "claude-sonnet-4-5", "max_tokens": 9, "temperature": 0.5, "top_p": 0.5},
+        {"model": "claude-sonnet-4-5", "max_tokens": 9, "top_p": 0.5},
+    ),
+    (
+        "thinking_unsigned",
+        "anthropic",
+        None,
+        {"max_tokens": 9000, **LOOP, "thinking": THINKS},
+        {"max_tokens": 9000, **LOOP},
+    ),
+    (
+        "encrypted_reasoning",
+        "responses",
+        None,
+        {"input": [{"role": "user", "content": "hi"}], "store": False, "reasoning": {"effort": "low"}},
+        {
+            "input": [{"role": "user", "content": "hi"}],
+            "store": False,
+            "reasoning": {"effort": "low"},
+            "include": ["reasoning.encrypted_content"],
+        },
+    ),
+    (
+        "tool_schema",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "tools": [{"name": "get", "input_schema": {"type": "string"}}]},
+        {"max_tokens": 9, "tools": [CLAUDE_GET]},
+    ),
+    (
+        "tool_name",
+        "openai-chat",
+        None,
+        {"tools": [{"type": "function", "function": {"name": "a b"}}]},
+        {"tools": [GET]},
+    ),
+    ("tool_repeated", "openai-chat", None, {"tools": [GET, GET]}, {"tools": [GET]}),
+    (
+        "tool_unsupported",
+        "openai-chat",
+        "deepseek",
+        {"tools": [{"type": "custom", "custom": {"name": "py"}}]},
+        {"tools": [GET]},
+    ),
+    (
+        "tool_choice_unknown",
+        "openai-chat",
+        None,
+        {"tools": [GET], "tool_choice": {"type": "function", "function": {"name": "put"}}},
+        {"tools": [GET], "tool_choice": {"type": "function", "function": {"name": "get"}}},
+    ),
+    (
+        "tool_choice_unknown",
+        "gemini",
+        None,
+        {
+            "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+            "tools": [{"functionDeclarations": [{"name": "get"}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["put"]}},
+        },
+        {
+            "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+            "tools": [{"functionDeclarations": [{"name": "get"}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["get"]}},
+        },
+    ),
+    ("tool_choice_alone", "openai-chat", None, {"tool_choice": "required"}, {"tool_choice": "none"}),
+]
+
+
+@pytest.mark.parametrize(("rule", "target", "gateway", "wrong", "right"), WRONG)
+def test_a_rule(rule: str, target: Any, gateway: str | None, wrong: Any, right: Any) -> None:
+    base = {} if target in ("responses", "gemini") else ASKED
+    found = [one.rule for one in requests.check({**base, **wrong}, target=target, gateway=gateway)]
+    assert rule in found
+    assert rule not in [one.rule for one in requests.check({**base, **right}, target=target, gateway=gateway)]
+
+
+def test_every_rule_of_a_violation_has_its_case() -> None:
+    rules = json.loads(SPEC.read_text("utf-8"))["rules"]
+    only_edits = {"option_implied", "option_approximated", "stateless", "tool_strict", "legacy_functions"}
+    assert {row[0] for row in WRONG} == set(rules) - only_edits
+
+
+def test_violations_of_messages_come_first() -> None:
+    found = requests.check({"messages": [{"role": "assistant", "content": "x "}], "temperature": 3}, target="anthropic")
+    assert [one.rule for one in found] == ["first_role", "trailing_space", "option_required", "option_bounds"]
+
+
+def test_a_wrong_gateway_or_no_request() -> None:
+    with pytest.raises(UsageError):
+        requests.check(ASKED, target="anthropic", gateway="nobody")
+    with pytest.raises(UsageError):
+        requests.check([ASKED], target="anthropic")  # type: ignore[arg-type]
+
+
+def test_vital_options_can_be_refused() -> None:
+    policy = requests.RequestPolicy(vital="raise")
+    for member, path in (
+        ({"stop": "x"}, "/stop"),
+        ({"n": 3}, "/n"),
+        ({"response_format": {"type": "json_object"}}, "/response_format"),
+    ):
+        target: Any = "responses" if "response_format" not in member else "anthropic"
+        with pytest.raises(HistoryError) as caught:
+            requests.convert({"model": "m", **ASKED, **member}, source="chat", target=target, policy=policy)
+        assert (caught.value.rule, caught.value.path) == ("unsupported_option", path)
+    done = requests.convert({"model": "m", **ASKED, "seed": 7}, source="chat", target="responses", policy=policy)
+    assert [loss.feature for loss in done.losses] == ["seed"]
+    with pytest.raises(UsageError):
+        requests.RequestPolicy(vital="maybe")  # type: ignore[arg-type]
+
+
+def test_a_policy_of_histories_will_do() -> None:
+    broken = [
+        *ASKED["messages"],
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", **GET, "function": {"name": "get", "arguments": "{}"}}],
+        },
+    ]
+    done = requests.convert(
+        {"model": "m", "max_tokens": 9, "messages": broken},
+        source="chat",
+        target="anthropic",
+        policy=HistoryPolicy(orphan_call="drop"),
+    )
+    assert len(done.payload["messages"]) == 1

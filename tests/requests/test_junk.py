@@ -1,0 +1,93 @@
+"""Requests in which any member is something else: a documented exception or a result, never another exception."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from typing import Any
+
+import pytest
+from streamweld import requests
+from streamweld.errors import HistoryError, UsageError
+from streamweld.history import HistoryPolicy
+
+from tests.conftest import FULL
+from tests.requests.generate import SOURCES, request
+
+KEEP = requests.RequestPolicy(history=HistoryPolicy(on_unfixable="keep"))
+SEEDS = range(300 if FULL else 20)
+JUNK: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1.5, "", "x", [], {}, [None], [[]], [{}], {"a": None}, {"type": None}, {"type": 7}),
+    *(
+        {"type": "function"},
+        {"name": 5},
+        [{"type": "custom"}],
+        [{"function": 3}],
+        {"function": {"name": None}},
+        b"x",
+        10**30,
+    ),
+)
+HISTORY = {"messages", "input", "contents", "system", "systemInstruction", "instructions"}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    if isinstance(value, dict):
+        for name, member in value.items():
+            if path or name not in HISTORY:
+                found += places(member, (*path, name))
+    elif isinstance(value, list):
+        for n, item in enumerate(value):
+            found += places(item, (*path, n))
+    return found
+
+
+def spoiled(seed: int, source: str) -> Any:
+    """A request with one to three of its options replaced."""
+    chance = random.Random(f"junk {seed} {source}")
+    given, _ = request(seed, source)
+    given = copy.deepcopy(given)
+    for _ in range(1 + seed % 3):
+        where = places(given)
+        if not where:
+            break
+        *above, last = chance.choice(where)
+        holder = given
+        for step in above:
+            holder = holder[step]
+        holder[last] = copy.deepcopy(chance.choice(JUNK))
+    return given
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_junk(source: str) -> None:
+    done = refused = 0
+    for seed in SEEDS:
+        given = spoiled(seed, source)
+        before = repr(given)
+        for target in SOURCES:
+            try:
+                made = requests.convert(given, source=source, target=target, policy=KEEP)
+            except (HistoryError, UsageError):
+                refused += 1
+                continue
+            finally:
+                assert repr(given) == before
+            requests.check(made.payload, target=target)
+            again = requests.convert(made.payload, source=target, target=target, policy=KEEP)
+            if source != target:
+                assert again.payload == made.payload, (seed, source, target)
+                assert json.dumps(made.payload, default=repr)
+            done += 1
+    assert done > 4 * len(SEEDS)
+    assert refused < done
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_junk_is_checked(source: str) -> None:
+    found = 0
+    for seed in SEEDS:
+        found += len(requests.check(spoiled(seed, source), target=source))
+    assert found or source == "ai-sdk-ui"

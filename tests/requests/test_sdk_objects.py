@@ -1,0 +1,164 @@
+"""Objects of the vendors' packages in a request: answers used as messages, blocks, models of options, dataclasses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import anthropic.types
+import openai.types.chat
+import openai.types.responses
+import pytest
+from google.genai import types as google
+from streamweld import requests
+from streamweld._sdk_objects import plain, plain_messages
+from streamweld.errors import UsageError
+
+ASKED: Any = {"role": "user", "content": "hi"}
+CALLED: Any = {"id": "call_1", "type": "function", "function": {"name": "get", "arguments": "{}"}}
+CHAT_ANSWER: Any = {
+    "id": "c",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {"role": "assistant", "content": None, "tool_calls": [CALLED]},
+        }
+    ],
+}
+CLAUDE_ANSWER: Any = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-x",
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+    "content": [
+        {"type": "thinking", "thinking": "hm", "signature": "EqQBsig"},
+        {"type": "text", "text": "I look.", "citations": None},
+        {"type": "tool_use", "id": "toolu_1", "name": "get", "input": {"a": 1}},
+    ],
+}
+RESPONSE: Any = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "status": "completed",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "output": [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"},
+        {
+            "type": "function_call",
+            "id": "fc_1",
+            "call_id": "call_1",
+            "name": "get",
+            "arguments": "{}",
+            "status": "completed",
+        },
+    ],
+}
+GEMINI_ANSWER: Any = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [{"functionCall": {"name": "get", "args": {"a": 1}}, "thoughtSignature": "c2ln"}],
+            }
+        }
+    ]
+}
+
+
+def test_a_message_of_chat() -> None:
+    answer = openai.types.chat.ChatCompletion.model_validate(CHAT_ANSWER)
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "ok"}
+    for message in (answer, answer.choices[0].message):
+        done = requests.convert(
+            {"model": "m", "max_tokens": 9, "messages": [ASKED, message, result]}, source="chat", target="anthropic"
+        )
+        called = done.payload["messages"][1]["content"]
+        assert called == [{"type": "tool_use", "id": "call_1", "name": "get", "input": {}}]
+
+
+def test_a_message_and_its_blocks_of_anthropic() -> None:
+    answer = anthropic.types.Message.model_validate(CLAUDE_ANSWER)
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}]}
+    for message in (answer, {"role": "assistant", "content": answer.content}):
+        given = {"model": "claude-x", "max_tokens": 9, "messages": [ASKED, message, result]}
+        done = requests.convert(given, source="anthropic", target="anthropic")
+        thinking, text, call = done.payload["messages"][1]["content"]
+        assert thinking == CLAUDE_ANSWER["content"][0]
+        assert text["text"] == "I look."
+        assert call == CLAUDE_ANSWER["content"][2]
+        assert done.payload["messages"][1].keys() == {"role", "content"}
+
+
+def test_a_response() -> None:
+    answer = openai.types.responses.Response.model_validate(RESPONSE)
+    result = {"type": "function_call_output", "call_id": "call_1", "output": "ok"}
+    asked = {"role": "user", "content": "hi"}
+    for items in ([asked, answer, result], [asked, *answer.output, result]):
+        done = requests.convert({"model": "m", "input": items}, source="responses", target="responses")
+        assert done.payload["input"][1:3] == RESPONSE["output"]
+
+
+def test_an_answer_of_gemini() -> None:
+    answer = google.GenerateContentResponse.model_validate(GEMINI_ANSWER)
+    result = google.Content(
+        role="user", parts=[google.Part(function_response=google.FunctionResponse(name="get", response={"ok": 1}))]
+    )
+    asked = google.Content(role="user", parts=[google.Part(text="hi")])
+    config = google.GenerateContentConfig(
+        temperature=0.5,
+        tools=[google.Tool(function_declarations=[google.FunctionDeclaration(name="get")])],
+        thinking_config=google.ThinkingConfig(include_thoughts=True),
+    )
+    given = {"model": "gemini-3-pro-preview", "contents": [asked, answer, result], "config": config}
+    done = requests.convert(given, source="gemini", target="openai-chat")
+    assert done.payload["temperature"] == 0.5
+    assert done.payload["tools"] == [{"type": "function", "function": {"name": "get"}}]
+    call = done.payload["messages"][1]["tool_calls"][0]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("get", {"a": 1})
+    assert done.payload["messages"][2]["role"] == "tool"
+
+
+def test_a_dataclass() -> None:
+    @dataclass
+    class Asked:
+        role: str
+        content: str
+        name: str | None = None
+
+    done = requests.convert(
+        {"model": "m", "max_tokens": 9, "messages": [Asked("user", "hi")]}, source="chat", target="anthropic"
+    )
+    (message,) = done.payload["messages"]
+    assert message["role"] == "user"
+    assert "hi" in json.dumps(message["content"])
+
+
+def test_plain_data_stays_the_same_object() -> None:
+    given = {"messages": [ASKED, {"role": "assistant", "content": [{"type": "text", "text": "x"}]}], "n": 1}
+    assert plain(given) is given
+    assert plain_messages(given["messages"]) is given["messages"]
+
+
+def test_bytes_of_gemini_are_base64() -> None:
+    part = google.Part(inline_data=google.Blob(mime_type="image/png", data=b"\x89PNG"))
+    assert plain(part)["inlineData"] == {"mimeType": "image/png", "data": "iVBORw=="}
+
+
+def test_what_is_no_request() -> None:
+    for wrong in ([ASKED], "hi", 7, None):
+        with pytest.raises(UsageError):
+            requests.convert(wrong, target="anthropic")
+    with pytest.raises(UsageError):
+        requests.convert({"model": "m"}, target="anthropic")

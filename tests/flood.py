@@ -2,8 +2,8 @@
 
     python -m tests.flood <integration> [<filler> ...]
 
-For each filler, before and behind the first event, as it is and packed: one line of JSON with the growth of the resident
-set in bytes, what came out, and how it ended.
+For each filler, before and behind the first event, as it is and packed: one line of JSON with the growth of the
+resident set in bytes, what came out, and how it ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
 
 from streamweld.options import Limits
 
@@ -253,8 +252,8 @@ def integration(name: str) -> Callable[[Iterator[bytes], str], Tail]:
 
 def main(name: str, *fillers: str) -> None:
     run = integration(name)
-    for warm in BODIES:
-        run(BODIES[warm](b"\n", MEBI // 4, behind=True), warm)
+    for how, body in BODIES.items():
+        run(body(b"\n", MEBI // 4, behind=True), how)
     for filler in fillers or FILLERS:
         for behind in (False, True):
             for how, body in BODIES.items():

@@ -164,6 +164,7 @@ async def _request(reader: asyncio.StreamReader) -> Asked | None:
 def running(app: Any, *, grace: int = 5, **options: Any) -> Iterator[str]:
     """`app` under uvicorn; its address. What is open at the end has `grace` seconds."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=grace, **options
     )

@@ -24,10 +24,52 @@ pub(crate) struct Converter(Mutex<State>);
 /// How much room is kept for the next call: more than a read of a socket comes to.
 const KEPT: usize = 1 << 16;
 
+/// So many bytes take longer than it costs to release the interpreter.
+const LONG: usize = 1 << 16;
+
+/// How much a converter was given: so long may a call into it take.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    total: usize,
+    /// Since anything was written.
+    pending: usize,
+}
+
+impl Load {
+    /// Runs a call into the core that takes so many bytes, or ends the input. Where it may take long, other threads run
+    /// meanwhile.
+    pub(crate) fn run<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        taken: Option<usize>,
+        call: impl FnOnce() -> T + Send,
+    ) -> Result<T, String> {
+        let size = match taken {
+            Some(bytes) => {
+                self.total += bytes;
+                self.pending += bytes;
+                self.pending
+            }
+            None => self.total,
+        };
+        if size < LONG {
+            guarded(call)
+        } else {
+            py.detach(|| guarded(call))
+        }
+    }
+
+    /// The call has written something.
+    pub(crate) fn wrote(&mut self) {
+        self.pending = 0;
+    }
+}
+
 #[derive(Debug)]
 struct State {
     core: Core,
     target: &'static str,
+    load: Load,
     /// The bytes of the call at hand. Kept, so that the next one finds room.
     out: Vec<u8>,
     /// The exception of the core's fault, built when it is first asked for: one object for all who ask.
@@ -61,6 +103,7 @@ impl Converter {
         Ok(Converter(Mutex::new(State {
             core: core.map_err(|refusal| refused(py, refusal, target.name()))?,
             target: target.name(),
+            load: Load::default(),
             out: Vec::new(),
             error: None,
         })))
@@ -71,19 +114,20 @@ impl Converter {
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
         let data = input::bytes(data)?;
-        self.write(py, |core, out| core.feed(data.as_bytes(), out))
+        let bytes = data.as_bytes();
+        self.write(py, Some(bytes.len()), |core, out| core.feed(bytes, out))
     }
 
     /// The body has ended: the last bytes; none the second time. `broken`: the transport failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
-        self.write(py, |core, out| core.close(InputEnd::of(broken), out))
+        self.write(py, None, |core, out| core.close(InputEnd::of(broken), out))
     }
 
     /// A cap was passed that only the caller can measure: the last bytes.
     fn exceed<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let name = config::limit_name(py, name)?;
-        self.write(py, |core, out| core.exceed(name, out))
+        self.write(py, None, |core, out| core.exceed(name, out))
     }
 
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
@@ -143,16 +187,22 @@ impl Converter {
         }
     }
 
-    /// A call that writes. What breaks half way ends the stream.
+    /// A call that takes so many bytes, or ends the input, and writes. What breaks half way ends the stream.
     fn write<'py>(
         &self,
         py: Python<'py>,
-        call: impl FnOnce(&mut Core, &mut Vec<u8>) -> Result<(), Refusal>,
+        taken: Option<usize>,
+        call: impl FnOnce(&mut Core, &mut Vec<u8>) -> Result<(), Refusal> + Send,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let mut state = self.lock(py)?;
-        let State { core, out, .. } = &mut *state;
+        let State {
+            core, out, load, ..
+        } = &mut *state;
         out.clear();
-        let result = guarded(|| call(core, out));
+        let result = load.run(py, taken, || call(core, out));
+        if !out.is_empty() {
+            load.wrote();
+        }
         if result.is_err() {
             core.give_up();
         }

@@ -10,7 +10,7 @@ use streamweld_core::delta::InputEnd;
 use streamweld_core::event::Sink;
 use streamweld_core::{Dialect, Repairer as Core};
 
-use crate::convert::written;
+use crate::convert::{Load, written};
 use crate::errors::guarded;
 use crate::sink::Collector;
 use crate::{config, errors, input};
@@ -26,6 +26,7 @@ const KEPT: usize = 1 << 16;
 #[derive(Debug)]
 struct State {
     core: Core,
+    load: Load,
     /// The bytes of the call at hand. Kept, so that the next one finds room.
     out: Vec<u8>,
     /// The exception of the core's fault, built when it is first asked for: one object for all who ask.
@@ -54,6 +55,7 @@ impl Repairer {
         };
         Ok(Repairer(Mutex::new(State {
             core: Core::new(dialect, config::read(config)?, written(options)?),
+            load: Load::default(),
             out: Vec::new(),
             error: None,
         })))
@@ -64,7 +66,8 @@ impl Repairer {
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
         let data = input::bytes(data)?;
-        self.write(py, &data, |core, out| core.feed(data.as_bytes(), out))
+        let bytes = data.as_bytes();
+        self.write(py, &data, |core, out| core.feed(bytes, out))
     }
 
     /// The body has ended: the last bytes; none the second time. `broken`: the transport failed.
@@ -159,12 +162,18 @@ impl Repairer {
         &self,
         py: Python<'py>,
         data: &'d Bound<'py, PyBytes>,
-        call: impl FnOnce(&mut Core, &mut Vec<u8>) -> &'d [u8],
+        call: impl FnOnce(&mut Core, &mut Vec<u8>) -> &'d [u8] + Send,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let mut state = self.lock(py)?;
-        let State { core, out, .. } = &mut *state;
+        let State {
+            core, out, load, ..
+        } = &mut *state;
         out.clear();
-        let result = guarded(|| call(core, out));
+        let taken = data.as_bytes().len();
+        let result = load.run(py, (taken > 0).then_some(taken), || call(core, out));
+        if !out.is_empty() || result.as_ref().is_ok_and(|run| !run.is_empty()) {
+            load.wrote();
+        }
         let written = match &result {
             Ok(run) if out.is_empty() && run.len() == data.as_bytes().len() => Ok(data.clone()),
             Ok(run) => PyBytes::new_with(py, out.len() + run.len(), |to| {

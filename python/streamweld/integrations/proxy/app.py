@@ -23,6 +23,7 @@ from streamweld.integrations.proxy.endpoint import LAST, METHODS, Conversation
 from streamweld.integrations.proxy.hosts import origin_of
 from streamweld.integrations.proxy.metrics import CONTENT_TYPE, Metrics
 from streamweld.integrations.proxy.upstream import open_session
+from streamweld.integrations.proxy.warm import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -95,6 +96,7 @@ def create_app(config: ProxyConfig) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[dict[str, Any]]:
+        warm_up(config)
         async with open_session(config) as session:
             try:
                 yield {"session": session}

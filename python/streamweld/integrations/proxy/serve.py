@@ -64,15 +64,21 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
         config = replace(config, allow_hosts=(*config.allow_hosts, host))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=2048) as listening:
+        # asyncio does this only for sockets that name their protocol. A small event would wait for the last one's ACK.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name, number = listening.getsockname()[:2]
-        ready(f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}")
-        if exposed:
-            LOGGER.warning(
-                "other machines can reach %s: every request needs the token, which goes over the network in the clear "
-                "unless something in front of the proxy speaks TLS",
-                host,
-            )
+
+        def started() -> None:
+            ready(f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}")
+            if exposed:
+                LOGGER.warning(
+                    "other machines can reach %s: every request needs the token, which goes over the network in the "
+                    "clear unless something in front of the proxy speaks TLS",
+                    host,
+                )
+
         server = _Server(
+            started,
             uvicorn.Config(
                 create_app(config),
                 http="h11",  # uvicorn would take httptools where it finds it, which reads what h11 refuses (R:G3)
@@ -84,13 +90,26 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
                 ws="none",
                 timeout_graceful_shutdown=grace,
                 timeout_keep_alive=_KEEP_ALIVE,
-            )
+            ),
         )
         server.run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn waits for open streams after a second SIGTERM, and after a second SIGINT for their endings."""
+    """uvicorn waits for open streams after a second SIGTERM, and after a second SIGINT for their endings.
+
+    Args:
+        started: called when connections are taken.
+        config: of the server.
+    """
+
+    def __init__(self, started: Callable[[], object], config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:

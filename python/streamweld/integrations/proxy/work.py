@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamweld.convert import StreamConverter
-    from streamweld.errors import LimitExceeded
+    from streamweld.errors import LimitExceeded, StreamError
 
 __all__ = ["Work", "aside"]
 
@@ -46,17 +46,19 @@ class Work:
     """A converter that is fed from an event loop.
 
     Input is fed in slices, between which other tasks run. An event that is larger than that cannot be cut: whatever
-    completes it is fed in a worker thread.
+    completes it is fed in a worker thread. So is the end of a long stream, which may have to close many items.
     """
 
-    __slots__ = ("_pending", "converter")
+    __slots__ = ("_pending", "_total", "converter")
 
     def __init__(self, converter: StreamConverter) -> None:
         self.converter = converter
         self._pending = 0  # bytes since the last event that was complete, or more
+        self._total = 0  # bytes
 
     async def feed(self, part: bytes) -> bytes:
         """Feed one slice; what the converter makes of it."""
+        self._total += len(part)
         size = self._pending + len(part)
         made = await aside(size, lambda: self.converter.feed(part))
         complete = max(part.rfind(blank) for blank in _BLANK)
@@ -65,8 +67,14 @@ class Work:
 
     async def close(self, *, broken: bool = False) -> bytes:
         """The input has ended; `broken`: because the transport failed."""
-        return await aside(self._pending, lambda: self.converter.close(broken=broken))
+        return await self._ended(lambda: self.converter.close(broken=broken))
 
     async def exceed(self, limit: LimitExceeded) -> bytes:
         """The input is not read any further, because of a limit of the transport."""
-        return await aside(self._pending, lambda: self.converter.exceed(limit.limit_name))
+        return await self._ended(lambda: self.converter.exceed(limit.limit_name))
+
+    async def _ended(self, end: Callable[[], bytes]) -> bytes:
+        def work() -> tuple[bytes, StreamError | None]:
+            return end(), self.converter.error  # which has the partial response, made when it is first asked for
+
+        return (await aside(self._total, work))[0]

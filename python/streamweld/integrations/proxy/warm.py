@@ -1,0 +1,39 @@
+"""What the first requests would load: backends and converters import their modules when they are first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from streamweld.convert import StreamConverter
+from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.prepare import prepared
+from streamweld.integrations.proxy.whole import converted
+
+if TYPE_CHECKING:
+    from streamweld.integrations.proxy.config import ProxyConfig, Speaks
+
+__all__ = ["warm_up"]
+
+_ASK: Final = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"?"}],"input":"?"}'
+_TEXT: Final = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%b]}\n\n'
+_CHAT: Final = (
+    _TEXT % b'{"index":0,"delta":{"role":"assistant","content":"a"}}'
+    + _TEXT % b'{"index":0,"delta":{},"finish_reason":"stop"}'
+    + b"data: [DONE]\n\n"
+)
+
+
+def warm_up(config: ProxyConfig) -> None:
+    """Convert a small request and a small answer, of each kind that the proxy of this configuration may have to."""
+    said: dict[str, bytes] = {"chat": _CHAT}
+    for dialect in SPEAKS[1:]:
+        converter = StreamConverter(source="chat", target=cast("Speaks", dialect))
+        said[dialect] = converter.feed(_CHAT) + converter.close()
+    for dialect in SPEAKS:
+        repairer = StreamConverter(source=cast("Speaks", dialect), target="same")
+        repairer.feed(said[dialect])
+        repairer.close()
+        if config.to is not None and dialect != config.to:
+            prepared(_ASK, dialect, "", config, converts=True)
+            target = cast("Speaks", dialect)
+            converted(StreamConverter(source=config.to, target=target), said[config.to], dialect)

@@ -75,7 +75,7 @@ FAILURES: dict[str, Callable[[Talk, bytes], Awaitable[None]]] = {
 }
 
 
-def chosen(dialect: str, *, full: bool) -> list[Recording]:
+def chosen(dialect: str) -> list[Recording]:
     """Short streams of that dialect whose end is clean."""
     rows = [r for r in recordings(dialect) if 600 < r.size < LONGEST and not r.wrapped and b"data:" in r.body]
     whole = [r for r in rows if read(r.body, dialect)[1] is None]
@@ -215,7 +215,7 @@ def outcome_of(cut: Cut, got: Got, target: str | None = None) -> tuple[str, str 
 @cache
 def cuts_of(dialect: str, *, full: bool) -> tuple[Cut, ...]:
     found: list[Cut] = []
-    for recording in chosen(dialect, full=full):
+    for recording in chosen(dialect):
         body, name = recording.body, f"{recording.folder}/{recording.name}"
         # The last ends of blocks are where a stream looks whole, and is not.
         ends = [place + 2 for place in range(len(body)) if body.startswith(b"\n\n", place)][-4:-1]

@@ -264,10 +264,10 @@ def _dedupe(choice: Choice) -> None:
 def _identify(choice: Choice, call: Call) -> str:
     shared = choice.shared
     wire = _wire_id(choice, call)
-    while call.first is not None and call.first.dropped:
-        call.first = call.first.first
-    if wire is not None and call.first is not None and call.first.has_id(wire):
-        first = call.first
+    first = call.first
+    while first is not None and first.dropped:
+        first = first.first
+    if wire is not None and first is not None and first.has_id(wire):
         # The first call may be told later (it is still open): its own id waits for it.
         first.keeps_id |= first.verdict is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
         shared.ids_given.add(wire)  # a reused id, also where it is no more than an alias of the first call

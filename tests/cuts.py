@@ -26,9 +26,12 @@ __all__ = ["POLICIES", "TRIED", "UNDECIDABLE", "Quiet", "Uncut", "facts_of", "ju
 
 POLICIES = ("standard", "strict")
 _LIST = json.loads(Path(__file__).with_name("cut_undecidable.json").read_text("utf-8"))
-# Name of a stream -> the class that it belongs to.
-UNDECIDABLE: dict[str, dict[str, Any]] = {
-    name: {**row, "class": key} for key, row in _LIST["classes"].items() for name in row["streams"]
+_CLASSES: dict[str, dict[str, Any]] = _LIST["classes"]
+# Name of a stream -> the classes that it belongs to.
+UNDECIDABLE: dict[str, list[dict[str, Any]]] = {
+    name: [row for row in _CLASSES.values() if name in row["streams"]]
+    for named in _CLASSES.values()
+    for name in named["streams"]
 }
 TRIED: Counter[str] = Counter()  # outcomes of the cuts that were tried in this process, for the summary
 _BLOCK_END = re.compile(rb"\r?\n\r?\n|\r\r")
@@ -77,9 +80,9 @@ def judge(uncut: Uncut, error: StreamError | None, quiet: Quiet) -> tuple[str, s
         return "reported", None
     if quiet.facts == uncut.facts and not uncut.failed:
         return "equal", None
-    row = UNDECIDABLE.get(uncut.name)
-    if row is not None and quiet.completeness in row["completeness"] and quiet.codes.issuperset(row["diagnostics"]):
-        return "undecidable", None
+    for row in UNDECIDABLE.get(uncut.name, ()):
+        if quiet.completeness in row["completeness"] and quiet.codes.issuperset(row["diagnostics"]):
+            return "undecidable", None
     return "silent", f"{quiet.completeness}, {sorted(quiet.codes)}: {quiet.facts} instead of {uncut.facts}"
 
 

@@ -71,6 +71,13 @@ def said(response: sw.Response) -> list[Any]:
     ]
 
 
+def reason_written(choice: sw.Choice) -> str | None:
+    """A reason that was not sent must not make a client run a call that is not whole: it is written as a cut."""
+    is_derived = choice.finish_reason is not None and choice.raw_finish_reason is None
+    is_cut = any(call.state == "incomplete" for call in choice.tool_calls)
+    return "length" if is_derived and is_cut else choice.finish_reason
+
+
 def has_lost_all(response: sw.Response) -> bool:
     """Nobody can run what was called: nothing is left of it."""
     calls = response.tool_calls
@@ -115,7 +122,8 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
         return
     assert said(second.response) == said(first)
     if not has_lost_all(first):  # what ends with calls for Responses and Gemini is that there are some
-        assert [c.finish_reason for c in second.response.choices] == [c.finish_reason for c in first.choices]
+        reasons = [c.finish_reason for c in second.response.choices]
+        assert reasons in ([c.finish_reason for c in first.choices], [reason_written(c) for c in first.choices])
     # A message_start that was missing is written as the dialect wants it: with counts, 0 where nobody said them.
     unsaid = 0 if spoken == "anthropic" and not re.search(rb'"type":\s*"message_start"', body) else None
     assert counted(second.response) == counted(first, unsaid) or not first.usage

@@ -193,15 +193,16 @@ impl Parser {
     }
 
     /// The fault that such a beginning of an event would be, of which nothing comes before its end. Nothing of it is kept.
-    pub(crate) fn probe(&self, event: &[u8]) -> Step {
+    pub(crate) fn probe(&mut self, event: &[u8]) -> Step {
         let limit = self.config.limits.max_stream_bytes;
         let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
         let room = usize::try_from(room).unwrap_or(usize::MAX);
-        self.framer.probe(event.get(..room).unwrap_or(event))?;
-        match limit.filter(|_| event.len() > room) {
-            Some(limit) => Err(self.too_long(limit)),
-            None => Ok(()),
+        let mut result = self.framer.probe(event.get(..room).unwrap_or(event));
+        if let Some(limit) = limit.filter(|_| event.len() > room) {
+            result = result.and(Err(self.too_long(limit)));
         }
+        self.over = result.is_err();
+        result
     }
 
     fn too_long(&self, limit: u64) -> Fault {

@@ -427,7 +427,7 @@ class Repairer:
     def _tell_at_once(self) -> None:
         """Say the losses of the payload at hand, where its block cannot pass: another payload may follow in it."""
         out = self._parser.out
-        if out.touched and (self._explained or out.mended or not out.why):
+        if out.payload and out.touched and (self._explained or out.mended or not out.why):
             try:
                 self._tell()
             except StreamError as fault:

@@ -147,40 +147,6 @@ def test_what_messages_lack_is_told_where_it_is_missed(backend: str, why: str, v
     assert told == [("rewritten", why, place, at)]
 
 
-CANDIDATE = b'{"candidates":[{"content":{"parts":[{"text":"a"}%s],"role":"model"},"index":0%s}]}'
-ELEMENTS = [CANDIDATE % more for more in ((b"", b""), (b',{"futurePart":{}}', b""), (b"", b',"finishReason":"STOP"'))]
-BODIES = [b"[" + between.join(ELEMENTS) + b"]" for between in (b",", b",\n")]
-
-
-@pytest.mark.parametrize("size", [1, 100, 1000])
-@pytest.mark.parametrize("body", BODIES, ids=["one-line", "a-line-each"])
-def test_a_loss_in_an_array_is_told_with_its_element(backend: str, body: bytes, size: int) -> None:
-    pieces = [body[at : at + size] for at in range(0, len(body), size)]
-    with using(backend):
-        converter = sw.StreamConverter(target="same", source="gemini")
-        strict = sw.StreamConverter(target="same", source="gemini", policy=sw.Policy(actions={"not_carried": "raise"}))
-        for one in (converter, strict):
-            for piece in pieces:
-                one.feed(piece)
-            one.close()
-    place = body.index(ELEMENTS[1])
-    told = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
-    assert told == [("array_body", "", 1, 0), ("not_carried", "unknown", place, 1)]
-    error = strict.error
-    assert error is not None
-    assert (error.rule, error.byte_offset, error.event_ordinal, error.raw) == ("not_carried", place, 1, ELEMENTS[1])
-    assert strict.response.completeness == "truncated"
-    assert strict.response.text == "aa"
-
-
-def test_a_loss_that_is_a_fault_comes_before_what_is_wrong_behind_it(backend: str) -> None:
-    body = b"[" + ELEMENTS[0] + b"," + ELEMENTS[1] + b",{]"
-    with using(backend):
-        converter = repair(body, source="gemini", policy=sw.Policy(actions={"not_carried": "raise"}))
-    assert converter.error is not None
-    assert converter.error.rule == "not_carried"
-
-
 @pytest.mark.parametrize("size", [1, 1000])
 def test_an_answer_with_too_long_a_line_is_cut(backend: str, size: int) -> None:
     body = b'event: response.created\ndata: {"type":"response.completed","response":{'

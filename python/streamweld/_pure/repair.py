@@ -417,21 +417,10 @@ class Repairer:
                 out.diagnose("rewritten", detail=out.why)
 
     def _flush(self) -> None:
-        self._sent.append(self._job.frames.take())
-        self._tell()
-
-    def _tell(self) -> None:
-        for loss in self._job.losses.take():
-            self._parser.out.diagnose("not_carried", detail=loss)
-
-    def _tell_at_once(self) -> None:
-        """Say the losses of the payload at hand, where its block cannot pass: another payload may follow in it."""
         out = self._parser.out
-        if out.payload and out.touched and (self._explained or out.mended or not out.why):
-            try:
-                self._tell()
-            except StreamError as fault:
-                out.refusal = fault
+        self._sent.append(self._job.frames.take())
+        for loss in self._job.losses.take():
+            out.diagnose("not_carried", detail=loss)
 
     def _taken(self) -> bytes:
         taken = b"".join(self._sent)
@@ -466,8 +455,7 @@ class Repairer:
             self._opening = job.frames.shown()
         if passed.moved:
             out.touch("index_taken")
-        self._tell_at_once()
-        if job.broken and out.refusal is None:
+        if job.broken:
             out.touched = True
             out.refusal = out.fault("LifecycleError", "lifecycle")
 

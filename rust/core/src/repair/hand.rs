@@ -118,7 +118,6 @@ impl Sink for Hand {
         if self.job.passed.moved {
             self.block.touch("index_taken");
         }
-        self.tell_at_once();
         self.stop_if_broken();
     }
 
@@ -279,21 +278,6 @@ impl Hand {
             }
         }
         Ok(())
-    }
-
-    /// Says the losses of the payload at hand, where its block cannot pass: another payload may follow in it.
-    fn tell_at_once(&mut self) {
-        let is_explained = self.explained || self.block.reason().is_none();
-        if !self.job.losses.is_next() || !(self.block.touched && is_explained) {
-            return;
-        }
-        if self.payload.is_empty() {
-            return; // the block was known as it stood: it is whole, and at hand when it is judged
-        }
-        if let Err(fault) = self.tell(&[]) {
-            self.stopped = true;
-            self.refusal = Some(fault);
-        }
     }
 
     fn say(&mut self, code: Code, detail: &'static str, block: &[u8]) -> Step {

@@ -23,7 +23,6 @@ REPAIRS, UNDECIDED = ("same", "chat_same", "same_held"), ("auto_to_chat", "auto_
 HELD_TWICE = {
     **{("native", stage): {"spaces", "endless_document", "document_lines", "endless_array"} for stage in REPAIRS},
     **{("native", stage): set(FILLERS) for stage in UNDECIDED},
-    **{("pure", stage): {"empty_data"} for stage in (*REPAIRS, "auto_to_chat")},
 }
 USUAL = ("parser", "same")  # the others with the full counts
 

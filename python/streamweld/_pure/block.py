@@ -19,6 +19,7 @@ _WHITE: Final = b" \t\r\n"
 _OPENING: Final = frozenset(b"{[<")  # a document outside of any field begins so, and ends so
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
+_LINES: Final = 4096  # so many bytes of them at once, and the rest of the last
 
 # Of a piece: inside of a block; the same, and a document may end with it that is no event; at the end of a block; or
 # the LF that belongs to the end of the block before.
@@ -56,7 +57,7 @@ class Splitter:
             self._array = first == b"[" if first else None
         at = start
         idle = start  # so far there is nothing but whole comments and blank lines between two blocks
-        for line in data[start:].splitlines(keepends=True):  # of bytes it splits at LF, CR and CRLF alone
+        for line in _lines(data, start):
             ends = line[-1] == _LF or line[-1] == _CR
             blank = not self._in_line and ends and not line.rstrip(b"\r\n")
             if not self._begun and (blank or line[0] == _COLON or self._comment):
@@ -101,6 +102,14 @@ class Splitter:
         if self._document:
             body = line.rstrip(b"\r\n") if ends else line
             self._last = body[-1] if body else self._last
+
+
+def _lines(data: bytes, start: int) -> Iterator[bytes]:
+    """The lines from there on with their ends, not all of a long read at once: short ones take many times its size."""
+    while start < len(data):
+        end = data.find(b"\n", start + _LINES) + 1 or len(data)
+        yield from data[start:end].splitlines(keepends=True)  # of bytes it splits at LF, CR and CRLF alone
+        start = end
 
 
 def behind_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:

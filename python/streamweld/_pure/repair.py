@@ -76,7 +76,7 @@ class Repairer:
         "_ended",
         "_explained",
         "_held",
-        "_held_size",
+        "_instead",
         "_is_first",
         "_job",
         "_last_out",
@@ -106,15 +106,15 @@ class Repairer:
         self._job.passed.own = self._job.losses.own = True
         self._encoder: Encoder | None = None  # until the dialect is known
         self._splitter = Splitter()
-        self._sent: list[bytes] = []  # the output that was not handed out yet
+        self._sent: list[bytes | bytearray] = []  # the output that was not handed out yet
         self._cap: int | None = config["limits"]["max_event_bytes"]  # of what is held
         self._at = 0  # bytes taken
         self._begin = 0  # where the block at hand does
         self._block: list[bytes] = []  # the pieces of the block at hand, as long as it can pass
         self._size = 0  # of these pieces
         self._unread: list[bytes] = []  # those of them that the parser has not read: it would keep them a second time
-        self._held: list[tuple[bytes, bytes]] = []  # blocks that wait, each with what would be written instead
-        self._held_size = 0  # of both
+        self._held = bytearray()  # blocks that wait: they pass or are written anew all together
+        self._instead = bytearray()  # what would be written instead of them
         self._last_out = True  # the last whole block went out as it was, or waits
         self._calls: set[int] = set()  # that are under way, where they are to be held
         self._counted = 0  # how often token counts have passed
@@ -215,7 +215,7 @@ class Repairer:
     def _keep(self, piece: bytes) -> None:
         """Hold more of the block at hand. One that was touched cannot pass: its bytes are read, and not kept."""
         self._at += len(piece)
-        if self._cap is not None and self._held_size + self._size + len(piece) > self._cap:
+        if self._cap is not None and self._kept + len(piece) > self._cap:
             piece = self._exceed(piece, self._cap)
         if self._behind_error is None:
             self._unread.append(piece)
@@ -223,11 +223,16 @@ class Repairer:
             self._block.append(piece)
             self._size += len(piece)
 
+    @property
+    def _kept(self) -> int:
+        """How many bytes are kept, of the blocks that wait and of the one at hand."""
+        return len(self._held) + len(self._instead) + self._size
+
     def _exceed(self, piece: bytes, cap: int) -> bytes:
         """The blocks that wait and the one at hand are too much. Gives back what is not read yet."""
         if self._held and self.dialect is not None:
             self._write_held()
-        room = cap - self._held_size - self._size
+        room = cap - self._kept
         if len(piece) <= room:
             return piece
         if self._behind_error is not None:
@@ -275,9 +280,7 @@ class Repairer:
         if self._behind_error is None:
             self._parser.feed(piece)
         if self._held:
-            block, scratch = self._held[-1]
-            self._held[-1] = block + piece, scratch
-            self._held_size += len(piece)
+            self._held += piece
         elif self._last_out:
             self._sent.append(piece)
 
@@ -333,9 +336,11 @@ class Repairer:
                 self._pass(block)
 
     def _hold(self, block: bytes) -> None:
-        scratch = self._job.frames.take()
-        self._held.append((block, scratch))
-        self._held_size += len(block) + len(scratch)
+        self._held += block
+        self._instead += self._job.frames.take()
+
+    def _let_go(self) -> None:
+        self._held, self._instead = bytearray(), bytearray()
 
     def _write_held(self) -> None:
         """Too much waits: write it anew."""
@@ -373,10 +378,8 @@ class Repairer:
     def _pass(self, block: bytes) -> None:
         """The block goes out as it was sent, and those that waited before it."""
         out, passed = self._parser.out, self._job.passed
-        for one, _ in self._held:
-            self._sent.append(one)
-        self._held = []
-        self._held_size = 0
+        self._sent.append(self._held)
+        self._let_go()
         self._drop_scratch()
         passed.choices.update(out.choices.collected())
         passed.announced.update(out.announced.collected())
@@ -402,10 +405,8 @@ class Repairer:
         if self._ended and not self._rendering and not self._job.frames:
             return  # behind the end that passed: there is nothing to go on with
         self._rendering = True
-        for _, scratch in self._held:
-            self._sent.append(scratch)
-        self._held = []
-        self._held_size = 0
+        self._sent.append(self._instead)
+        self._let_go()
         self._flush()
 
     def _explain(self) -> None:

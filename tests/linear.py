@@ -14,32 +14,37 @@ if TYPE_CHECKING:
 
 DOUBLE = 2.3  # twice the input takes at most so many times as long; quadratic work takes four times
 _NOISE = 0.002  # seconds that a clock cannot compare
+_SURE = 3  # runs
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU time without the collector, as timeit measures: how often that runs depends on the whole process."""
+    """CPU time of this thread without the collector, as timeit measures: how often that runs depends on the process."""
     gc.collect()
     gc.disable()
     try:
-        started = time.process_time()
+        started = time.thread_time()
         work()
-        return time.process_time() - started
+        return time.thread_time() - started
     finally:
         gc.enable()
 
 
-def growth(small: Callable[[], object], large: Callable[[], object], most: float, tries: int = 8) -> float:
-    """How many times as long `large` takes, of several tries; the first that comes to at most `most` will do.
+def growth(small: Callable[[], object], large: Callable[[], object], most: float, tries: int = 24) -> float:
+    """Return how many times as long `large` takes as `small`, comparing the fastest run of each.
 
-    Of each the fastest counts: another process can only make it slower.
+    Another process can only slow a run down, so more runs bring the result closer to the true one. `small` runs
+    `_SURE` times first: a slow first run would hide quadratic work. Measuring stops when the result is at most `most`,
+    after `tries` runs, or after `_SURE` runs if the result is more than twice `most`.
     """
-    fast = slow = inf
-    for _ in range(tries):
-        fast = min(fast, cpu_seconds(small))
+    fast = min([cpu_seconds(small) for _ in range(_SURE)])
+    slow = found = inf
+    for done in range(1, tries + 1):
         slow = min(slow, cpu_seconds(large))
-        if slow <= most * max(fast, _NOISE):
+        found = slow / max(fast, _NOISE)
+        if found <= most or (done >= _SURE and found > 2 * most):
             break
-    return slow / max(fast, _NOISE)
+        fast = min(fast, cpu_seconds(small))
+    return found
 
 
 def assert_linear_work(prepare: Callable[[int], Callable[[], object]], size: int) -> None:
@@ -50,10 +55,10 @@ def assert_linear_work(prepare: Callable[[int], Callable[[], object]], size: int
 
 
 def seconds(feed: Callable[[bytes], object], pieces: list[bytes]) -> float:
-    begin = time.process_time()
+    begin = time.thread_time()
     for piece in pieces:
         feed(piece)
-    return time.process_time() - begin
+    return time.thread_time() - begin
 
 
 def assert_linear(

@@ -94,6 +94,7 @@ class Responses:
         self._holders: dict[Key, Holder] = {}  # of the source's own: its items, until they are done
         self._idle: dict[Key, Holder] = {}  # of these, the ones whose parts are all closed
         self._left: dict[Key, Holder] = {}  # and those that are done
+        self._resumed: list[Holder] = []  # items that continued after their done event
         self._turns = 0  # how often one of them began, or went on
         self._holder_of: dict[int, Holder] = {}  # by part
         self._usage: Usage | None = None
@@ -193,6 +194,7 @@ class Responses:
         for part in list(self._items):
             self._close(part, "incomplete")
         self._settle("incomplete")
+        self._end_resumed()
 
     def _fail(self, fault: Fault) -> None:
         # A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
@@ -246,6 +248,17 @@ class Responses:
             self._output[holder.index] = holder.close(status)
             self._parts[holder.index] = holder.numbers
 
+    def _end_resumed(self) -> None:
+        """Write the done events of resumed items: once, as the item may have many parts and resume as often."""
+        still_open: list[Holder] = []
+        for holder in self._resumed:
+            if self._holders.get(holder.key) is holder:
+                still_open.append(holder)
+            else:
+                holder.resumed = False
+                holder.done()
+        self._resumed = still_open
+
     def _come(self, holder: Holder, key: Key) -> None:
         """The item begins, or goes on."""
         self._turns += 1
@@ -288,6 +301,9 @@ class Responses:
         if holder is None and passed.index is not None and key in self._left:
             # What came between was no end of it.
             holder = self._left.pop(key)
+            if not holder.resumed:
+                holder.resumed = True
+                self._resumed.append(holder)
             self._come(holder, key)
             del self._output[holder.index]
         if holder is None:
@@ -462,6 +478,7 @@ class Responses:
 
     def _finish(self, event: Finished) -> None:
         self._settle()
+        self._end_resumed()
         self._finished = event
 
 

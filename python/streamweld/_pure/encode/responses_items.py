@@ -92,6 +92,8 @@ class Holder:
         "numbers",
         "open",
         "parts",
+        "resumed",
+        "status",
         "turn",
         "wire",
     )
@@ -104,6 +106,8 @@ class Holder:
         self.numbers: set[int] = set()  # of its parts, where it may have several
         self.open: set[int] = set()  # those that are not over
         self.ended = False  # its close went out before
+        self.resumed = False  # it continued after its close, which the encoder writes once more, at the end
+        self.status: ItemStatus = "completed"  # of its last close
         self.key: Key = (index, True)  # the encoder's own: under which it is found, and when it came under that
         self.turn = 0
         self.at = f'"output_index":{index}'
@@ -127,9 +131,15 @@ class Holder:
 
     def close(self, status: ItemStatus) -> Callable[[], str]:
         """The item as it is in the end, made when it is asked for: it may have many parts, and go on behind this."""
-        if not self.ended:
-            self.wire.event_later("response.output_item.done", lambda: f'{self.at},"item":{self._item(status)}')
+        self.status = status
+        if not self.resumed:
+            self.done()
         return lambda: self._item(status)
+
+    def done(self) -> None:
+        """Write the done event of the item, unless the source's own passed."""
+        if not self.ended:
+            self.wire.event_later("response.output_item.done", lambda: f'{self.at},"item":{self._item(self.status)}')
 
     def _item(self, status: str) -> str:
         lists = {

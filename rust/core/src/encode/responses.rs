@@ -141,6 +141,7 @@ impl Encode for Responses {
                 reason, raw_reason, ..
             } => {
                 self.items.leave(job, None, true);
+                self.items.end_resumed(job);
                 let word = job.finish_word(NAME, reason, raw_reason);
                 let word = word.map(str::to_owned);
                 self.finish = Some(word.ok_or_else(|| Trouble::named("finish")));

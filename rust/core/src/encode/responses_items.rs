@@ -60,6 +60,8 @@ pub(super) struct Item {
     pub(super) open: Set<u32>,
     /// The end of one of them has passed.
     pub(super) has_ended: bool,
+    /// It continued after its done event, which is written once more, at the end.
+    pub(super) resumed: bool,
     /// The places that its parts have: of all but summaries, and of those.
     pub(super) subs: [Places; 2],
     /// While it is held, when that began.
@@ -137,6 +139,8 @@ pub(super) struct Items {
     pub(super) left: Map<Key, usize>,
     /// The items of the source's parts.
     pub(super) item_of: Map<u32, usize>,
+    /// Items that continued after their done event.
+    pub(super) resumed: Vec<usize>,
 }
 
 impl Items {
@@ -221,6 +225,7 @@ impl Items {
             numbers: Vec::new(),
             open: Set::default(),
             has_ended: false,
+            resumed: false,
             subs: Default::default(),
             turn: None,
             status: Status::InProgress,
@@ -424,6 +429,7 @@ impl Items {
             }
         }
         self.leave(job, None, false);
+        self.end_resumed(job);
     }
 }
 

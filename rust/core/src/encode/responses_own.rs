@@ -3,6 +3,8 @@
 //! An item of the source's own may have several parts, and is done when something else comes. Knows the wire of items as
 //! `responses_items` does.
 
+use std::mem;
+
 use super::job::Job;
 use super::passed::Passed;
 use super::responses_body::Body;
@@ -36,6 +38,9 @@ impl Items {
             None => {
                 // What came between may have been no end of it.
                 let again = index.and_then(|_| self.left.get(&key).copied());
+                if let Some(item) = again {
+                    self.resume(item);
+                }
                 let announced = at.filter(|at| job.passed.announced.contains(at));
                 let sent = (id.as_deref(), index);
                 let item = again.unwrap_or_else(|| self.add(job, &body, sent, announced));
@@ -118,9 +123,39 @@ impl Items {
             }
             self.held.remove(&key);
             self.left.insert(key, item);
-            if !self.all.get(item).is_some_and(|item| item.has_ended) {
-                self.item(job, "response.output_item.done", item);
+            if !self.all.get(item).is_some_and(|item| item.resumed) {
+                self.end_item(job, item);
             }
+        }
+    }
+
+    fn resume(&mut self, item: usize) {
+        if let Some(record) = self.all.get_mut(item)
+            && !mem::replace(&mut record.resumed, true)
+        {
+            self.resumed.push(item);
+        }
+    }
+
+    /// Writes the done events of resumed items: once, as an item may have many parts and resume as often.
+    pub(super) fn end_resumed(&mut self, job: &mut Job) {
+        for item in mem::take(&mut self.resumed) {
+            let Some(record) = self.all.get_mut(item) else {
+                continue;
+            };
+            if record.turn.is_some() {
+                self.resumed.push(item);
+            } else {
+                record.resumed = false;
+                self.end_item(job, item);
+            }
+        }
+    }
+
+    /// The done event of an item, unless the source's own passed.
+    fn end_item(&mut self, job: &mut Job, item: usize) {
+        if !self.all.get(item).is_some_and(|item| item.has_ended) {
+            self.item(job, "response.output_item.done", item);
         }
     }
 

@@ -112,7 +112,7 @@ $(VENV)/%/made: tests/dropin/environments/%.txt | $(STAMPS)/venv
 
 .PHONY: nightly
 nightly: setup build ## memory caps at 128 MB and time up to 64,000 things, on a machine that does nothing else (hours)
-	STREAMWELD_NIGHTLY=1 $(PY) -m pytest -n 0 --timeout 7200 tests/test_memory_caps.py tests/test_linear_time.py $(PYTEST_ARGS)
+	STREAMWELD_NIGHTLY=1 $(PY) -m pytest -n 0 --timeout 7200 tests/test_memory_caps.py tests/test_linear_time.py tests/test_cut_silent.py tests/test_cut_wire.py tests/test_twins_repair.py $(PYTEST_ARGS)
 	$(CARGO) test --locked --release scaling -- --ignored --nocapture
 
 .PHONY: bench

@@ -16,6 +16,7 @@ import streamweld as sw
 from streamweld.errors import StreamError
 
 from tests.backends import using
+from tests.conftest import NIGHTLY
 from tests.corpus import absent, all_recordings
 from tests.cuts import POLICIES, UNDECIDABLE, Quiet, Uncut, facts_of, judge, options_of, places_in, record
 from tests.harness import policy_of, read
@@ -177,7 +178,7 @@ def sampled(share: int) -> list[str]:
 def test_parser(backend: str, full: bool) -> None:
     native = backend == "native"
     names = sampled(1 if native else 4 if full else 20)
-    jobs = [(backend, name, (None if native else 3) if full else 1) for name in names]
+    jobs = [(backend, name, ((None if NIGHTLY else 40) if native else 3) if full else 1) for name in names]
     assert run(jobs, try_parser, full=full)["reported"] > len(jobs)
 
 
@@ -187,7 +188,7 @@ def test_parser(backend: str, full: bool) -> None:
 def test_converter(backend: str, full: bool, target: str) -> None:
     native = backend == "native"
     names = sampled((6 if full else 20) if native else (40 if full else 200))
-    jobs = [(backend, name, (12 if native else 3) if full else 1, target) for name in names]
+    jobs = [(backend, name, ((12 if NIGHTLY else 4) if native else 3) if full else 1, target) for name in names]
     assert run(jobs, try_conversion, full=full)["reported"] > len(jobs)
 
 

@@ -25,6 +25,7 @@ from streamweld.integrations.aiohttp import repair_middleware
 from streamweld.integrations.asgi import RepairMiddleware
 from streamweld.integrations.httpx import async_repair_hook, repair_hook
 
+from tests.conftest import NIGHTLY
 from tests.corpus import absent, recordings
 from tests.cuts import POLICIES, Quiet, Uncut, facts_of, judge, places_in, record
 from tests.proxying import ASK, between
@@ -74,11 +75,11 @@ FAILURES: dict[str, Callable[[Talk, bytes], Awaitable[None]]] = {
 }
 
 
-def chosen(dialect: str, *, full: bool) -> list[Recording]:
+def chosen(dialect: str) -> list[Recording]:
     """Short streams of that dialect whose end is clean."""
     rows = [r for r in recordings(dialect) if 600 < r.size < LONGEST and not r.wrapped and b"data:" in r.body]
     whole = [r for r in rows if read(r.body, dialect)[1] is None]
-    return whole[:: max(1, len(whole) // (12 if full else 2))][: 12 if full else 2]
+    return whole[:: max(1, len(whole) // (12 if NIGHTLY else 2))][: 12 if NIGHTLY else 2]
 
 
 def read(body: bytes, dialect: Any) -> tuple[sw.Response, sw.StreamError | None]:
@@ -214,12 +215,12 @@ def outcome_of(cut: Cut, got: Got, target: str | None = None) -> tuple[str, str 
 @cache
 def cuts_of(dialect: str, *, full: bool) -> tuple[Cut, ...]:
     found: list[Cut] = []
-    for recording in chosen(dialect, full=full):
+    for recording in chosen(dialect):
         body, name = recording.body, f"{recording.folder}/{recording.name}"
         # The last ends of blocks are where a stream looks whole, and is not.
         ends = [place + 2 for place in range(len(body)) if body.startswith(b"\n\n", place)][-4:-1]
-        for number, place in enumerate(sorted({*places_in(body, name, 6 if full else 1), *ends})):
-            ways = list(FAILURES) if full else [list(FAILURES)[number % len(FAILURES)]]
+        for number, place in enumerate(sorted({*places_in(body, name, 6 if NIGHTLY else 2 if full else 1), *ends})):
+            ways = list(FAILURES) if NIGHTLY else [list(FAILURES)[number % len(FAILURES)]]
             found += [Cut(name, dialect, body, place, failure) for failure in ways]
     return tuple(found)
 

@@ -89,7 +89,7 @@ PYTHON_LAYERS = (
 )
 RUST_CORE_LAYERS = (
     "spec few rare",
-    "limits policy json.number json.token json.escape json.verdict",
+    "limits policy json.number json.token json.escape json.verdict json.amount",
     "json.text json.automaton",
     "json.value json.members json.repeats",
     "json.scan",

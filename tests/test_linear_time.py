@@ -1,7 +1,7 @@
 """Work is linear in the input, whatever a stream has many of: every row of `scaling.txt`, in every order.
 
 Each is read, folded into a response, repaired, written in every dialect and checked, with limits and without. A usual
-run takes a fixed sample of the rows and some of these jobs; STREAMWELD_FULL=1 a larger sample; STREAMWELD_NIGHTLY=1 every
+run takes a fixed sample of the rows and of these jobs, STREAMWELD_FULL=1 a larger one. STREAMWELD_NIGHTLY=1 runs every
 row and job, with sizes that double up to 64,000.
 """
 

@@ -4,6 +4,9 @@ Requests are data here. What is already plain is returned as the same object, so
 byte-identical. Layer 2: knows classes by their shape only, and imports none of the packages.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from base64 import b64encode

@@ -8,6 +8,9 @@ cached tokens, Anthropic's `input_tokens` does not; Gemini counts thoughts besid
 beside the completion. `_spec/usage.json` has the meaning of each API as data. Layer 2: a pure function over data.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from collections.abc import Mapping

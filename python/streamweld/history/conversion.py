@@ -1,5 +1,8 @@
 """`convert`: read a history, run the passes, write it for the target."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence

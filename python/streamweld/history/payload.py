@@ -1,5 +1,8 @@
 """Where a history stands in what `convert` was given, and what becomes of the request's other members."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -3,6 +3,9 @@
 It reads the request on its own, by the same tables, and shares no code with what converts.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +69,7 @@ def check(
     Raises:
         UsageError: if the target or gateway does not exist, or the request has no messages.
     """
-    if not isinstance(request, Mapping):
+    if not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("the request must be a mapping of its members")
     profile = resolve(gateway, target)
     found = _Checker(request, profile)

@@ -1,14 +1,16 @@
 """Translate the plain options of a request (limits, sampling, stop, metadata, …) by the tables."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.requests.tables import at, is_list, object_of, options, put, spec, steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamweld.requests.tables import Option
     from streamweld.requests.work import Work
 
@@ -134,10 +136,11 @@ def _fitted(option: Option, work: Work, path: str, value: Any) -> Any:
     if option.kind in ("integer", "number") and value is not None:
         return _bounded(option, work, path, value)
     most = option.max_items.get(work.target)
-    if most is not None and hasattr(value, "__len__") and not isinstance(value, str) and len(value) > most:
-        rest: Any = {name: value[name] for name in [*value][most:]} if hasattr(value, "items") else list(value[most:])
+    if most is not None and isinstance(value, (Mapping, Sequence)) and not isinstance(value, str) and len(value) > most:
+        all_ = cast("Mapping[str, Any] | Sequence[Any]", value)
+        rest: Any = dict([*all_.items()][most:]) if isinstance(all_, Mapping) else list(all_[most:])
         work.lose(option.word, steps(path), f"{work.target} takes at most {most}", rest, vital=option.vital)
-        value = {name: value[name] for name in [*value][:most]} if hasattr(value, "items") else list(value[:most])
+        value = dict([*all_.items()][:most]) if isinstance(all_, Mapping) else list(all_[:most])
     if option.word == "stop" and work.target == "anthropic" and is_list(value):
         return _not_blank(option, work, path, value)
     if option.word == "metadata" and value is not None:

@@ -1,5 +1,8 @@
 """JSON Schema and Gemini's `Schema`: the schema of a tool or of an answer format, in the words of either."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from collections.abc import Mapping

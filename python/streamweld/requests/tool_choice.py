@@ -1,5 +1,8 @@
 """Which tool is to be called: `tool_choice` of one API in the words of another."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -126,10 +126,6 @@ def takes(tool: Tool, work: Work) -> bool:
     return any(f"{name}_call" in items for name in (kind, kind.partition("_preview")[0]))
 
 
-def _is_function(tool: Tool) -> bool:
-    return tool.kind in ("function", "custom") and not tool.hosted
-
-
 def write(tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any]) -> None:
     """Writes the accepted tools into the request for the target."""
     named = [replace(tool, name=names.fit(tool.name, tool.path)) if tool.name else tool for tool in tools]

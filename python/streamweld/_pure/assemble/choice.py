@@ -79,6 +79,7 @@ class Choice:
         "open_json",
         "open_text",
         "owing",
+        "owing_parts",
         "payloads",
         "rebound",
         "shared",
@@ -112,7 +113,7 @@ class Choice:
         self.message_seen = False
         self.closed = False  # its parts and calls are
         self.step = 0  # the first part of the step that it is in
-        self.owing: set[ItemPart] = set()  # open parts of items, of which something is held back
+        self.owing_parts: set[ItemPart] = set()  # open parts of items, of which something is held back
 
     @property
     def owes(self) -> bool:
@@ -127,14 +128,14 @@ class Choice:
         ):
             return True
         waiting = any(not (call.started or call.dropped) for call in self.unstarted)
-        return waiting or self.textual.owes or bool(self.owing)
+        return waiting or self.textual.owes or bool(self.owing_parts)
 
     def weigh(self, one: ItemPart) -> None:
-        """Keep `owing` right after the part of an item has changed."""
+        """Keep `owing_parts` right after the part of an item has changed."""
         if one.owes:
-            self.owing.add(one)
+            self.owing_parts.add(one)
         else:
-            self.owing.discard(one)
+            self.owing_parts.discard(one)
 
     def create(self, *, custom: bool = False) -> Call:
         self.shared.count_call()

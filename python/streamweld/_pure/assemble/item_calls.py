@@ -191,7 +191,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     text = call.text
     item.valued = True
     choice.shared.out.closed.add(call.part)
-    if text.data == payload and not text.overflow:
+    if bytes(text.data) == payload and not text.overflow:
         return
     if text.complete and not call.custom and not text.overflow:
         weaker = not is_whole(payload) or not payload.lstrip(b" \t\n\r").startswith(b"{")
@@ -217,7 +217,7 @@ def says(call: Call, arguments: str | None) -> bool:
 
 
 def _says_the_same(call: Call, payload: bytes) -> bool:
-    if call.text.data == payload:
+    if bytes(call.text.data) == payload:
         return True
     if call.custom or not call.text.complete or not is_whole(payload):
         return False

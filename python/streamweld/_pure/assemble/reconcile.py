@@ -148,7 +148,7 @@ def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
     if payload:
         call.settle_type(custom=incoming.custom)
     text = call.text
-    if not payload or text.data == payload:
+    if not payload or bytes(text.data) == payload:
         announce.publish(choice, call)
         return
     if text.complete and not call.custom:

@@ -4,6 +4,9 @@ A call that the client ran (shell, apply_patch, computer) becomes a function cal
 server made becomes a text of the assistant, if the target is another Responses gateway. Constraint: `items`.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from operator import is_

@@ -4,6 +4,9 @@ Gemini's ids are optional, and clients add them on one side only: https://github
 A result is paired by name and order with a call of the last turn that has calls. Exact ids always win.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 from collections import Counter, deque

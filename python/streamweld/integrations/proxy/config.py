@@ -3,6 +3,9 @@
 It checks what it is told, so that nothing behind it has to. It opens no connection.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (JSON as callers give it: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 import re

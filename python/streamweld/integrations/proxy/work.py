@@ -52,7 +52,7 @@ class Work:
     __slots__ = ("_pending", "_total", "converter")
 
     def __init__(self, converter: StreamConverter) -> None:
-        self.converter = converter
+        self.converter: StreamConverter = converter
         self._pending = 0  # bytes since the last event that was complete, or more
         self._total = 0  # bytes
 

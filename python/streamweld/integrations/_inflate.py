@@ -236,7 +236,8 @@ class _Brotli:
 
     def inflate(self, data: bytes) -> bytes:
         out: bytes = self._state.process(data, output_buffer_limit=SLICE // 4)  # it may give three times as much
-        self.has_more = not (self.is_done or self._state.can_accept_more_data())
+        # Output may be left even where all input is taken: `can_accept_more_data` does not count it.
+        self.has_more = not self.is_done and (bool(out) or not self._state.can_accept_more_data())
         return out
 
 

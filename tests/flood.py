@@ -1,63 +1,42 @@
-"""128 MiB of filler through one integration, in a process of its own; prints how far its memory grew.
+"""Filler through each integration, as it is and packed, and how far the process grows (128 MiB with the full counts).
 
-    python -m tests.flood <integration> [<filler> ...]
-
-For each filler, before and behind the first event, as it is and packed: one line of JSON with the growth of the
-resident set in bytes, what came out, and how it ended.
+`python -m tests.flood INTEGRATION [FILLER ...]`
+Prints a line of JSON for each filler, before and behind the first event, plain and packed: by how many bytes memory
+grew at the most, what was raised, how much came out and the last of it. Each runs in a process of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
 import sys
 import zlib
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamweld.errors import StreamError
 from streamweld.options import Limits
 
-from tests.wire import DONE, chunk
+from tests.attacks import KIB, MIB, PIECE, peak_of_process, reset_peak
+from tests.conftest import FULL
+from tests.fillers import FILLERS, pieces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-MEBI = 1_048_576
-FLOOD = 128 * MEBI
-PIECE = 65_536
-FILLERS = {
-    "comments": b": " + b"x" * 1021 + b"\n",
-    "comment blocks": b": " + b"x" * 61 + b"\n\n",
-    "unknown fields": b"x: " + b"y" * 60 + b"\n",
-    "blank lines": b"\n",
-    "spaces": b" ",
-    "keep-alives": b": keep-alive\n\n",
-    "pings": b'event: ping\ndata: {"type":"ping"}\n\n',
-}
-HEAD: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-FIRST = chunk({"role": "assistant", "content": "Hi"}, **HEAD)
-LAST = chunk({}, "stop", **HEAD) + DONE
-LIMITS = Limits()
+# What is packed has to pass the size up to which any ratio is allowed.
+TOTAL = {"plain": (128 if FULL else 8) * MIB, "packed": (128 if FULL else 17) * MIB}
+LIMIT = (16 if FULL else 2) * MIB
+LIMITS = Limits(max_event_bytes=LIMIT)
 
 
-def plain(filler: bytes, size: int, *, behind: bool) -> Iterator[bytes]:
-    """The body in pieces, with the filler before or behind its first event."""
-    piece = filler * (PIECE // len(filler))
-    if behind:
-        yield FIRST
-    for _ in range(size // len(piece)):
-        yield piece
-    if not behind:
-        yield FIRST
-    yield LAST
-
-
-def packed(filler: bytes, size: int, *, behind: bool) -> Iterator[bytes]:
-    """The same, as gzip in pieces of `PIECE`: each inflates to up to 64 MiB."""
+def packed(body: Iterator[bytes]) -> Iterator[bytes]:
+    """As gzip in pieces of `PIECE`: each inflates to up to 64 MiB."""
     packer = zlib.compressobj(9, wbits=31)
     ready = bytearray()
-    for piece in plain(filler, size, behind=behind):
+    for piece in body:
         ready += packer.compress(piece)
         while len(ready) >= PIECE:
             yield bytes(ready[:PIECE])
@@ -65,30 +44,10 @@ def packed(filler: bytes, size: int, *, behind: bool) -> Iterator[bytes]:
     yield bytes(ready) + packer.flush()
 
 
-BODIES = {"plain": plain, "packed": packed}
-
-
-class Memory:
-    """The resident set of this process: its growth up to the peak since the last look."""
-
-    def __init__(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5", "ascii")
-        self._before = self._read("VmRSS")
-
-    @property
-    def growth(self) -> int:
-        return self._read("VmHWM") - self._before
-
-    @staticmethod
-    def _read(name: str) -> int:
-        return int(Path("/proc/self/status").read_text("ascii").split(f"{name}:")[1].split()[0]) * 1024
-
-
 # --- Integrations: each takes the pieces of a body, and gives how many bytes came out and the last of them
 
 
-Received = tuple[int, bytes]
-HEADERS = {"plain": {}, "packed": {"content-encoding": "gzip"}}
+HEADERS: dict[str, dict[str, str]] = {"plain": {}, "packed": {"content-encoding": "gzip"}}
 
 
 class Tail:
@@ -180,12 +139,12 @@ async def serve(pieces: Iterator[bytes], how: str, use: Callable[[str], Awaitabl
     """A server on this machine that answers with the body, while `use` is given its address."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, asyncio.CancelledError):
             await reader.readuntil(b"\r\n\r\n")
             rows = [f"{name}: {value}\r\n".encode() for name, value in HEADERS[how].items()]
             head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
             writer.write(head + b"".join(rows) + b"\r\n")
-            for piece in pieces:
+            for piece in filter(None, pieces):  # an empty chunk would be the end
                 writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                 await writer.drain()
             writer.write(b"0\r\n\r\n")
@@ -193,10 +152,8 @@ async def serve(pieces: Iterator[bytes], how: str, use: Callable[[str], Awaitabl
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
+    async with server:
         await use(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    finally:
-        server.close()
 
 
 async def read(url: str, tail: Tail, **session: Any) -> None:
@@ -224,10 +181,15 @@ def proxy(pieces: Iterator[bytes], how: str) -> Tail:
 
     from tests.upstream import running
 
+    class Capped(ProxyConfig):
+        """A proxy has no option for the size of an event."""
+
+        limits = LIMITS  # type: ignore[assignment]
+
     tail = Tail()
 
     async def use(url: str) -> None:
-        with running(create_app(ProxyConfig(url))) as own:
+        with running(create_app(Capped(url))) as own:
             await asyncio.wait_for(read(own, tail), 120)
 
     asyncio.run(serve(pieces, how, use))
@@ -238,29 +200,50 @@ def integration(name: str) -> Callable[[Iterator[bytes], str], Tail]:
     import httpx
     import httpx2
 
-    found: dict[str, Callable[[Iterator[bytes], str], Tail]] = {
-        "asgi": asgi,
-        "httpx": hook(httpx),
-        "httpx async": async_hook(httpx),
-        "httpx2": hook(httpx2),
-        "httpx2 async": async_hook(httpx2),
-        "aiohttp": aiohttp,
-        "proxy": proxy,
-    }
-    return found[name]
+    return INTEGRATIONS[name](httpx if name.startswith("httpx ") else httpx2)
+
+
+INTEGRATIONS: dict[str, Callable[[Any], Callable[[Iterator[bytes], str], Tail]]] = {
+    "asgi": lambda _: asgi,
+    "httpx sync": hook,
+    "httpx async": async_hook,
+    "httpx2 sync": hook,
+    "httpx2 async": async_hook,
+    "aiohttp": lambda _: aiohttp,
+    "proxy": lambda _: proxy,
+}
+
+
+def measured(name: str, filler: str, how: str, *, begun: bool, total: int) -> dict[str, Any]:
+    """One flood: what was raised, how much came out, and the last of it."""
+    body = pieces(filler, total, PIECE, begun=begun)
+    raised = "-"
+    tail = Tail()
+    try:
+        tail = integration(name)(packed(body) if how == "packed" else body, how)
+    except StreamError as fault:
+        raised = fault.rule
+    return {"raised": raised, "out": tail.size, "last": tail.last.decode("latin-1")}
 
 
 def main(name: str, *fillers: str) -> None:
-    run = integration(name)
-    for how, body in BODIES.items():
-        run(body(b"\n", MEBI // 4, behind=True), how)
+    for how in HEADERS:  # imports and caches
+        measured(name, "comments", how, begun=True, total=4 * KIB)
     for filler in fillers or FILLERS:
-        for behind in (False, True):
-            for how, body in BODIES.items():
-                memory = Memory()
-                tail = run(body(FILLERS[filler], FLOOD, behind=behind), how)
-                row = {"filler": filler, "behind": behind, "how": how, "growth": memory.growth}
-                print(json.dumps(row | {"out": tail.size, "last": tail.last.decode("latin-1")}), flush=True)
+        for begun in (False, True):
+            for how in HEADERS:
+                sys.stdout.flush()
+                child = os.fork()
+                if child == 0:
+                    measured(name, filler, how, begun=begun, total=64 * KIB)  # a new process has not mapped its files
+                    gc.collect()
+                    reset_peak()
+                    before = peak_of_process()
+                    found = measured(name, filler, how, begun=begun, total=TOTAL[how])
+                    row = {"filler": filler, "begun": begun, "how": how, "growth": peak_of_process() - before}
+                    print(json.dumps(row | found), flush=True)
+                    os._exit(0)
+                assert os.waitpid(child, 0)[1] == 0
 
 
 if __name__ == "__main__":

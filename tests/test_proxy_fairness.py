@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 SIZE = 1_800_000
 MOST = 0.25
-"""Seconds. It is a shared machine: a step of work takes some milliseconds, and there are threads to switch between."""
+"""Seconds. A step of work takes some milliseconds, and there are threads to switch between."""
 
 HEAD: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 WORD = 'some words, "quoted" and\nbroken; '
@@ -109,11 +112,24 @@ def many_items(size: int) -> bytes:
 ASK: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}], "stream": True}
 
 
-class Health:
-    """Asks `/healthz` all the time, from a thread of its own."""
+def worked(pid: int) -> float:
+    """Seconds of processor time that a process has used; where that cannot be read, the time that has passed."""
+    if sys.platform != "linux":
+        return time.perf_counter()
+    words = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
-    def __init__(self, url: str) -> None:
+
+class Health:
+    """Asks `/healthz` all the time, from a thread of its own.
+
+    `seconds`: what the proxy worked until it answered, or the time that it took, if that is less: on a machine that
+    does other things as well, a proxy that is not running does not answer either.
+    """
+
+    def __init__(self, url: str, pid: int) -> None:
         self._url = url
+        self._pid = pid
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._ask, daemon=True)
         self.seconds: list[float] = []
@@ -121,9 +137,9 @@ class Health:
     def _ask(self) -> None:
         with httpx2.Client(timeout=60) as client:
             while not self._stop.is_set():
-                began = time.perf_counter()
+                began, before = time.perf_counter(), worked(self._pid)
                 assert client.get(f"{self._url}/healthz").status_code == 200
-                self.seconds.append(time.perf_counter() - began)
+                self.seconds.append(min(time.perf_counter() - began, worked(self._pid) - before))
                 time.sleep(0.002)
 
     def __enter__(self) -> Self:
@@ -153,8 +169,8 @@ def asked(upstream: Upstream, path: str, body: Any, to: str = "chat") -> tuple[h
     sent = json.dumps(body).encode()
     with (
         upstream.serving(),
-        command("--upstream", upstream.url, "--to", to) as (_, url, _lines),
-        Health(url) as health,
+        command("--upstream", upstream.url, "--to", to) as (process, url, _lines),
+        Health(url, process.pid) as health,
     ):
         answer = httpx2.post(url + path, content=sent, headers={"content-type": "application/json"}, timeout=120)
         seconds = list(health.seconds)

@@ -80,9 +80,10 @@ def slices(data: bytes | bytearray | memoryview, size: int = SLICE) -> Iterator[
     >>> list(slices(b"abcde", 2))
     [b'ab', b'cd', b'e']
     """
-    if len(data) <= size:
-        yield bytes(data)
-        return
+    return iter((bytes(data),)) if len(data) <= size else _slices(data, size)
+
+
+def _slices(data: bytes | bytearray | memoryview, size: int) -> Iterator[bytes]:
     with memoryview(data) as view:
         for at in range(0, len(view), size):
             yield bytes(view[at : at + size])
@@ -124,17 +125,17 @@ class Inflater:
             BrokenBodyError: if the data is not of the encoding.
             LimitExceeded: if the body inflates to more than `max_ratio` times its size.
         """
-        if self._word in _PLAIN:
-            yield from slices(data)
-            return
-        for window in slices(data, _WINDOW):
-            self._in += len(window)
-            yield from self._inflated(window)
+        return slices(data) if self._word in _PLAIN else self._unpacked(data)
 
     def end(self) -> None:
         """The body has ended. Raises BrokenBodyError if it is not complete."""
         if not self.is_complete:
             raise BrokenBodyError(f"the {self._word} body ends before it is complete")
+
+    def _unpacked(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
+        for window in slices(data, _WINDOW):
+            self._in += len(window)
+            yield from self._inflated(window)
 
     def _inflated(self, rest: bytes) -> Iterator[bytes]:
         if self._decoder is None and self._word == "deflate":
@@ -235,7 +236,8 @@ class _Brotli:
 
     def inflate(self, data: bytes) -> bytes:
         out: bytes = self._state.process(data, output_buffer_limit=SLICE // 4)  # it may give three times as much
-        self.has_more = not (self.is_done or self._state.can_accept_more_data())
+        # Output may be left even where all input is taken: `can_accept_more_data` does not count it.
+        self.has_more = not self.is_done and (bool(out) or not self._state.can_accept_more_data())
         return out
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
+from typing import Final
 
 __all__ = ["FEED", "Pace"]
 
@@ -26,14 +22,13 @@ class Pace:
     def __init__(self) -> None:
         self._since = time.perf_counter()
 
-    @contextmanager
-    def waiting(self) -> Generator[None]:
-        """Time that is spent waiting is not work."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._since += time.perf_counter() - began
+    def waited(self, since: float) -> None:
+        """Time that was spent waiting is not work.
+
+        Args:
+            since: when the wait began, as `time.perf_counter` has it.
+        """
+        self._since += time.perf_counter() - since
 
     @property
     def is_due(self) -> bool:

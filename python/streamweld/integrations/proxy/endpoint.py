@@ -103,7 +103,7 @@ class Conversation:
             self._metrics.count(done)
             log(done)
             if self._span is not None:
-                fault = done.fault or (None if done.outcome == "complete" else done.outcome)
+                fault = done.fault or (None if done.outcome in ("complete", "assumed") else done.outcome)
                 self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 
     async def _received(self) -> bytes:

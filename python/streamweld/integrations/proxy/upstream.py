@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
@@ -106,8 +107,9 @@ async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> Asyn
     watch = ConnectionWatch(answer)
     try:
         while True:
-            with pace.waiting():
-                piece = await answer.content.readany()
+            began = time.perf_counter()
+            piece = await answer.content.readany()
+            pace.waited(began)
             if not piece:
                 break
             done.bytes_in += len(piece)

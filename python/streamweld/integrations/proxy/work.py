@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from streamweld.convert import StreamConverter
     from streamweld.errors import LimitExceeded, StreamError
 
-__all__ = ["Work", "aside"]
+__all__ = ["LARGE", "Work", "aside"]
 
 _T = TypeVar("_T")
 
-_LARGE: Final = 65_536
+LARGE: Final = 65_536
 """Bytes. What is smaller takes less time than a thread costs."""
 
 _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
@@ -30,7 +30,7 @@ async def aside(size: int, work: Callable[[], _T]) -> _T:
         size: of the input, in bytes.
         work: has no effect on anything that the event loop uses.
     """
-    if size <= _LARGE:
+    if size <= LARGE:
         return work()
     running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
@@ -60,7 +60,8 @@ class Work:
         """Feed one slice; what the converter makes of it."""
         self._total += len(part)
         size = self._pending + len(part)
-        made = await aside(size, lambda: self.converter.feed(part))
+        feed = self.converter.feed
+        made = feed(part) if size <= LARGE else await aside(size, lambda: feed(part))
         complete = max(part.rfind(blank) for blank in _BLANK)
         self._pending = size if complete < 0 else len(part) - complete
         return made

@@ -206,7 +206,7 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
         and (whole := writer.reusable_message((part,))) is not None
         and not _outlived(part, whole, writer, custom)
     ):
-        if not (isinstance(part, Result) and part.value is not MISSING):
+        if not (isinstance(part, Result) and _is_misformed(part)):
             return whole
         writer.context.edit("result_form", part.path, "wrote the output of a call as text")
     if isinstance(part, Call):
@@ -224,6 +224,11 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
     if members := turn.marks if writer.rewrites_all else writer.message_members(turn, (part,)):
         item |= members
     return item
+
+
+def _is_misformed(part: Result) -> bool:
+    """Return whether the output is neither text nor a list: an object, or null."""
+    return part.value is not MISSING or members_of(part.raw).get("output") is None
 
 
 def _outlived(part: Part, whole: Any, writer: Writer, custom: set[str]) -> bool:

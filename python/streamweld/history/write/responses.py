@@ -150,10 +150,10 @@ def _message(turn: Turn, parts: Sequence[Part], writer: Writer) -> Any:
 
 
 def _typed(whole: Any, path: Path, writer: Writer) -> Any:
-    """A message as it was given; with its type, where that may not go without saying."""
+    """Return the message with its type, for targets that require it."""
     if not writer.context.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
         return whole
-    writer.context.edit("message_type", path, "said of an item that it is a message")
+    writer.context.edit("message_type", path, "added the type of the message item")
     return {"type": "message", **whole}
 
 

@@ -1,7 +1,7 @@
 """Pair a call and a result of which only one has an id: the other gets that id. Constraint: `tool_id.optional`.
 
 Gemini's ids are optional, and clients add them on one side only: https://github.com/google-gemini/gemini-cli/issues/6974.
-A result is paired by name and order with a call of the last turn that has calls. Exact ids always win.
+A result is paired by name and order with a call of the last turn that has calls; equal ids in that turn win.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -10,6 +10,7 @@ A result is paired by name and order with a call of the last turn that has calls
 from __future__ import annotations
 
 from collections import Counter, deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamweld.history.model import Call, Result, changed, copied, with_parts
@@ -26,13 +27,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     found = context.survey(turns)
     if found.paired or (all(call.call_id for call in found.calls) and all(result.call_id for result in found.results)):
         return turns
-    given = _missing(turns, Counter(call.call_id for call in found.calls), Counter(r.call_id for r in found.results))
+    given = _missing(turns)
     if not given:
         return turns
     optional = bool((context.fact("tool_id") or {}).get("optional"))
     new: dict[int, Part] = {}
-    for part, call_id in given:
-        if optional:  # the target pairs them as they are: what was read is written back
+    for part, call_id, name in given:
+        if optional and part.name == name:  # the target pairs them as they are: what was read is written back
             new[id(part)] = copied(part, call_id=call_id)
         else:
             context.edit("call_id_missing", part.path, f"gave it the id {call_id!r} of the other side of its pair")
@@ -67,28 +68,73 @@ class _Waiting:
         return None
 
 
-def _missing(turns: list[Turn], called: Counter[str], answered: Counter[str]) -> list[tuple[Call | Result, str]]:
-    """Return each call or result that lacks an id, with the id of the other side of its pair."""
-    found: list[tuple[Call | Result, str]] = []
-    waiting = _Waiting()  # of the last turn that has calls
+@dataclass(slots=True, eq=False)
+class _Step:
+    """The calls of one turn, and the results up to the next turn that has calls, without the pairs of equal ids."""
+
+    calls: list[Call]
+    results: list[Result]
+
+    def is_complete(self) -> bool:
+        """Whether name and order pair each result with a call and each call with a result."""
+        if any(result.name is None for result in self.results):
+            return len(self.calls) == len(self.results) and all(
+                result.name in (None, call.name) for call, result in zip(self.calls, self.results, strict=True)
+            )
+        return Counter(call.name for call in self.calls) == Counter(result.name for result in self.results)
+
+
+def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
+    """Return each call or result that lacks an id, with the id of the other side of its pair and the call's name.
+
+    An id identifies a call within its turn only: clients that count their calls use the same ids in every turn.
+    """
+    steps = [_without_exact_pairs(step) for step in _steps(turns)]
+    called = Counter(call.call_id for step in steps for call in step.calls)
+    answered = Counter(result.call_id for step in steps for result in step.results)
+    found: list[tuple[Call | Result, str, str]] = []
+    for step in steps:
+        whole, waiting, given = step.is_complete(), _Waiting(), set[str]()
+        for call in step.calls:
+            if whole or not (call.call_id and answered[call.call_id]):
+                waiting.add(call)
+            else:
+                answered[call.call_id] -= 1  # its result is elsewhere
+        for result in step.results if whole else sorted(step.results, key=lambda one: one.name is None):
+            if result.call_id and called[result.call_id] and not whole:
+                called[result.call_id] -= 1  # its call is elsewhere
+                continue
+            if result.call_id in given:
+                continue  # another result of the same call
+            asked = waiting.take(result.name, nameless=bool(result.call_id))
+            if asked is None:
+                continue
+            if result.call_id:
+                given.add(result.call_id)
+                found.append((asked, result.call_id, asked.name))
+            elif asked.call_id:  # else neither has an id: name and order pair them later
+                found.append((result, asked.call_id, asked.name))
+    return found
+
+
+def _steps(turns: list[Turn]) -> list[_Step]:
+    steps = [_Step([], [])]
     for turn in turns:
         calls = [part for part in turn.parts if isinstance(part, Call)]
         if calls:
-            waiting = _Waiting()
-        for call in calls:
-            if call.call_id and answered[call.call_id]:
-                answered[call.call_id] -= 1
-            else:
-                waiting.add(call)
-        for part in turn.parts:
-            if not isinstance(part, Result) or (part.call_id and called[part.call_id]):
-                continue
-            asked = waiting.take(part.name, nameless=bool(part.call_id))
-            if asked is None:
-                continue
-            if part.call_id:
-                called[part.call_id] += 1
-                found.append((asked, part.call_id))
-            elif asked.call_id:  # else neither has an id: name and order pair them later
-                found.append((part, asked.call_id))
-    return found
+            steps.append(_Step(calls, []))
+        steps[-1].results += [part for part in turn.parts if isinstance(part, Result)]
+    return steps
+
+
+def _without_exact_pairs(step: _Step) -> _Step:
+    """Return the step without the calls and results that have the id of each other, and without repeated results."""
+    answered = Counter(result.call_id for result in step.results if result.call_id)
+    called = {call.call_id for call in step.calls if call.call_id}
+    calls: list[Call] = []
+    for call in step.calls:
+        if answered[call.call_id]:
+            answered[call.call_id] -= 1
+        else:
+            calls.append(call)
+    return _Step(calls, [result for result in step.results if result.call_id not in called])

@@ -150,10 +150,10 @@ def _message(turn: Turn, parts: Sequence[Part], writer: Writer) -> Any:
 
 
 def _typed(whole: Any, path: Path, writer: Writer) -> Any:
-    """A message as it was given; with its type, where that may not go without saying."""
+    """Return the message with its type, for targets that require it."""
     if not writer.context.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
         return whole
-    writer.context.edit("message_type", path, "said of an item that it is a message")
+    writer.context.edit("message_type", path, "added the type of the message item")
     return {"type": "message", **whole}
 
 
@@ -206,7 +206,7 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
         and (whole := writer.reusable_message((part,))) is not None
         and not _outlived(part, whole, writer, custom)
     ):
-        if not (isinstance(part, Result) and part.value is not MISSING):
+        if not (isinstance(part, Result) and _is_misformed(part)):
             return whole
         writer.context.edit("result_form", part.path, "wrote the output of a call as text")
     if isinstance(part, Call):
@@ -224,6 +224,11 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
     if members := turn.marks if writer.rewrites_all else writer.message_members(turn, (part,)):
         item |= members
     return item
+
+
+def _is_misformed(part: Result) -> bool:
+    """Return whether the output is neither text nor a list: an object, or null."""
+    return part.value is not MISSING or members_of(part.raw).get("output") is None
 
 
 def _outlived(part: Part, whole: Any, writer: Writer, custom: set[str]) -> bool:

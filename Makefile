@@ -110,10 +110,15 @@ $(VENV)/%/made: tests/dropin/environments/%.txt | $(STAMPS)/venv
 	$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --no-deps --only-binary :all: --requirement $<
 	@touch $@
 
-.PHONY: nightly
-nightly: setup build ## memory caps at 128 MB and time up to 64,000 things, on a machine that does nothing else (hours)
-	STREAMWELD_NIGHTLY=1 $(PY) -m pytest -n 0 --timeout 7200 tests/test_memory_caps.py tests/test_linear_time.py tests/test_cut_silent.py tests/test_cut_wire.py tests/test_twins_repair.py $(PYTEST_ARGS)
-	$(CARGO) test --locked --release scaling -- --ignored --nocapture
+.PHONY: nightly reliability scorecard-short
+nightly: setup build ## measure the reliability scorecard (hours; continues where it stopped); ROWS="R4 R11" for some rows
+	$(PY) .ci/scorecard.py run $(ROWS)
+
+reliability: | $(STAMPS)/venv ## write reliability.json and docs/reliability.md; fails on a missing, stale or failing row
+	$(PY) .ci/scorecard.py assemble
+
+scorecard-short: setup build ## the short forms of the scorecard that no suite covers, as .ci/run runs them
+	$(PY) .ci/scorecard.py run --short $(ROWS)
 
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend

@@ -5,9 +5,12 @@
 
 use std::time::Instant;
 
-use streamweld_core::delta::InputEnd;
-use streamweld_core::event::{Event, Sink};
-use streamweld_core::{Config, Dialect, Parser};
+use streamweld_core::Config;
+use streamweld_core::Dialect;
+use streamweld_core::Parser;
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::event::Event;
+use streamweld_core::model::event::Sink;
 
 /// Looks at every event, as little as a consumer can.
 #[derive(Default)]

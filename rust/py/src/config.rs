@@ -7,10 +7,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 use streamweld_core::Config;
-use streamweld_core::config::Tool;
-use streamweld_core::limits::{LimitName, Limits};
-use streamweld_core::policy::{Action, Base, CloseCallsAt, Policy, SwitchValue};
-use streamweld_core::spec::Code;
+use streamweld_core::model::config::Tool;
+use streamweld_core::model::limits::LimitName;
+use streamweld_core::model::limits::Limits;
+use streamweld_core::model::policy::Action;
+use streamweld_core::model::policy::Base;
+use streamweld_core::model::policy::CloseCallsAt;
+use streamweld_core::model::policy::Policy;
+use streamweld_core::model::policy::SwitchValue;
+use streamweld_core::model::spec::Code;
 
 use crate::errors;
 

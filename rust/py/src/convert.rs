@@ -7,10 +7,12 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
-use streamweld_core::convert::Refusal;
-use streamweld_core::delta::InputEnd;
-use streamweld_core::event::Sink;
-use streamweld_core::{Converter as Core, Dialect, WriteOptions};
+use streamweld_core::Converter as Core;
+use streamweld_core::Dialect;
+use streamweld_core::Refusal;
+use streamweld_core::WriteOptions;
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::event::Sink;
 
 use crate::errors::guarded;
 use crate::sink::Collector;

@@ -7,7 +7,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyClass, PyTypeInfo};
-use streamweld_core::event::{Event, Mark, Opened};
+use streamweld_core::model::event::Event;
+use streamweld_core::model::event::Mark;
+use streamweld_core::model::event::Opened;
 
 use crate::events;
 

@@ -7,10 +7,12 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use streamweld_core::delta::InputEnd;
-use streamweld_core::event::{Silent, Sink};
-use streamweld_core::fault::Fault;
-use streamweld_core::{Dialect, Parser as Core};
+use streamweld_core::Dialect;
+use streamweld_core::Parser as Core;
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::event::Silent;
+use streamweld_core::model::event::Sink;
+use streamweld_core::model::fault::Fault;
 
 use crate::errors::guarded;
 use crate::sink::Collector;

@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use streamweld_core::delta::InputEnd;
-use streamweld_core::event::Sink;
-use streamweld_core::{Dialect, Repairer as Core};
+use streamweld_core::Dialect;
+use streamweld_core::Repairer as Core;
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::event::Sink;
 
 use crate::convert::{Load, written};
 use crate::errors::guarded;

@@ -5,7 +5,11 @@
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use streamweld_core::event::{DeltaKind, Deltas, Event, Parts, Sink};
+use streamweld_core::model::event::DeltaKind;
+use streamweld_core::model::event::Deltas;
+use streamweld_core::model::event::Event;
+use streamweld_core::model::event::Parts;
+use streamweld_core::model::event::Sink;
 
 use crate::delta::{Kind, Types};
 use crate::objects::{Built, build, json};

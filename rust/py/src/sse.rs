@@ -4,7 +4,9 @@ use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use streamweld_core::sse::{Framer as Core, Item, decode_utf8};
+use streamweld_core::sse::Framer as Core;
+use streamweld_core::sse::Item;
+use streamweld_core::sse::decode_utf8;
 
 use crate::{config, errors, input};
 

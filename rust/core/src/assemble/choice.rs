@@ -2,19 +2,26 @@
 //!
 //! State and lookups, every one in one step. It knows no rule and no event.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-
-use super::book::Book;
-use super::call::{Call, Id, Verdict};
-use super::item_parts::Spot;
-use super::objects::RawMembers;
-use super::roster::Roster;
-use super::shared::{Desk, Step};
-use super::textual::Textual;
-use crate::fault::Fault;
-use crate::few::{Map, Set};
-use crate::rare::{Blank, Rare, blank};
-use crate::spec::Code;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call::Id;
+use crate::assemble::part::call::Verdict;
+use crate::assemble::part::item::Spot;
+use crate::assemble::part::object_merge::RawMembers;
+use crate::assemble::part::text_parts::TextParts;
+use crate::assemble::resolve::call_list::CallList;
+use crate::assemble::resolve::item_index::ItemIndex;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::model::fault::Fault;
+use crate::model::lazy_box::Blank;
+use crate::model::lazy_box::LazyBox;
+use crate::model::lazy_box::blank;
+use crate::model::small_map::Map;
+use crate::model::small_map::Set;
+use crate::model::spec::Code;
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::collections::HashSet;
 
 /// The private index of the one call of `function_call`.
 pub const LEGACY_INDEX: i64 = -1;
@@ -55,7 +62,7 @@ impl Blank for FinishState {
 
 /// What a displaced call is remembered by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
+pub enum DisplacedKey {
     Id(Id),
     Index(i64),
 }
@@ -64,7 +71,7 @@ pub enum Key {
 #[derive(Clone, Debug, Default)]
 pub struct ByIndex {
     low: Vec<Option<usize>>,
-    rest: Rare<Map<i64, usize>>,
+    rest: LazyBox<Map<i64, usize>>,
 }
 
 impl ByIndex {
@@ -98,16 +105,16 @@ impl ByIndex {
 /// Calls of one type that may go on: JSON that is a prefix of JSON, or free-form text, which has no end.
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls {
-    pub unfinished: Roster,
+    pub unfinished: CallList,
     /// Of these, the named ones without any argument text.
-    pub waiting: Rare<Roster>,
+    pub waiting: LazyBox<CallList>,
 }
 
 blank!(
     OpenCalls,
     Map<i64, usize>,
     Map<u32, usize>,
-    Set<(Key, String, String)>,
+    Set<(DisplacedKey, String, String)>,
     Set<Spot>,
 );
 
@@ -125,7 +132,7 @@ impl OpenCalls {
 #[derive(Clone, Debug)]
 pub struct Choice {
     pub index: i32,
-    pub textual: Textual,
+    pub textual: TextParts,
     /// In order of creation.
     pub calls: Vec<Call>,
     /// The latest call with that id.
@@ -134,24 +141,24 @@ pub struct Choice {
     /// The last call addressed at all.
     pub latest: Option<usize>,
     /// R3c3: by place in the last list of several.
-    pub multi: Rare<Map<u32, usize>>,
+    pub multi: LazyBox<Map<u32, usize>>,
     /// R1d, R3a3: what calls said that were displaced: key, name, canonical arguments.
-    pub payloads: Rare<Set<(Key, String, String)>>,
-    open_json: Rare<OpenCalls>,
+    pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
+    open_json: LazyBox<OpenCalls>,
     /// Free-form text and JSON share no call.
-    open_text: Rare<OpenCalls>,
+    open_text: LazyBox<OpenCalls>,
     /// Named, not shown yet.
     pub unstarted: Vec<usize>,
     /// Of whose text something was not shown.
-    owing: Rare<Set<usize>>,
+    owing: LazyBox<Set<usize>>,
     /// An index went from one call to another: it is no order.
     pub rebound: bool,
-    pub finish: Rare<FinishState>,
-    pub metadata: Rare<RawMembers>,
+    pub finish: LazyBox<FinishState>,
+    pub metadata: LazyBox<RawMembers>,
     /// What the wire itself opens and closes.
-    pub book: Rare<Book>,
+    pub book: LazyBox<ItemIndex>,
     /// Parts of it of which something was taken that no event has shown.
-    partly: Rare<Set<Spot>>,
+    partly: LazyBox<Set<Spot>>,
     /// The calls that are there, by their first id; once that was asked.
     #[allow(clippy::box_collection)] // few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
@@ -198,7 +205,7 @@ impl Choice {
         }
     }
 
-    pub fn new(index: i32, textual: Textual) -> Choice {
+    pub fn new(index: i32, textual: TextParts) -> Choice {
         Choice {
             index,
             textual,
@@ -206,17 +213,17 @@ impl Choice {
             by_id: Map::default(),
             by_index: ByIndex::default(),
             latest: None,
-            multi: Rare::default(),
-            payloads: Rare::default(),
-            open_json: Rare::default(),
-            open_text: Rare::default(),
+            multi: LazyBox::default(),
+            payloads: LazyBox::default(),
+            open_json: LazyBox::default(),
+            open_text: LazyBox::default(),
             unstarted: Vec::new(),
-            owing: Rare::default(),
+            owing: LazyBox::default(),
             rebound: false,
-            finish: Rare::default(),
-            metadata: Rare::default(),
-            book: Rare::default(),
-            partly: Rare::default(),
+            finish: LazyBox::default(),
+            metadata: LazyBox::default(),
+            book: LazyBox::default(),
+            partly: LazyBox::default(),
             owners: None,
             changed: BTreeSet::new(),
             message_seen: false,
@@ -236,7 +243,7 @@ impl Choice {
         self.calls.get_mut(slot)
     }
 
-    pub fn create(&mut self, desk: &mut Desk<'_, '_>, custom: bool) -> Result<usize, Fault> {
+    pub fn create(&mut self, desk: &mut RuleContext<'_, '_>, custom: bool) -> Result<usize, Fault> {
         desk.count_call()?;
         let slot = self.calls.len();
         self.calls.reserve_exact(usize::from(slot == 0));
@@ -348,7 +355,7 @@ impl Choice {
     }
 
     /// A complete call is displaced from its id or index: what it said must still be recognised.
-    pub fn remember(&mut self, slot: usize, key: Key) {
+    pub fn remember(&mut self, slot: usize, key: DisplacedKey) {
         if let Some(call) = self.calls.get_mut(slot)
             && call.is_complete()
             && call.merge.is_none()
@@ -358,7 +365,7 @@ impl Choice {
         }
     }
 
-    pub fn said_before(&self, key: &Key, name: &str, canonical: String) -> bool {
+    pub fn said_before(&self, key: &DisplacedKey, name: &str, canonical: String) -> bool {
         self.payloads
             .contains(&(key.clone(), name.to_owned(), canonical))
     }
@@ -436,12 +443,12 @@ impl Choice {
         self.by_id.clear();
         self.by_index = ByIndex::default();
         self.latest = None;
-        self.multi = Rare::default();
-        self.payloads = Rare::default();
-        self.open_json = Rare::default();
-        self.open_text = Rare::default();
+        self.multi = LazyBox::default();
+        self.payloads = LazyBox::default();
+        self.open_json = LazyBox::default();
+        self.open_text = LazyBox::default();
         self.unstarted.clear();
-        self.owing = Rare::default();
+        self.owing = LazyBox::default();
         self.rebound = false;
     }
 
@@ -499,7 +506,7 @@ fn is_more_than_a_guess(call: &Call) -> bool {
 }
 
 /// Unmodelled members that no event could carry.
-pub fn leave(desk: &mut Desk<'_, '_>, choice: &mut Choice, metadata: &str) -> Step {
+pub fn leave(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> Step {
     let more = choice.metadata.add(metadata);
     desk.spend_text(more)
 }

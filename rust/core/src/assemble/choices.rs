@@ -2,10 +2,11 @@
 //!
 //! Whoever changes a choice turns to it first, so that only that one has to be asked again. It knows no rule.
 
+use crate::assemble::choice::Choice;
+use crate::model::small_map::List;
+use crate::model::small_map::Numbered;
+use crate::model::small_map::Set;
 use std::cell::Cell;
-
-use super::choice::Choice;
-use crate::few::{List, Numbered, Set};
 
 impl Numbered for Choice {
     type Number = i32;

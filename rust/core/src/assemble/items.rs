@@ -6,31 +6,52 @@
 //! announced twice in `item_again`, of a terminal list in `restate`. `metadata` is the text of a JSON object, everywhere.
 //! It knows no dialect.
 
-use super::book::{Purpose, usable};
-use super::choice::Choice;
-use super::item::Item;
-use super::item_calls::{Traits, describe};
-use super::item_end::end_item;
-use super::item_entry::{fill, item_of_opening, known_item, learn, new_item, opened, restatement};
-use super::item_fork::settle_fork;
-use super::item_parts::{
-    Make, Spot, add_text, annotate, close_part, end_part, find_part, open_part, put_metadata,
-    tell_value, whole,
-};
-use super::shared::{Desk, Step};
-use super::{Assembler, At};
-use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
-use crate::event::Sign;
-use crate::fault::Fault;
+use crate::assemble::Assembler;
+use crate::assemble::At;
+use crate::assemble::choice::Choice;
+use crate::assemble::part::item::Item;
+use crate::assemble::part::item::Spot;
+use crate::assemble::part::item_call::Traits;
+use crate::assemble::part::item_call::describe;
+use crate::assemble::part::item_end::end_item;
+use crate::assemble::part::item_shared_id::settle_fork;
+use crate::assemble::part::item_text::Make;
+use crate::assemble::part::item_text::add_text;
+use crate::assemble::part::item_text::annotate;
+use crate::assemble::part::item_text::close_part;
+use crate::assemble::part::item_text::end_part;
+use crate::assemble::part::item_text::find_part;
+use crate::assemble::part::item_text::open_part;
+use crate::assemble::part::item_text::put_metadata;
+use crate::assemble::part::item_text::tell_value;
+use crate::assemble::part::item_text::whole;
+use crate::assemble::resolve::by_address::fill;
+use crate::assemble::resolve::by_address::item_of_opening;
+use crate::assemble::resolve::by_address::known_item;
+use crate::assemble::resolve::by_address::learn;
+use crate::assemble::resolve::by_address::new_item;
+use crate::assemble::resolve::by_address::opened;
+use crate::assemble::resolve::by_address::restatement;
+use crate::assemble::resolve::item_index::Purpose;
+use crate::assemble::resolve::item_index::usable;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
 use crate::json::Text;
-use crate::out::Out;
-use crate::spec::Code;
+use crate::model::delta::Address;
+use crate::model::delta::Channel;
+use crate::model::delta::ItemKind;
+use crate::model::delta::PartAt;
+use crate::model::delta::PartAttributes;
+use crate::model::event::WireFact;
+use crate::model::fault::Fault;
+use crate::model::output::Output;
+use crate::model::spec::Code;
 
 impl Assembler {
     /// The choice, or `None` where nothing of it counts any more.
-    pub(super) fn item_choice<'a, 'o>(
+    pub(crate) fn item_choice<'a, 'o>(
         &'a mut self,
-        out: &'a mut Out<'o>,
+        out: &'a mut Output<'o>,
         choice: i32,
     ) -> Result<Option<At<'a, 'o>>, Fault> {
         if self.is_over() {
@@ -47,7 +68,7 @@ impl Assembler {
     /// An item that has no part yet.
     pub fn item_opened(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         choice: i32,
         kind: ItemKind,
         address: Address<'_>,
@@ -71,7 +92,7 @@ impl Assembler {
             item.announced = true;
             item.opened_bare = true;
             if let Some(index) = item.index {
-                desk.out.sign(Sign::Announced(index));
+                desk.out.sign(WireFact::Announced(index));
             }
         }
         Ok(())
@@ -80,7 +101,7 @@ impl Assembler {
     /// A part opens. `text`: what the opening carries already, a snapshot.
     pub fn part_opened(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         at: PartAt<'_>,
         text: Option<Text<'_>>,
         metadata: Option<&str>,
@@ -106,7 +127,7 @@ impl Assembler {
     /// A piece of a part's text; opens what is not known.
     pub fn part_text(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         at: PartAt<'_>,
         text: Text<'_>,
         metadata: Option<&str>,
@@ -137,7 +158,7 @@ impl Assembler {
     /// The whole text of a part, said with authority; it is not closed by that.
     pub fn part_value(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         at: PartAt<'_>,
         text: Option<Text<'_>>,
     ) -> Step {
@@ -161,7 +182,7 @@ impl Assembler {
     /// What hangs on a part.
     pub fn part_attributes(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         at: PartAt<'_>,
         attributes: PartAttributes<'_>,
     ) -> Step {
@@ -201,7 +222,7 @@ impl Assembler {
     /// A part is whole. `text` None: as it was streamed.
     pub fn part_closed(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         at: PartAt<'_>,
         text: Option<Text<'_>>,
         metadata: Option<&str>,
@@ -236,7 +257,7 @@ impl Assembler {
     /// An item is whole, with all that is in it. `kind` None: whatever is open there.
     pub fn item_closed(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         choice: i32,
         kind: Option<ItemKind>,
         address: Address<'_>,
@@ -284,7 +305,7 @@ impl Assembler {
     /// A terminal list tells a part again: what is missing is made, what is open closes, nothing is appended.
     pub fn restate_part(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         at: PartAt<'_>,
         text: Option<Text<'_>>,
         metadata: Option<&str>,
@@ -318,7 +339,7 @@ impl Assembler {
     }
 
     /// Ids and indexes may be used again for other items. Texts that are open are over; calls wait for the end.
-    pub fn forget_addresses(&mut self, out: &mut Out<'_>, choice: i32) -> Step {
+    pub fn forget_addresses(&mut self, out: &mut Output<'_>, choice: i32) -> Step {
         let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
@@ -336,7 +357,7 @@ impl Assembler {
 }
 
 /// With what of its address can be evidence.
-fn cleared<'a>(desk: &Desk<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
+fn cleared<'a>(desk: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
     PartAt {
         address: usable(desk, &at.address),
         ..at
@@ -351,19 +372,19 @@ fn make(at: &PartAt<'_>) -> Make {
     }
 }
 
-pub(super) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option<usize> {
+pub(crate) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option<usize> {
     let calls = &choice.calls;
     choice.book.find(calls, at.kind, &at.address, purpose)
 }
 
-pub(super) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {
+pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {
     let kind = Some(at.reasoning_kind);
     find_part(choice, item, at.channel, kind, at.address.sub)
 }
 
 /// The part, made where it is not there.
 fn part_of(
-    desk: &mut Desk<'_, '_>,
+    desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     at: &PartAt<'_>,
@@ -374,7 +395,7 @@ fn part_of(
     }
 }
 
-fn late(desk: &mut Desk<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+fn late(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
     let said = choice
         .book
         .get_mut(item)

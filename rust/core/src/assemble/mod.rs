@@ -4,72 +4,60 @@
 //! rules stand in `identity`, the argument rules in `arguments`, the close in `finalise`. Events and diagnostics leave
 //! through `Out`. Parts and calls that the wire itself opens and closes come in through `items`. Layer 3.
 
-mod announce;
-mod arguments;
-mod attached;
-mod binding;
-mod book;
-mod call;
-mod canonical;
-mod choice;
-mod choices;
-mod content;
-mod decision;
-mod ending;
-mod finalise;
-mod finish;
-mod fork;
-mod hypotheses;
-mod identity;
-mod item;
-mod item_again;
-mod item_calls;
-mod item_end;
-mod item_entry;
-mod item_fork;
-mod item_parts;
-mod items;
-mod items_calls;
-mod judge;
-mod names;
-mod objects;
-mod pouring;
-mod push;
-mod reconcile;
-mod records;
-mod restate;
-mod roster;
-mod routing;
-mod settings;
-mod shared;
-mod snapshot;
-mod stitch;
-mod swift;
-mod swift_items;
-mod text_part;
-mod textual;
+pub(crate) mod append;
+pub(crate) mod append_items;
+pub(crate) mod attachments;
+pub(crate) mod choice;
+pub(crate) mod choices;
+pub(crate) mod end;
+pub(crate) mod finish_reason;
+pub(crate) mod item_deltas_calls;
+pub(crate) mod items;
+pub(crate) mod part;
+pub(crate) mod records;
+pub(crate) mod resolve;
+pub(crate) mod rule_context;
+pub(crate) mod settings;
+pub(crate) mod snapshot;
+pub(crate) mod terminal_message;
 
-use attached::Attached;
-use choice::{Choice, leave};
-use choices::Choices;
-use records::{ErrorRecord, StartRecord, UsageRecord};
-use settings::Settings;
-use shared::{Desk, Shared, Step};
-use swift_items::Turn;
-pub use swift_items::{Gone, Run, Trail};
-use textual::{Attributes, Channel, Textual};
-
-use serde_json::Value;
-
-use crate::config::Config;
-use crate::delta::{Completeness, Fragment, Message};
-use crate::event::{Event, Sign, Usage};
-use crate::fault::{Class, Fault};
+use crate::assemble::choice::Choice;
+use crate::assemble::choice::leave;
+use crate::assemble::choices::Choices;
+use crate::assemble::part::attachment::Attachments;
+use crate::assemble::part::call_events;
+use crate::assemble::part::item_text;
+use crate::assemble::part::text_parts::Attributes;
+use crate::assemble::part::text_parts::Channel;
+use crate::assemble::part::text_parts::TextParts;
+use crate::assemble::records::ErrorRecord;
+use crate::assemble::records::StartRecord;
+use crate::assemble::records::UsageRecord;
+pub use crate::assemble::resolve::route_cache::Appended;
+use crate::assemble::resolve::route_cache::ChangeCounter;
+pub use crate::assemble::resolve::route_cache::PieceRun;
+pub use crate::assemble::resolve::route_cache::RouteCache;
+use crate::assemble::resolve::route_fragment;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Shared;
+use crate::assemble::rule_context::Step;
+use crate::assemble::settings::Settings;
 use crate::json::Text;
-use crate::out::Out;
-use crate::policy::CloseCallsAt;
-use crate::rare::Rare;
-use crate::spec::{self, Code};
+use crate::model::config::Config;
+use crate::model::delta::Completeness;
+use crate::model::delta::Fragment;
+use crate::model::delta::Message;
+use crate::model::event::Event;
+use crate::model::event::Usage;
+use crate::model::event::WireFact;
+use crate::model::fault::Class;
+use crate::model::fault::Fault;
+use crate::model::lazy_box::LazyBox;
+use crate::model::output::Output;
+use crate::model::policy::CloseCallsAt;
+use crate::model::spec;
+use crate::model::spec::Code;
+use serde_json::Value;
 
 /// The parts and calls of one stream.
 #[derive(Debug, Default)]
@@ -77,8 +65,8 @@ pub struct Assembler {
     shared: Shared,
     choices: Choices,
     /// Changes with whatever happens to a choice, but for the next piece of what is under way.
-    turn: Turn,
-    attached: Rare<Attached>,
+    turn: ChangeCounter,
+    attached: LazyBox<Attachments>,
     started: Option<Box<StartRecord>>,
     usage: Option<Box<UsageRecord>>,
     error: Option<Box<ErrorRecord>>,
@@ -100,9 +88,9 @@ enum EndOnWire {
 }
 
 /// The choice of that index, and what its rules work at.
-struct At<'a, 'o> {
+pub(crate) struct At<'a, 'o> {
     choice: &'a mut Choice,
-    desk: Desk<'a, 'o>,
+    desk: RuleContext<'a, 'o>,
 }
 
 impl Assembler {
@@ -114,9 +102,9 @@ impl Assembler {
     }
 
     #[inline]
-    fn at<'a, 'o>(&'a mut self, out: &'a mut Out<'o>, index: i32) -> Result<At<'a, 'o>, Fault> {
+    fn at<'a, 'o>(&'a mut self, out: &'a mut Output<'o>, index: i32) -> Result<At<'a, 'o>, Fault> {
         self.turn.pass();
-        let mut desk = Desk {
+        let mut desk = RuleContext {
             shared: &mut self.shared,
             out,
         };
@@ -125,9 +113,9 @@ impl Assembler {
             None => {
                 desk.count_choice()?;
                 let mode = desk.switches().content_mode;
-                let choice = Choice::new(index, Textual::new(index, mode));
+                let choice = Choice::new(index, TextParts::new(index, mode));
                 let place = self.choices.add(choice);
-                desk.out.sign(Sign::Choice(index));
+                desk.out.sign(WireFact::Choice(index));
                 place
             }
         };
@@ -142,7 +130,7 @@ impl Assembler {
     /// The first chunk: what the response calls itself.
     pub fn started(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         id: Option<&str>,
         model: Option<&str>,
         created: Option<i64>,
@@ -162,11 +150,11 @@ impl Assembler {
     }
 
     /// Token counts. The last that says something holds; they are never summed.
-    pub fn usage(&mut self, out: &mut Out<'_>, usage: Usage<'_>) -> Step {
+    pub fn usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> Step {
         let record = UsageRecord::new(usage);
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
             if !record.is_blank() {
-                out.sign(Sign::Counted);
+                out.sign(WireFact::Counted);
             }
             self.usage = Some(Box::new(record));
         }
@@ -174,12 +162,12 @@ impl Assembler {
     }
 
     /// Token counts that come in pieces: of each, the last that was said holds. They are never summed.
-    pub fn merge_usage(&mut self, out: &mut Out<'_>, usage: Usage<'_>) -> Step {
+    pub fn merge_usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> Step {
         if self.over {
             return Ok(());
         }
         let more = self.usage.get_or_insert_default().merge(usage);
-        let mut desk = Desk {
+        let mut desk = RuleContext {
             shared: &mut self.shared,
             out,
         };
@@ -199,7 +187,7 @@ impl Assembler {
     }
 
     /// A payload or a member that nobody knows.
-    pub fn unknown(&mut self, out: &mut Out<'_>, event: Option<&str>, raw: &[u8]) -> Step {
+    pub fn unknown(&mut self, out: &mut Output<'_>, event: Option<&str>, raw: &[u8]) -> Step {
         out.emit(&Event::Unknown { event, raw });
         Ok(())
     }
@@ -210,7 +198,7 @@ impl Assembler {
     #[inline]
     pub fn text(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         choice: i32,
         text: Text<'_>,
         metadata: Option<&str>,
@@ -221,7 +209,7 @@ impl Assembler {
     /// A piece of reasoning.
     pub fn reasoning(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         choice: i32,
         kind: &'static str,
         text: Text<'_>,
@@ -233,7 +221,7 @@ impl Assembler {
     /// A piece of a refusal.
     pub fn refusal(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         choice: i32,
         text: Text<'_>,
         metadata: Option<&str>,
@@ -244,7 +232,7 @@ impl Assembler {
     #[inline]
     fn textual(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         index: i32,
         channel: Channel,
         kind: &'static str,
@@ -257,7 +245,7 @@ impl Assembler {
         let At { choice, mut desk } = self.at(out, index)?;
         let mut carried = false;
         if !text.is_empty() {
-            announce::flush_unstarted(desk.out, choice, None);
+            call_events::flush_unstarted(desk.out, choice, None);
             let textual = &mut choice.textual;
             carried = textual.push(&mut desk, channel, kind, text, metadata)?;
         }
@@ -274,7 +262,7 @@ impl Assembler {
     }
 
     /// What the choice shows as its open text was reasoning.
-    pub fn retype_text(&mut self, out: &mut Out<'_>, index: i32) -> Step {
+    pub fn retype_text(&mut self, out: &mut Output<'_>, index: i32) -> Step {
         if self.over {
             return Ok(());
         }
@@ -285,7 +273,7 @@ impl Assembler {
     /// Attributes of the open or the next reasoning part of the choice. `details` is the text of a JSON array.
     pub fn reasoning_attributes(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         index: i32,
         signature: Option<&str>,
         encrypted_content: Option<&str>,
@@ -304,7 +292,7 @@ impl Assembler {
     }
 
     /// Annotations of the open or the next text part: the text of a JSON array.
-    pub fn annotations(&mut self, out: &mut Out<'_>, index: i32, list: &str) -> Step {
+    pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> Step {
         if self.over {
             return Ok(());
         }
@@ -316,13 +304,13 @@ impl Assembler {
 
     /// One entry of a list of tool-call deltas.
     #[inline]
-    pub fn call(&mut self, out: &mut Out<'_>, index: i32, fragment: &Fragment<'_>) -> Step {
+    pub fn call(&mut self, out: &mut Output<'_>, index: i32, fragment: &Fragment<'_>) -> Step {
         if self.over {
             return Ok(());
         }
         let At { choice, mut desk } = self.at(out, index)?;
         if !choice.closed {
-            return routing::take_fragment(&mut desk, choice, fragment);
+            return route_fragment::take_fragment(&mut desk, choice, fragment);
         }
         let text = fragment.arguments.as_ref();
         let says = fragment.id.is_some()
@@ -336,13 +324,13 @@ impl Assembler {
     }
 
     /// A whole message: corrects and completes what was streamed, or is all there is.
-    pub fn message(&mut self, out: &mut Out<'_>, index: i32, message: Message<'_>) -> Step {
+    pub fn message(&mut self, out: &mut Output<'_>, index: i32, message: Message<'_>) -> Step {
         if self.over {
             return Ok(());
         }
         let At { choice, mut desk } = self.at(out, index)?;
         if !choice.closed {
-            return reconcile::reconcile(&mut desk, choice, message);
+            return terminal_message::reconcile(&mut desk, choice, message);
         }
         let texts = [&message.content, &message.reasoning, &message.refusal];
         let says = texts
@@ -355,7 +343,7 @@ impl Assembler {
     }
 
     /// The choice starts again from nothing (AM10).
-    pub fn restart(&mut self, out: &mut Out<'_>, index: i32) -> Step {
+    pub fn restart(&mut self, out: &mut Output<'_>, index: i32) -> Step {
         if self.over {
             return Ok(());
         }
@@ -366,11 +354,11 @@ impl Assembler {
         }
         desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
         for item in choice.book.opened() {
-            item_parts::take_back(&mut desk, choice, item);
+            item_text::take_back(&mut desk, choice, item);
         }
         choice.textual.take_back(desk.out);
         for slot in choice.undecided() {
-            announce::retract(desk.out, choice, slot);
+            call_events::retract(desk.out, choice, slot);
         }
         choice.forget_calls();
         choice.book.start_again();
@@ -378,13 +366,13 @@ impl Assembler {
     }
 
     /// The step of the answer starts again: it showed nothing, but for calls and results that were told as final.
-    pub fn restart_step(&mut self, out: &mut Out<'_>, index: i32) -> Step {
+    pub fn restart_step(&mut self, out: &mut Output<'_>, index: i32) -> Step {
         let Some(At { choice, mut desk }) = self.item_choice(out, index)? else {
             return Ok(());
         };
         desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
         for item in choice.book.opened() {
-            item_parts::take_back(&mut desk, choice, item);
+            item_text::take_back(&mut desk, choice, item);
         }
         choice.textual.take_back_from(choice.step);
         for slot in (0..choice.calls.len()).rev() {
@@ -392,7 +380,7 @@ impl Assembler {
                 break;
             };
             if !call.dropped && call.verdict.is_none() {
-                announce::retract(desk.out, choice, slot);
+                call_events::retract(desk.out, choice, slot);
             }
         }
         choice.book.drop_open();
@@ -416,7 +404,7 @@ impl Assembler {
     // The end
 
     /// Members that no event could carry: they go to the choice's `Finished`.
-    pub fn choice_metadata(&mut self, out: &mut Out<'_>, index: i32, metadata: &str) -> Step {
+    pub fn choice_metadata(&mut self, out: &mut Output<'_>, index: i32, metadata: &str) -> Step {
         if self.over {
             return Ok(());
         }
@@ -433,7 +421,7 @@ impl Assembler {
     /// that nobody forced, stop, or calls where there are some.
     pub fn finish(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         index: i32,
         raw_reason: &str,
         reason: Option<&'static str>,
@@ -442,11 +430,11 @@ impl Assembler {
             return Ok(());
         }
         let At { choice, mut desk } = self.at(out, index)?;
-        finish::take_reason(desk.out, choice, raw_reason, reason)?;
+        finish_reason::take_reason(desk.out, choice, raw_reason, reason)?;
         let at_finish = desk.out.config.policy.close_calls_at == CloseCallsAt::Finish;
         if at_finish || (choice.message_seen && choice.has_shown()) {
-            let end = finish::end_of_calls(&choice.finish, true);
-            ending::close_choice(&mut desk, choice, end, false)?;
+            let end = finish_reason::end_of_calls(&choice.finish, true);
+            end::close_choice(&mut desk, choice, end, false)?;
         }
         Ok(())
     }

@@ -2,9 +2,10 @@
 //!
 //! Owned copies that can show themselves as events again. They know no rule.
 
-use super::objects::RawMembers;
-use crate::event::{Event, Usage};
-use crate::fault::Fault;
+use crate::assemble::part::object_merge::RawMembers;
+use crate::model::event::Event;
+use crate::model::event::Usage;
+use crate::model::fault::Fault;
 
 fn own(text: Option<&str>) -> Option<Box<str>> {
     text.map(Box::from)

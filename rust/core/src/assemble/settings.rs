@@ -2,10 +2,11 @@
 //!
 //! Plain data, read once from the config; it knows no stage.
 
-use std::collections::{HashMap, HashSet};
-
-use crate::config::Config;
-use crate::rare::{Rare, blank};
+use crate::model::config::Config;
+use crate::model::lazy_box::LazyBox;
+use crate::model::lazy_box::blank;
+use std::collections::HashMap;
+use std::collections::HashSet;
 
 /// As far as the caller told: names, and whether a schema says that a parameter is required.
 #[derive(Clone, Debug, Default)]
@@ -45,15 +46,15 @@ blank!(Settings);
 
 impl Settings {
     /// Most callers say nothing of the kind.
-    pub fn of(config: &Config) -> Rare<Settings> {
+    pub fn of(config: &Config) -> LazyBox<Settings> {
         if config.tools.is_none() && config.known_call_ids.is_empty() && config.seed.is_none() {
-            return Rare::default();
+            return LazyBox::default();
         }
         let required = config.tools.iter().flatten().map(|tool| {
             let needs = tool.required.as_ref().is_some_and(|list| !list.is_empty());
             (tool.name.clone(), needs)
         });
-        Rare::from(Settings {
+        LazyBox::from(Settings {
             tools: Tools {
                 required: required.collect(),
             },

@@ -2,17 +2,20 @@
 //!
 //! Reads everything, changes nothing. Parts stand in order of first sight, but calls among themselves in their final order.
 
-use super::announce::final_event;
-use super::attached::{Attached, Record};
-use super::call::Call;
-use super::choice::Choice;
-use super::finish::conclude;
-use super::shared::Shared;
-use super::textual::{Channel, TextPart};
-use crate::event::{Event, Sink};
+use crate::assemble::choice::Choice;
+use crate::assemble::finish_reason::conclude;
+use crate::assemble::part::attachment::Attachments;
+use crate::assemble::part::attachment::Record;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call_events::final_event;
+use crate::assemble::part::text_parts::Channel;
+use crate::assemble::part::text_parts::TextPart;
+use crate::assemble::rule_context::Shared;
+use crate::model::event::Event;
+use crate::model::event::Sink;
 
-enum Part<'a> {
-    Attached(&'a Record),
+enum SnapshotPart<'a> {
+    Attachments(&'a Record),
     /// Before its close, what names the item of a text.
     Named(&'a TextPart, i32),
     Text(&'a TextPart, i32),
@@ -20,17 +23,22 @@ enum Part<'a> {
 }
 
 /// The close event of every part of every choice.
-pub fn emit_parts(shared: &Shared, choices: &[&Choice], attached: &Attached, sink: &mut dyn Sink) {
-    let mut parts: Vec<(u32, Part<'_>)> = Vec::new();
+pub fn emit_parts(
+    shared: &Shared,
+    choices: &[&Choice],
+    attached: &Attachments,
+    sink: &mut dyn Sink,
+) {
+    let mut parts: Vec<(u32, SnapshotPart<'_>)> = Vec::new();
     let records = attached.records.iter();
-    parts.extend(records.map(|(part, record)| (*part, Part::Attached(record))));
+    parts.extend(records.map(|(part, record)| (*part, SnapshotPart::Attachments(record))));
     for choice in choices {
         let index = choice.index;
         let texts = || choice.textual.parts.iter().filter(|part| !part.void);
         let named = texts().filter(|part| part.channel == Channel::Text && part.item_id.is_some());
-        parts.extend(named.map(|part| (part.part, Part::Named(part, index))));
+        parts.extend(named.map(|part| (part.part, SnapshotPart::Named(part, index))));
         let texts = texts();
-        parts.extend(texts.map(|part| (part.part, Part::Text(part, index))));
+        parts.extend(texts.map(|part| (part.part, SnapshotPart::Text(part, index))));
         let calls = choice.shown().into_iter();
         let calls = calls.filter_map(|slot| choice.get(slot));
         let calls: Vec<&Call> = calls
@@ -38,16 +46,20 @@ pub fn emit_parts(shared: &Shared, choices: &[&Choice], attached: &Attached, sin
             .collect();
         let mut places: Vec<u32> = calls.iter().map(|call| call.part).collect();
         places.sort_unstable();
-        let calls = calls.into_iter().map(|call| Part::Call(call, index));
+        let calls = calls
+            .into_iter()
+            .map(|call| SnapshotPart::Call(call, index));
         parts.extend(places.into_iter().zip(calls));
     }
     parts.sort_by_key(|(place, _)| *place);
     for (place, part) in parts {
         match part {
-            Part::Attached(record) => sink.event(&record.event(place)),
-            Part::Named(part, choice) => part.started(choice, None, |event| sink.event(event)),
-            Part::Text(part, choice) => part.done(choice, |event| sink.event(event)),
-            Part::Call(call, choice) => {
+            SnapshotPart::Attachments(record) => sink.event(&record.event(place)),
+            SnapshotPart::Named(part, choice) => {
+                part.started(choice, None, |event| sink.event(event))
+            }
+            SnapshotPart::Text(part, choice) => part.done(choice, |event| sink.event(event)),
+            SnapshotPart::Call(call, choice) => {
                 final_event(shared, call, choice, |event| sink.event(event));
             }
         }

@@ -2,24 +2,40 @@
 //!
 //! Detection is data (`detect` in `_spec/dialects.json`); the one module that names several dialects.
 
-pub(crate) mod ai_sdk_parts;
-pub(crate) mod ai_sdk_ui;
+pub(crate) mod ai_sdk;
+pub(crate) mod anomalies;
 pub(crate) mod anthropic;
 pub(crate) mod chat;
+pub(crate) mod decode_context;
+pub(crate) mod decoder;
 pub(crate) mod gemini;
+pub(crate) mod payload;
 pub(crate) mod responses;
-pub(crate) mod think;
+pub(crate) mod think_tags;
+pub(crate) mod upstream_error;
+pub(crate) mod usage_counts;
 
-use std::sync::LazyLock;
-
-use serde_json::Value;
-
-use crate::config::Config;
-use crate::decode::{Ask, Decode, Shapes};
+use crate::dialect::ai_sdk::parts;
+use crate::dialect::ai_sdk::ui;
+use crate::dialect::decoder::Ask;
+use crate::dialect::decoder::Decoder;
+use crate::dialect::decoder::Shapes;
+use crate::json::Kind;
+use crate::json::Problem;
+use crate::json::Raw;
+use crate::json::Scan;
+use crate::json::ScanError;
 use crate::json::amount::has_more;
-use crate::json::members::{self, Document, Object, find, first_item, string};
-use crate::json::{Kind, Problem, Raw, Scan, ScanError};
-use crate::spec;
+use crate::json::members;
+use crate::json::members::Document;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::first_item;
+use crate::json::members::string;
+use crate::model::config::Config;
+use crate::model::spec;
+use serde_json::Value;
+use std::sync::LazyLock;
 
 /// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,14 +115,14 @@ impl Dialect {
     }
 
     /// A decoder; Chat's is no other one.
-    pub(crate) fn decoder(self, config: &Config) -> Option<Box<dyn Decode>> {
+    pub(crate) fn decoder(self, config: &Config) -> Option<Box<dyn Decoder>> {
         Some(match self {
             Dialect::Chat => return None,
             Dialect::Responses => Box::new(responses::Responses::new(config)),
             Dialect::Anthropic => Box::new(anthropic::Anthropic::new(config)),
             Dialect::Gemini => Box::new(gemini::Gemini::new(config)),
-            Dialect::AiSdkParts => Box::new(ai_sdk_parts::AiSdkParts::new(config)),
-            Dialect::AiSdkUi => Box::new(ai_sdk_ui::AiSdkUi::new(config)),
+            Dialect::AiSdkParts => Box::new(parts::AiSdkParts::new(config)),
+            Dialect::AiSdkUi => Box::new(ui::AiSdkUi::new(config)),
         })
     }
 
@@ -117,8 +133,8 @@ impl Dialect {
             Dialect::Responses => &responses::SHAPES,
             Dialect::Anthropic => &anthropic::SHAPES,
             Dialect::Gemini => &gemini::SHAPES,
-            Dialect::AiSdkParts => &ai_sdk_parts::SHAPES,
-            Dialect::AiSdkUi => &ai_sdk_ui::SHAPES,
+            Dialect::AiSdkParts => &parts::SHAPES,
+            Dialect::AiSdkUi => &ui::SHAPES,
         })
     }
 }

@@ -4,22 +4,30 @@
 //! What upstream said at its end (the usage, why it ended) stands in `message_delta`, which Anthropic's own readers merge
 //! into the message. Knows these events; knows no other dialect.
 
+use crate::encode::common::block::Block;
+use crate::encode::common::block::Form;
+use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::finish::EndingError;
+use crate::encode::common::part_details::Beside;
+use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::Done;
+use crate::encode::common::part_details::Kind;
+use crate::encode::common::part_details::Ran;
+use crate::encode::common::part_order::Order;
+use crate::encode::common::provider_metadata::is_genuine;
+use crate::encode::common::sequential_answer::Answer;
+use crate::encode::common::sequential_answer::Finish;
+use crate::encode::common::sequential_answer::Opening;
+use crate::encode::common::sequential_answer::SequentialAnswer;
+use crate::encode::common::writer::Writer;
+use crate::json::Kind as JsonKind;
+use crate::json::Raw;
+use crate::json::members::first_item;
+use crate::model::small_map::Map;
 use std::borrow::Cow;
 
-use super::block::{Block, Form};
-use super::custody::is_genuine;
-use super::finish::Trouble;
-use super::job::Job;
-use super::kept::{Beside, Call, Done, Kind, Ran};
-use super::order::Order;
-use super::sequential::{Answer, Finish, Opening, Sequential};
-use super::writer::Writer;
-use crate::few::Map;
-use crate::json::members::first_item;
-use crate::json::{Kind as JsonKind, Raw};
-
 /// One message.
-pub(crate) type Anthropic = Sequential<Message>;
+pub(crate) type Anthropic = SequentialAnswer<Message>;
 
 /// What of it depends on what came before.
 #[derive(Debug, Default)]
@@ -46,7 +54,7 @@ const THINKING: &str = ",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\""
 impl Answer for Message {
     const TARGET: &'static str = NAME;
 
-    fn start(&mut self, job: &mut Job, opening: Opening<'_>) {
+    fn start(&mut self, job: &mut EncodeContext, opening: Opening<'_>) {
         let kept = |id: &&str| job.passed.own || id.starts_with("msg_");
         let id = opening.id.filter(|id| !id.is_empty()).filter(kept);
         let id = id.map_or_else(|| Cow::Owned(job.mint.make("msg")), Cow::Borrowed);
@@ -61,7 +69,7 @@ impl Answer for Message {
         to.end();
     }
 
-    fn finish(&mut self, job: &mut Job, word: &str, _: &Finish) {
+    fn finish(&mut self, job: &mut EncodeContext, word: &str, _: &Finish) {
         leave(job);
         if job.passed.finished.is_empty() {
             let to = frame(job, "message_delta").raw(",\"delta\":{\"stop_reason\":");
@@ -73,7 +81,7 @@ impl Answer for Message {
     }
 
     /// What is open stays open: a reader that runs a call at its `content_block_stop` must not be told of one.
-    fn fail(&mut self, job: &mut Job, _: &mut Order, _: bool, trouble: &Trouble) {
+    fn fail(&mut self, job: &mut EncodeContext, _: &mut Order, _: bool, trouble: &EndingError) {
         let kind = trouble.sent_kind().filter(|_| job.passed.own);
         let to = frame(job, "error").raw(",\"error\":{\"type\":");
         let to = to.string(kind.unwrap_or("api_error")).raw(",\"message\":");
@@ -86,7 +94,7 @@ impl Form for Message {
     const RUNS_CALLS: bool = false; // the blocks of its server tools are its own
     const SIDE_BY_SIDE: bool = false; // official clients have one open block: what is stopped is the latest to them
 
-    fn open(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
+    fn open(&mut self, job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {
             Kind::Call => {
                 let call = Ran {
@@ -112,7 +120,7 @@ impl Form for Message {
         }
     }
 
-    fn piece(&mut self, job: &mut Job, block: &Block, text: &str) {
+    fn piece(&mut self, job: &mut EncodeContext, block: &Block, text: &str) {
         let kind = match block.kind {
             Kind::Call => ARGUMENTS,
             Kind::Reasoning => THINKING,
@@ -121,7 +129,7 @@ impl Form for Message {
         self.delta(job, block.part, kind, text);
     }
 
-    fn close(&mut self, job: &mut Job, block: &mut Block, done: Option<&Done<'_>>) {
+    fn close(&mut self, job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match done {
             None => BROKEN.clone_into(&mut block.mark),
             Some(done) => {
@@ -134,7 +142,7 @@ impl Form for Message {
         self.stop(job, block.part);
     }
 
-    fn over(&mut self, job: &mut Job, block: &mut Block, done: &Done<'_>) {
+    fn over(&mut self, job: &mut EncodeContext, block: &mut Block, done: &Done<'_>) {
         if !block.told && told(done.signature.as_deref()).is_some() {
             job.losses.note("reasoning_signature");
         }
@@ -154,12 +162,18 @@ impl Form for Message {
         }
     }
 
-    fn is_worth(&mut self, job: &mut Job, block: &Block, done: &Done<'_>) -> bool {
+    fn is_worth(&mut self, job: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool {
         let sealed = told(done.signature.as_deref()).or(told(done.encrypted_content.as_deref()));
         block.out.is_empty() && sealed.is_some() && is_own(job, done.metadata.as_deref())
     }
 
-    fn close_call(&mut self, job: &mut Job, block: &Block, call: &Call<'_>, _: &str) -> bool {
+    fn close_call(
+        &mut self,
+        job: &mut EncodeContext,
+        block: &Block,
+        call: &Call<'_>,
+        _: &str,
+    ) -> bool {
         note(job, call);
         if call.is_cut() {
             return false; // whether it may be closed is known at the end
@@ -168,7 +182,7 @@ impl Form for Message {
         true
     }
 
-    fn whole_call(&mut self, job: &mut Job, call: &Call<'_>) {
+    fn whole_call(&mut self, job: &mut EncodeContext, call: &Call<'_>) {
         note(job, call);
         self.start_call(job, (WHOLE, None), call.ran());
         let text = call.object_text();
@@ -178,7 +192,7 @@ impl Form for Message {
         self.stop(job, WHOLE);
     }
 
-    fn beside(&mut self, job: &mut Job, what: &Beside<'_>, _: Option<Ran<'_>>) {
+    fn beside(&mut self, job: &mut EncodeContext, what: &Beside<'_>, _: Option<Ran<'_>>) {
         job.losses.note(match what {
             Beside::Source { .. } => "sources",
             Beside::File { .. } => "files",
@@ -187,12 +201,17 @@ impl Form for Message {
     }
 
     /// Said by the error alone.
-    fn broken_off(&mut self, _: &mut Job, _: &mut Block) {}
+    fn broken_off(&mut self, _: &mut EncodeContext, _: &mut Block) {}
 }
 
 impl Message {
     /// The beginning of the next block.
-    fn block<'j>(&mut self, job: &'j mut Job, part: u32, sent: Option<i64>) -> &'j mut Writer {
+    fn block<'j>(
+        &mut self,
+        job: &'j mut EncodeContext,
+        part: u32,
+        sent: Option<i64>,
+    ) -> &'j mut Writer {
         let index = sent.filter(|index| *index >= self.next).unwrap_or_else(|| {
             let is_free = |index: &i64| !job.passed.announced.contains(index); // blocks may be no parts
             (self.next..).find(is_free).unwrap_or(i64::MAX)
@@ -205,12 +224,17 @@ impl Message {
     }
 
     /// The beginning of an event of an open block.
-    fn of<'j>(&self, job: &'j mut Job, kind: &str, part: u32) -> &'j mut Writer {
+    fn of<'j>(&self, job: &'j mut EncodeContext, kind: &str, part: u32) -> &'j mut Writer {
         let index = self.at.get(&part).copied().unwrap_or_default();
         frame(job, kind).raw(",\"index\":").number(index)
     }
 
-    fn start_call(&mut self, job: &mut Job, (part, sent): (u32, Option<i64>), call: Ran<'_>) {
+    fn start_call(
+        &mut self,
+        job: &mut EncodeContext,
+        (part, sent): (u32, Option<i64>),
+        call: Ran<'_>,
+    ) {
         let kind = if call.provider_executed {
             "\"server_tool_use\",\"id\":"
         } else {
@@ -224,14 +248,14 @@ impl Message {
     }
 
     /// Most frames are deltas: what they have in common is written in as few pieces as can be.
-    fn delta(&self, job: &mut Job, part: u32, kind: &str, text: &str) {
+    fn delta(&self, job: &mut EncodeContext, part: u32, kind: &str, text: &str) {
         let index = self.at.get(&part).copied().unwrap_or_default();
         let to = job.writer.raw(DELTA).number(index).raw(kind);
         to.inner(text).raw("\"}}\n\n");
     }
 
     /// The end of a block, unless it passed.
-    fn stop(&mut self, job: &mut Job, part: u32) {
+    fn stop(&mut self, job: &mut EncodeContext, part: u32) {
         if !job.passed.ended.contains(&part) {
             self.of(job, "content_block_stop", part).raw("}").end();
         }
@@ -239,7 +263,12 @@ impl Message {
     }
 
     /// The signature of a block: one that was broken in two is no longer what was signed.
-    fn signature<'d>(&self, job: &Job, block: &Block, done: &'d Done<'_>) -> Option<&'d str> {
+    fn signature<'d>(
+        &self,
+        job: &EncodeContext,
+        block: &Block,
+        done: &'d Done<'_>,
+    ) -> Option<&'d str> {
         let signature = told(done.signature.as_deref())?;
         let signed = !block.told && block.mark != BROKEN;
         let genuine = signed && is_own(job, done.metadata.as_deref());
@@ -247,13 +276,13 @@ impl Message {
     }
 }
 
-fn frame<'j>(job: &'j mut Job, kind: &str) -> &'j mut Writer {
+fn frame<'j>(job: &'j mut EncodeContext, kind: &str) -> &'j mut Writer {
     let to = job.writer.raw("event: ").raw(kind);
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
 }
 
 /// A block that passed, and is no part, is stopped where something else comes.
-fn leave(job: &mut Job) {
+fn leave(job: &mut EncodeContext) {
     if let Some(index) = job.passed.standing.take() {
         let to = frame(job, "content_block_stop").raw(",\"index\":");
         to.number(index).raw("}").end();
@@ -261,7 +290,7 @@ fn leave(job: &mut Job) {
 }
 
 /// What hangs on a reasoning is Anthropic's.
-fn is_own(job: &Job, metadata: Option<&str>) -> bool {
+fn is_own(job: &EncodeContext, metadata: Option<&str>) -> bool {
     job.passed.own || is_genuine(job, NAME, metadata)
 }
 
@@ -274,7 +303,7 @@ fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
     told(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
 }
 
-fn note(job: &mut Job, call: &Call<'_>) {
+fn note(job: &mut EncodeContext, call: &Call<'_>) {
     job.losses.repeated(call.metadata.as_deref());
     if call.custom {
         job.losses.note("custom_call");
@@ -284,7 +313,7 @@ fn note(job: &mut Job, call: &Call<'_>) {
     }
 }
 
-fn usage(job: &mut Job) {
+fn usage(job: &mut EncodeContext) {
     let counts = job.answer.usage.unwrap_or_default();
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));

@@ -2,19 +2,29 @@
 //!
 //! Every choice in its own order, calls under dense indexes; deltas cannot be taken back, so that what contradicts them ends
 //! the stream with an error. Knows no other dialect. The frames are those of `chat.completion.chunk`.
+//!
+//! The calls of a Chat Completions stream: head, pieces of the arguments, and what the close says of both.
+//!
+//! Knows when a call can be begun before it is whole, and when its close contradicts what went out.
 
-use super::Encode;
-use super::chat_calls::Begun;
-use super::citations::citations;
-use super::finish::{self, Trouble};
-use super::job::Job;
-use super::usage::Counts;
-use super::writer::Writer;
-use crate::event::{Delta, Event};
-use crate::few::{List, Map, Numbered, Set};
+use crate::encode::common::citations::citations;
+use crate::encode::common::encode_context::Call;
+use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::encoder::Encoder;
+use crate::encode::common::finish;
+use crate::encode::common::finish::EndingError;
+use crate::encode::common::same_json::is_same;
+use crate::encode::common::usage::Counts;
+use crate::encode::common::writer::Writer;
+use crate::model::event::Delta;
+use crate::model::event::Event;
+use crate::model::small_map::List;
+use crate::model::small_map::Map;
+use crate::model::small_map::Numbered;
+use crate::model::small_map::Set;
 
 const NAME: &str = "chat";
-pub(super) const LAST: &str = ",\"finish_reason\":null}]}";
+pub(crate) const LAST: &str = ",\"finish_reason\":null}]}";
 
 /// One stream of chunks.
 #[derive(Debug, Default)]
@@ -24,22 +34,22 @@ pub(crate) struct Chat {
     /// In order of first sight.
     choices: List<Choice>,
     /// What was written of parts that are open.
-    pub(super) parts: Map<u32, Part>,
+    pub(crate) parts: Map<u32, ChatPart>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     index: i32,
     finish: Option<Finish>,
     /// Of its texts, as JSON.
     citations: String,
     /// Ids of the calls that were written, and that nothing in the stream answered: its reader is to run them.
-    pub(super) waiting: Set<String>,
+    pub(crate) waiting: Set<String>,
     /// The index of the next call, above all that were begun; -1 before the choice itself is.
-    pub(super) next: i64,
+    pub(crate) next: i64,
     /// How many calls were begun, and their indexes where they are the source's own.
-    pub(super) written: usize,
-    pub(super) indexes: Set<i64>,
+    pub(crate) written: usize,
+    pub(crate) indexes: Set<i64>,
 }
 
 /// Why a choice ended.
@@ -59,13 +69,13 @@ impl Numbered for Choice {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Part {
-    pub(super) told: String,
-    pub(super) call: Option<Begun>,
+pub(crate) struct ChatPart {
+    pub(crate) told: String,
+    pub(crate) call: Option<Begun>,
 }
 
-impl Encode for Chat {
-    fn event(&mut self, job: &mut Job, event: &Event<'_>) {
+impl Encoder for Chat {
+    fn event(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
         job.note(event);
         job.losses.metadata_of(event);
         let Some(choice) = event.choice() else {
@@ -137,12 +147,12 @@ impl Encode for Chat {
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
         let part = self.parts.get_mut(&piece.part);
-        let is_reset = |part: &&mut Part| part.call.as_ref().is_some_and(|begun| begun.reset);
+        let is_reset = |part: &&mut ChatPart| part.call.as_ref().is_some_and(|begun| begun.reset);
         let part = part.filter(|part| !is_reset(part));
         part.map(|part| part.told.push_str(piece.text)).is_some()
     }
 
-    fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
+    fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>) {
         match trouble.map_or_else(|| self.words(), Err) {
             Ok(words) => self.finish(job, &words),
             Err(trouble) => fail(job, &trouble),
@@ -151,7 +161,7 @@ impl Encode for Chat {
 }
 
 impl Chat {
-    pub(super) fn choice(&mut self, index: i32) -> &mut Choice {
+    pub(crate) fn choice(&mut self, index: i32) -> &mut Choice {
         self.choices.slot(index, || Choice {
             index,
             next: -1,
@@ -161,7 +171,7 @@ impl Chat {
 
     /// The first chunk of a choice says who speaks.
     #[inline]
-    fn open(&mut self, job: &mut Job, index: i32) {
+    fn open(&mut self, job: &mut EncodeContext, index: i32) {
         let known = self.choices.find(index);
         if known.is_some_and(|choice| choice.next >= 0) {
             return;
@@ -177,7 +187,11 @@ impl Chat {
 
     /// A chunk up to its delta.
     #[inline]
-    pub(super) fn begin_chunk<'j>(&mut self, job: &'j mut Job, index: i32) -> &'j mut Writer {
+    pub(crate) fn begin_chunk<'j>(
+        &mut self,
+        job: &'j mut EncodeContext,
+        index: i32,
+    ) -> &'j mut Writer {
         if self.head.is_empty() {
             self.head = head(job);
         }
@@ -188,7 +202,7 @@ impl Chat {
     }
 
     /// A piece of a text.
-    fn told(&mut self, job: &mut Job, member: &str, delta: Delta<'_>) {
+    fn told(&mut self, job: &mut EncodeContext, member: &str, delta: Delta<'_>) {
         if delta.text.is_empty() {
             return;
         }
@@ -199,7 +213,13 @@ impl Chat {
     }
 
     /// What the close of a text has beyond what was streamed. A close that says something else cannot be written.
-    fn rest(&mut self, job: &mut Job, member: &str, (part, choice): (u32, i32), text: &str) {
+    fn rest(
+        &mut self,
+        job: &mut EncodeContext,
+        member: &str,
+        (part, choice): (u32, i32),
+        text: &str,
+    ) {
         let told = &self.parts.slot(part).told;
         match text.strip_prefix(told.as_str()) {
             Some("") => {}
@@ -219,7 +239,7 @@ impl Chat {
     }
 
     /// Keeps what every client has a type for: @ai-sdk/openai refuses a citation without its place in the text.
-    fn cite(&mut self, job: &mut Job, choice: i32, annotations: &str) {
+    fn cite(&mut self, job: &mut EncodeContext, choice: i32, annotations: &str) {
         let (cited, others) = citations(annotations);
         let mut lost = others;
         for citation in &cited {
@@ -245,19 +265,19 @@ impl Chat {
     }
 
     /// What was passed on does not hold.
-    pub(super) fn give_up(&mut self, job: &mut Job) {
+    pub(crate) fn give_up(&mut self, job: &mut EncodeContext) {
         job.broken = true;
-        fail(job, &Trouble::named("contradicted"));
+        fail(job, &EndingError::named("contradicted"));
     }
 
     /// The finish word of every choice, in order; or why there is none.
-    fn words(&mut self) -> Result<Vec<(i32, String)>, Trouble> {
+    fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
         let mut lacks_word = false;
         for choice in self.choices.iter_mut() {
             let finish = choice.finish.take();
-            let finish = finish.ok_or_else(|| Trouble::named("TruncatedStream"))?;
+            let finish = finish.ok_or_else(|| EndingError::named("TruncatedStream"))?;
             let corrected = match finish.reason {
                 "tool_calls" if choice.written == 0 => Some("stop"),
                 "stop" if !choice.waiting.is_empty() => Some("tool_calls"),
@@ -272,15 +292,15 @@ impl Chat {
             }
         }
         if lacks_word {
-            return Err(Trouble::named("finish"));
+            return Err(EndingError::named("finish"));
         }
         if words.is_empty() {
-            return Err(Trouble::named("TruncatedStream"));
+            return Err(EndingError::named("TruncatedStream"));
         }
         Ok(words)
     }
 
-    fn finish(&mut self, job: &mut Job, words: &[(i32, String)]) {
+    fn finish(&mut self, job: &mut EncodeContext, words: &[(i32, String)]) {
         for (index, word) in words {
             if job.passed.finished.contains(index) {
                 continue;
@@ -336,7 +356,7 @@ fn is_empty(event: &Event<'_>) -> bool {
 }
 
 /// The beginning of every chunk: what is known of the answer.
-fn head(job: &mut Job) -> String {
+fn head(job: &mut EncodeContext) -> String {
     let id = job.answer.id.take();
     let id = id.unwrap_or_else(|| job.mint.make("chatcmpl"));
     let mut head = Writer::default();
@@ -364,10 +384,173 @@ fn details(to: &mut Writer, name: &str, counts: &[(&str, Option<i64>)]) {
     }
 }
 
-fn fail(job: &mut Job, trouble: &Trouble) {
+fn fail(job: &mut EncodeContext, trouble: &EndingError) {
     let to = job.writer.data();
     to.raw("{\"error\":{\"message\":").string(&trouble.message);
     to.raw(",\"type\":").string(&trouble.kind);
     to.raw(",\"code\":").string(&trouble.code).raw("}}");
     to.end();
+}
+
+/// A call of which the id and the name went out.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    index: i64,
+    /// Free-form text, as only this dialect's own readers know it.
+    custom: bool,
+    call_id: String,
+    name: String,
+    /// The source took its text back: its last word decides.
+    pub(crate) reset: bool,
+}
+
+impl Chat {
+    /// A call that opens is begun if all of its head is known and its reader is to run it.
+    pub(crate) fn start(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
+        let Event::ToolCallStarted {
+            part,
+            call_id: Some(call_id),
+            name,
+            provider_executed,
+            custom,
+            choice,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        let foreign = provider_executed || (custom && !job.passed.own);
+        if job.opens(call_id, name) && !foreign {
+            let sent = job.passed.index;
+            let begun = self.begin(job, choice, (call_id, name, custom), "", sent);
+            self.parts.slot(part).call = Some(begun);
+        }
+    }
+
+    pub(crate) fn begun(&mut self, part: u32) -> Option<&mut Begun> {
+        self.parts.get_mut(&part)?.call.as_mut()
+    }
+
+    fn begin(
+        &mut self,
+        job: &mut EncodeContext,
+        index: i32,
+        (call_id, name, custom): (&str, &str, bool),
+        arguments: &str,
+        sent: Option<i64>,
+    ) -> Begun {
+        let choice = self.choice(index);
+        let sent = sent.filter(|sent| *sent >= 0 && !choice.indexes.contains(sent));
+        let place = sent.unwrap_or(choice.next);
+        choice.indexes.insert(place);
+        choice.next = choice.next.max(place + 1);
+        choice.written += 1;
+        choice.waiting.insert(call_id.to_owned());
+        let to = self.begin_chunk(job, index);
+        to.raw("{\"tool_calls\":[{\"index\":").number(place);
+        to.raw(",\"id\":").string(call_id);
+        let (kind, text) = names(custom);
+        to.raw(",\"type\":\"").raw(kind).raw("\",\"").raw(kind);
+        to.raw("\":{\"name\":")
+            .string(name)
+            .raw(text)
+            .string(arguments);
+        to.raw("}}]}").raw(LAST).end();
+        Begun {
+            index: place,
+            custom,
+            call_id: call_id.to_owned(),
+            name: name.to_owned(),
+            reset: false,
+        }
+    }
+
+    pub(crate) fn arguments(&mut self, job: &mut EncodeContext, delta: Delta<'_>) {
+        let Some(part) = self.parts.get_mut(&delta.part) else {
+            return;
+        };
+        let Some(begun) = part.call.as_ref().filter(|begun| !begun.reset) else {
+            return;
+        };
+        let place = (delta.choice, begun.index, begun.custom);
+        part.told.push_str(delta.text);
+        self.piece(job, place, delta.text);
+    }
+
+    fn piece(
+        &mut self,
+        job: &mut EncodeContext,
+        (choice, index, custom): (i32, i64, bool),
+        text: &str,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let to = self.begin_chunk(job, choice);
+        to.raw("{\"tool_calls\":[{\"index\":").number(index);
+        to.raw(if custom {
+            ",\"custom\":{\"input\":"
+        } else {
+            ",\"function\":{\"arguments\":"
+        });
+        to.string(text);
+        to.raw("}}]}").raw(LAST).end();
+    }
+
+    pub(crate) fn call(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
+        let Some(call) = &Call::of(event) else {
+            return;
+        };
+        job.takes(call.call_id);
+        let part = self.parts.get_mut(&call.part).map(std::mem::take);
+        self.parts.remove(&call.part);
+        match part.and_then(|part| Some((part.told, part.call?))) {
+            Some((told, begun)) => self.end_call(job, call, &told, &begun),
+            None if job.writes(call) => {
+                let own = call.custom && job.passed.own;
+                if call.custom && !own {
+                    job.losses.note("custom_call");
+                }
+                if call.refused {
+                    job.losses.note("refused_call");
+                }
+                let head = (call.call_id, call.name, own);
+                let text = if own {
+                    call.text_behind("")
+                } else {
+                    call.object_text()
+                };
+                self.begin(job, call.choice, head, &text, None);
+            }
+            None => {}
+        }
+    }
+
+    /// What of a call is still to be written.
+    fn end_call(&mut self, job: &mut EncodeContext, call: &Call<'_>, told: &str, begun: &Begun) {
+        let kept = begun.call_id == call.call_id && begun.name == call.name;
+        if call.is_whole() && (!kept || call.provider_executed || call.custom != begun.custom) {
+            return self.give_up(job);
+        }
+        if call.refused {
+            job.losses.note("refused_call");
+        }
+        let text = call.text_behind(told);
+        match text.strip_prefix(told) {
+            Some(rest) => self.piece(job, (call.choice, begun.index, begun.custom), rest),
+            // Cut, or no JSON: what was passed on is what there is.
+            None if !call.is_whole() => {}
+            None if !call.custom && is_same(told, &text) => job.losses.note("arguments_spelling"),
+            None => self.give_up(job),
+        }
+    }
+}
+
+/// The type of an entry, and the member that its text has behind the name.
+fn names(custom: bool) -> (&'static str, &'static str) {
+    if custom {
+        ("custom", ",\"input\":")
+    } else {
+        ("function", ",\"arguments\":")
+    }
 }

@@ -2,19 +2,27 @@
 //!
 //! Every candidate in its own order; calls come whole, in one part. Knows no other dialect.
 
+use crate::encode::common::compact_json::spliced;
+use crate::encode::common::encode_context::Call;
+use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::encoder::Encoder;
+use crate::encode::common::finish;
+use crate::encode::common::finish::EndingError;
+use crate::encode::common::passed_through::PassedThrough;
+use crate::encode::common::usage::Counts;
+use crate::encode::common::writer::Writer;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Object;
+use crate::json::members::items;
+use crate::model::event::Delta;
+use crate::model::event::Event;
+use crate::model::event::Mark;
+use crate::model::event::Opened;
+use crate::model::small_map::List;
+use crate::model::small_map::Map;
+use crate::model::small_map::Numbered;
 use std::borrow::Cow;
-
-use super::Encode;
-use super::compact::spliced;
-use super::finish::{self, Trouble};
-use super::job::{Call, Job};
-use super::passed::Passed;
-use super::usage::Counts;
-use super::writer::Writer;
-use crate::event::{Delta, Event, Mark, Opened};
-use crate::few::{List, Map, Numbered};
-use crate::json::members::{Object, items};
-use crate::json::{Kind, Raw};
 
 const NAME: &str = "gemini";
 const PROVIDER: &str = "google";
@@ -57,8 +65,8 @@ impl Numbered for Candidate {
     }
 }
 
-impl Encode for Gemini {
-    fn event(&mut self, job: &mut Job, event: &Event<'_>) {
+impl Encoder for Gemini {
+    fn event(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
         job.note(event);
         // What hangs on those two may be Google's own.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
@@ -160,7 +168,7 @@ impl Encode for Gemini {
         told.map(|told| told.push_str(piece.text)).is_some()
     }
 
-    fn end(&mut self, job: &mut Job, trouble: Option<Trouble>) {
+    fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>) {
         match trouble.map_or_else(|| self.words(), Err) {
             Ok(words) => self.finish(job, &words),
             Err(trouble) => {
@@ -185,25 +193,25 @@ impl Gemini {
     }
 
     /// A chunk up to its one part.
-    fn begin<'j>(&self, job: &'j mut Job) -> &'j mut Writer {
+    fn begin<'j>(&self, job: &'j mut EncodeContext) -> &'j mut Writer {
         job.writer
             .data()
             .raw("{\"candidates\":[{\"content\":{\"parts\":[")
     }
 
-    fn end_chunk(&mut self, job: &mut Job, choice: i32) {
+    fn end_chunk(&mut self, job: &mut EncodeContext, choice: i32) {
         self.candidate(choice);
         job.writer.raw("],\"role\":\"model\"},\"index\":");
         job.writer.number(i64::from(choice)).raw("}]");
         self.end_of_all(job);
     }
 
-    fn end_of_all(&mut self, job: &mut Job) {
+    fn end_of_all(&mut self, job: &mut EncodeContext) {
         let tail = self.tail.get_or_insert_with(|| tail(job));
         job.writer.raw(tail).end();
     }
 
-    fn text(&mut self, job: &mut Job, delta: Delta<'_>, sort: Sort) {
+    fn text(&mut self, job: &mut EncodeContext, delta: Delta<'_>, sort: Sort) {
         if delta.text.is_empty() {
             return;
         }
@@ -222,7 +230,13 @@ impl Gemini {
     }
 
     /// What the close of a text has beyond what was streamed. A close that says something else cannot be written.
-    fn rest(&mut self, job: &mut Job, (part, choice): (u32, i32), text: &str, sort: Sort) {
+    fn rest(
+        &mut self,
+        job: &mut EncodeContext,
+        (part, choice): (u32, i32),
+        text: &str,
+        sort: Sort,
+    ) {
         match text.strip_prefix(self.told.slot(part).as_str()) {
             Some(text) => {
                 let metadata = None;
@@ -239,7 +253,7 @@ impl Gemini {
         self.told.remove(&part);
     }
 
-    fn call(&mut self, job: &mut Job, event: &Event<'_>) {
+    fn call(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
         let Some(call) = Call::of(event) else {
             return;
         };
@@ -275,7 +289,7 @@ impl Gemini {
 
     fn file(
         &mut self,
-        job: &mut Job,
+        job: &mut EncodeContext,
         choice: i32,
         media_type: Option<&str>,
         content: (Option<&str>, Option<&str>),
@@ -300,13 +314,13 @@ impl Gemini {
     }
 
     /// The finish word of every candidate, in order; or why there is none.
-    fn words(&mut self) -> Result<Vec<(i32, String)>, Trouble> {
+    fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.candidates.sort_by_key(|candidate| candidate.index);
         let mut lacks_word = false;
         let mut words = Vec::with_capacity(self.candidates.len());
         for candidate in self.candidates.iter_mut() {
             let reason = candidate.reason;
-            let reason = reason.ok_or_else(|| Trouble::named("TruncatedStream"))?;
+            let reason = reason.ok_or_else(|| EndingError::named("TruncatedStream"))?;
             let malformed =
                 candidate.malformed && matches!(reason, "stop" | "tool_calls" | "other");
             match finish::word(NAME, reason) {
@@ -320,16 +334,16 @@ impl Gemini {
             }
         }
         if lacks_word {
-            return Err(Trouble::named("finish"));
+            return Err(EndingError::named("finish"));
         }
         if words.is_empty() {
-            return Err(Trouble::named("TruncatedStream"));
+            return Err(EndingError::named("TruncatedStream"));
         }
         Ok(words)
     }
 
-    fn finish(&mut self, job: &mut Job, words: &[(i32, String)]) {
-        let Passed {
+    fn finish(&mut self, job: &mut EncodeContext, words: &[(i32, String)]) {
+        let PassedThrough {
             finished, counted, ..
         } = &job.passed;
         let words = words.iter().filter(|(index, _)| !finished.contains(index));
@@ -376,7 +390,7 @@ impl Gemini {
 }
 
 /// The end of every chunk: what the source said of the answer.
-fn tail(job: &Job) -> String {
+fn tail(job: &EncodeContext) -> String {
     let mut tail = Writer::default();
     if let Some(model) = &job.answer.model {
         tail.raw(",\"modelVersion\":").string(model);
@@ -389,7 +403,7 @@ fn tail(job: &Job) -> String {
 }
 
 /// What Google asks back with the part, where the source speaks this dialect itself.
-fn own_signature(job: &Job, metadata: Option<&str>) -> Option<String> {
+fn own_signature(job: &EncodeContext, metadata: Option<&str>) -> Option<String> {
     let text = metadata.filter(|_| job.passed.own)?;
     let whole = Object::of(Raw {
         text,
@@ -400,7 +414,7 @@ fn own_signature(job: &Job, metadata: Option<&str>) -> Option<String> {
 
 /// What Google asks back with the part, if Google made it, by the word of the AI SDK that read it; all else that hangs on
 /// the part is lost.
-fn signature(job: &mut Job, metadata: Option<&str>) -> Option<String> {
+fn signature(job: &mut EncodeContext, metadata: Option<&str>) -> Option<String> {
     let whole = Object::of(Raw {
         text: metadata?,
         kind: Kind::Object,

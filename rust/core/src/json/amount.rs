@@ -2,7 +2,8 @@
 //!
 //! Every value stands behind one of these, but for the outermost. Nothing is built, and what is not JSON is counted too.
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
+use memchr::memchr2;
 
 /// Whether there are more of them than that.
 pub(crate) fn has_more(text: &str, limit: u64) -> bool {

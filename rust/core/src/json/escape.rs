@@ -2,7 +2,7 @@
 
 /// What is remembered of the escapes of one text.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Escapes {
+pub(crate) struct Escapes {
     unit: u16,
     digits: u8,
     /// The escape just before was a high surrogate.
@@ -12,7 +12,7 @@ pub(super) struct Escapes {
 
 impl Escapes {
     /// Takes a digit of a `\u` escape: true for the last one, `None` where it is no digit.
-    pub(super) fn digit(&mut self, byte: u8) -> Option<bool> {
+    pub(crate) fn digit(&mut self, byte: u8) -> Option<bool> {
         let digit = char::from(byte).to_digit(16)?;
         self.unit = (self.unit << 4) | (digit as u16);
         self.digits = (self.digits + 1) % 4;
@@ -35,18 +35,18 @@ impl Escapes {
 
     /// Text that is no surrogate, or the end of the string: a high surrogate before it stays alone.
     #[inline]
-    pub(super) fn other_text(&mut self) {
+    pub(crate) fn other_text(&mut self) {
         self.lone |= self.high;
         self.high = false;
     }
 
     /// Half of a pair was there just before.
     #[inline]
-    pub(super) fn half(&self) -> bool {
+    pub(crate) fn half(&self) -> bool {
         self.high
     }
 
-    pub(super) fn lone_surrogate(&self) -> bool {
+    pub(crate) fn lone_surrogate(&self) -> bool {
         self.lone
     }
 }

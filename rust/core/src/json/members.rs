@@ -3,9 +3,14 @@
 //! What every decoder reads with: finds, tells kinds apart, unescapes a string. Interprets nothing. Of a key that stands
 //! twice the last one wins.
 
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Number;
+use crate::json::Raw;
+use crate::json::Scan;
+use crate::json::Scanner;
+use crate::json::Text;
 use std::borrow::Cow;
-
-use super::{Key, Kind, Number, Raw, Scan, Scanner, Text};
 
 /// Room for as many members as most events have.
 const USUAL: usize = 12;

@@ -3,22 +3,33 @@
 
 pub(crate) mod amount;
 pub mod automaton;
-mod escape;
+pub(crate) mod duplicate_keys;
+pub(crate) mod escape;
+pub(crate) mod extra_fields;
 pub(crate) mod members;
-mod number;
-pub(crate) mod repeats;
+pub(crate) mod number;
 pub mod scan;
 pub mod text;
-mod token;
+pub(crate) mod token;
 pub mod value;
 pub mod verdict;
 
-pub use automaton::Automaton;
-pub use scan::Scanner;
-pub use text::{Surrogates, Text, compact, write_string};
-pub(crate) use token::{plain_end, string_end};
-pub use value::{Key, Kind, Number, Raw, Scan, ScanError, Value};
-pub use verdict::{Problem, Root, Status};
+pub use crate::json::automaton::Automaton;
+pub use crate::json::scan::Scanner;
+pub use crate::json::text::Surrogates;
+pub use crate::json::text::Text;
+pub use crate::json::text::compact;
+pub use crate::json::text::write_string;
+pub use crate::json::value::Key;
+pub use crate::json::value::Kind;
+pub use crate::json::value::Number;
+pub use crate::json::value::Raw;
+pub use crate::json::value::Scan;
+pub use crate::json::value::ScanError;
+pub use crate::json::value::Value;
+pub use crate::json::verdict::Problem;
+pub use crate::json::verdict::Root;
+pub use crate::json::verdict::Status;
 
 /// The deepest nesting of any JSON text.
 pub const MAX_DEPTH: u32 = 128;

@@ -19,7 +19,7 @@ enum Order {
 
 /// One number token on its way. The value is `0.d1d2d3… * 10^(scale + exponent)`, `d1` the first digit that is not 0.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Magnitude {
+pub(crate) struct Magnitude {
     /// The integer so far.
     value: u64,
     scale: i64,
@@ -35,7 +35,7 @@ pub(super) struct Magnitude {
 }
 
 impl Magnitude {
-    pub(super) const ZERO: Magnitude = Magnitude {
+    pub(crate) const ZERO: Magnitude = Magnitude {
         value: 0,
         scale: 0,
         exponent: 0,
@@ -48,20 +48,20 @@ impl Magnitude {
         exponent_negative: false,
     };
 
-    pub(super) fn minus(&mut self) {
+    pub(crate) fn minus(&mut self) {
         self.negative = true;
     }
 
-    pub(super) fn float(&mut self) {
+    pub(crate) fn float(&mut self) {
         self.float = true;
     }
 
-    pub(super) fn exponent_minus(&mut self) {
+    pub(crate) fn exponent_minus(&mut self) {
         self.exponent_negative = true;
     }
 
     #[inline]
-    pub(super) fn integer_digit(&mut self, digit: u8) {
+    pub(crate) fn integer_digit(&mut self, digit: u8) {
         let next = self
             .value
             .checked_mul(10)
@@ -77,7 +77,7 @@ impl Magnitude {
         }
     }
 
-    pub(super) fn fraction_digit(&mut self, digit: u8) {
+    pub(crate) fn fraction_digit(&mut self, digit: u8) {
         if self.nonzero || digit != b'0' {
             self.nonzero = true;
             self.significant(digit);
@@ -86,7 +86,7 @@ impl Magnitude {
         }
     }
 
-    pub(super) fn exponent_digit(&mut self, digit: u8) {
+    pub(crate) fn exponent_digit(&mut self, digit: u8) {
         if self.exponent < EXPONENT_CAP {
             self.exponent = self.exponent * 10 + i64::from(digit & 15);
         }
@@ -108,7 +108,7 @@ impl Magnitude {
     }
 
     /// A float that rounds to infinity. An integer never is one: it keeps its text.
-    pub(super) fn is_infinite(&self) -> bool {
+    pub(crate) fn is_infinite(&self) -> bool {
         if !self.float || !self.nonzero {
             return false;
         }
@@ -131,12 +131,12 @@ impl Magnitude {
     }
 
     /// An integer outside of -2^63 to 2^64-1.
-    pub(super) fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         !self.float && (self.overflow || (self.negative && self.value > 1 << 63))
     }
 
     /// Of a whole token whose grammar was checked.
-    pub(super) fn of(token: &[u8]) -> Magnitude {
+    pub(crate) fn of(token: &[u8]) -> Magnitude {
         let mut size = Magnitude::ZERO;
         let mut fraction = false;
         let mut exponent = false;

@@ -2,9 +2,8 @@
 //!
 //! Works on strings that the scanner has checked; knows no document. Layer 1.
 
-use std::borrow::Cow;
-
 use memchr::memchr;
+use std::borrow::Cow;
 
 /// What a surrogate without its pair becomes.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;

@@ -12,7 +12,7 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
 
 /// The same in a text of which may be known that no control character stands in its strings: then it is `calm`.
 #[inline(always)]
-pub(super) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(usize, bool)> {
+pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(usize, bool)> {
     let end = start + run(bytes.get(start..)?, calm);
     if bytes.get(end) == Some(&b'"') {
         return Some((end, false));
@@ -21,7 +21,7 @@ pub(super) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(u
 }
 
 /// Whether a text is calm, be it JSON or not.
-pub(super) fn is_calm(bytes: &[u8]) -> bool {
+pub(crate) fn is_calm(bytes: &[u8]) -> bool {
     // No way out in between: the compiler makes a few wide instructions of it.
     !bytes
         .iter()
@@ -61,7 +61,7 @@ fn end_behind_escapes(bytes: &[u8], first: usize, calm: bool) -> Option<usize> {
 
 /// The end of a number, and whether its size must be measured: it may be infinite, or an integer beyond 64 bits.
 #[inline(always)]
-pub(super) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
+pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let mut at = start;
     if byte(bytes, at) == b'-' {
         at += 1;
@@ -108,7 +108,7 @@ fn digits_end(bytes: &[u8], start: usize) -> Option<usize> {
 
 /// 0 at the end, which is no byte of JSON either.
 #[inline(always)]
-pub(super) fn byte(bytes: &[u8], at: usize) -> u8 {
+pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
@@ -117,7 +117,7 @@ const NEAR: usize = 32;
 
 /// How many bytes at the start are plain string text: no quote, backslash or control character.
 #[inline]
-pub(super) fn plain_run(bytes: &[u8]) -> usize {
+pub(crate) fn plain_run(bytes: &[u8]) -> usize {
     run(bytes, false)
 }
 

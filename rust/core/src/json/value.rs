@@ -1,9 +1,8 @@
 //! What the scanner hands out: values, keys, numbers, and errors with their place. Layer 1.
 
+use crate::json::text::Text;
+use crate::json::verdict::Problem;
 use std::borrow::Cow;
-
-use super::text::Text;
-use super::verdict::Problem;
 
 /// Where the text stops being JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

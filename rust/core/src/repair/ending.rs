@@ -2,20 +2,22 @@
 //!
 //! Knows verdicts and faults; what an ending looks like is the encoder's business.
 
-use super::read::Read;
-use super::{Repairer, Step};
-use crate::behind_error::BehindError;
-use crate::delta::Completeness;
-use crate::encode::finish::Trouble;
-use crate::event::Sink;
-use crate::fault::{Class, Fault};
+use crate::encode::common::finish::EndingError;
+use crate::model::delta::Completeness;
+use crate::model::event::Sink;
+use crate::model::fault::Class;
+use crate::model::fault::Fault;
+use crate::pipeline::after_error::AfterError;
+use crate::repair::Repairer;
+use crate::repair::read_buffer::Read;
+use crate::repair::verdict::Step;
 
 /// No event of theirs says that an answer is over.
 const UNMARKED: [&str; 1] = ["gemini"];
 
 impl Repairer {
     /// What the end of the input leaves.
-    pub(super) fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
+    pub(crate) fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
         self.finish();
         if self.hand.rendering || self.hand.block.touched {
             self.explain(read)?;
@@ -30,7 +32,7 @@ impl Repairer {
     }
 
     /// The answer is over, whole or as far as it came.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if self.ended || self.hand.encoder.is_none() {
             return;
         }
@@ -51,19 +53,19 @@ impl Repairer {
         }
     }
 
-    fn write_end(&mut self, trouble: Option<Trouble>) {
+    fn write_end(&mut self, trouble: Option<EndingError>) {
         let cut = self.parser.standing() == Completeness::Truncated;
-        let cut = cut.then(|| Trouble::named(Class::Truncated.name()));
+        let cut = cut.then(|| EndingError::named(Class::Truncated.name()));
         self.hand.write_pieces();
         self.parser.assumed_ends(&mut self.hand);
         self.hand.end(trouble.or(cut));
     }
 
     /// What went wrong ends the answer; as sent, where the upstream itself said so.
-    pub(super) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
+    pub(crate) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
         self.over = true;
         let is_upstream = fault.class == Class::Upstream;
-        let trouble = Trouble::of(&fault);
+        let trouble = EndingError::of(&fault);
         if self.hand.place != (fault.byte_offset, fault.event_ordinal) {
             self.hand.at(fault.byte_offset, fault.event_ordinal); // no payload that was read brought it
         }
@@ -82,7 +84,7 @@ impl Repairer {
             self.pass(read);
             self.over = false;
             let source = self.hand.job.source;
-            self.behind_error = Some(Box::new(BehindError::new(source)));
+            self.behind_error = Some(Box::new(AfterError::new(source)));
             return self.begin_block(read);
         }
         if as_sent && self.parser.has_ended() {

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use crate::vectors::{bytes_of, files_in, input_end, policy_of};
 use serde_json::{Map, Value as Json};
-use streamweld_core::delta::InputEnd;
-use streamweld_core::{Config, Converter, Dialect, WriteOptions};
+use streamweld_core::Config;
+use streamweld_core::Converter;
+use streamweld_core::Dialect;
+use streamweld_core::WriteOptions;
+use streamweld_core::model::delta::InputEnd;
 
 /// Targets that can be written.
 const TARGETS: [&str; 6] = [

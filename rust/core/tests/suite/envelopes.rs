@@ -8,8 +8,10 @@
 use crate::retold;
 
 use retold::{Rng, read};
-use streamweld_core::policy::{Base, Policy};
-use streamweld_core::{Config, Dialect};
+use streamweld_core::Config;
+use streamweld_core::Dialect;
+use streamweld_core::model::policy::Base;
+use streamweld_core::model::policy::Policy;
 
 fn check(body: &[u8], config: &Config, rng: &mut Rng) {
     let plain = read(Dialect::Chat, body, config, false, &[]);

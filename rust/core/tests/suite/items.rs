@@ -2,12 +2,21 @@
 
 use streamweld_core::Config;
 use streamweld_core::assemble::Assembler;
-use streamweld_core::delta::{Address, CallSaid, Channel, InputEnd, ItemKind, PartAt, Rest};
-use streamweld_core::event::{Event, Sink};
-use streamweld_core::fault::Fault;
 use streamweld_core::json::Text;
-use streamweld_core::out::{Ledger, Out};
-use streamweld_core::policy::{Base, Policy};
+use streamweld_core::model::delta::Address;
+use streamweld_core::model::delta::CallSaid;
+use streamweld_core::model::delta::Channel;
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::delta::ItemKind;
+use streamweld_core::model::delta::PartAt;
+use streamweld_core::model::delta::UnfinishedInput;
+use streamweld_core::model::event::Event;
+use streamweld_core::model::event::Sink;
+use streamweld_core::model::fault::Fault;
+use streamweld_core::model::output::Ledger;
+use streamweld_core::model::output::Output;
+use streamweld_core::model::policy::Base;
+use streamweld_core::model::policy::Policy;
 
 #[derive(Default)]
 struct Lines(Vec<String>);
@@ -53,14 +62,14 @@ impl Sink for Lines {
 }
 
 /// What the steps say, and how they end.
-fn run(steps: impl FnOnce(&mut Assembler, &mut Out<'_>) -> Result<(), Fault>) -> Vec<String> {
+fn run(steps: impl FnOnce(&mut Assembler, &mut Output<'_>) -> Result<(), Fault>) -> Vec<String> {
     let config = Config {
         policy: Policy::new(Base::Salvage),
         ..Config::default()
     };
     let mut lines = Lines::default();
     let mut ledger = Ledger::default();
-    let mut out = Out::new(&config, &mut ledger, &mut lines);
+    let mut out = Output::new(&config, &mut ledger, &mut lines);
     let mut assembler = Assembler::new(&config);
     let result = steps(&mut assembler, &mut out);
     assert_eq!(result, Ok(()));
@@ -170,7 +179,7 @@ fn what_an_opening_carries_is_told_once() {
         items.part_closed(out, at(index(0)), None, None)?;
         items.item_closed(out, 0, None, index(1), None, None)?;
         items.finish(out, 0, "stop", Some("stop"))?;
-        items.end(out, Rest::Nothing, InputEnd::Clean)
+        items.end(out, UnfinishedInput::Nothing, InputEnd::Clean)
     });
     assert_eq!(
         lines,

@@ -4,11 +4,18 @@ use crate::random;
 
 use random::Random;
 use serde_json::Value as Json;
+use streamweld_core::json::Automaton;
+use streamweld_core::json::Kind;
+use streamweld_core::json::MAX_DEPTH;
+use streamweld_core::json::Problem;
+use streamweld_core::json::Scan;
+use streamweld_core::json::ScanError;
+use streamweld_core::json::Scanner;
+use streamweld_core::json::Status;
+use streamweld_core::json::Text;
 use streamweld_core::json::automaton::check;
-use streamweld_core::json::{
-    Automaton, Kind, MAX_DEPTH, Problem, Scan, ScanError, Scanner, Status, Text, compact,
-    write_string,
-};
+use streamweld_core::json::compact;
+use streamweld_core::json::write_string;
 
 const PIECES: &[&str] = &[
     "{",

@@ -3,7 +3,12 @@
 use crate::vectors;
 
 use serde_json::{Value as Json, json};
-use streamweld_core::json::{Automaton, Problem, Root, ScanError, Scanner, Status};
+use streamweld_core::json::Automaton;
+use streamweld_core::json::Problem;
+use streamweld_core::json::Root;
+use streamweld_core::json::ScanError;
+use streamweld_core::json::Scanner;
+use streamweld_core::json::Status;
 use vectors::{bytes_of, tests_in};
 
 fn verdict(status: Status) -> (&'static str, Option<(u64, &'static str)>) {

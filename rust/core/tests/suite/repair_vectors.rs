@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use crate::vectors::{bytes_of, files_in, input_end, policy_of};
 use serde_json::{Map, Value as Json};
-use streamweld_core::delta::InputEnd;
-use streamweld_core::{Config, Dialect, Repairer, WriteOptions};
+use streamweld_core::Config;
+use streamweld_core::Dialect;
+use streamweld_core::Repairer;
+use streamweld_core::WriteOptions;
+use streamweld_core::model::delta::InputEnd;
 
 struct Setting {
     dialect: Dialect,

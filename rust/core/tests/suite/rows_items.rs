@@ -6,8 +6,10 @@
 use crate::retold;
 
 use retold::{Rng, read};
-use streamweld_core::policy::{Base, Policy};
-use streamweld_core::{Config, Dialect};
+use streamweld_core::Config;
+use streamweld_core::Dialect;
+use streamweld_core::model::policy::Base;
+use streamweld_core::model::policy::Policy;
 
 /// Openings, one of two calls each, then of a text.
 const RESPONSES: [&str; 3] = [

@@ -10,10 +10,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use streamweld_core::delta::InputEnd;
-use streamweld_core::event::{Event, Sink};
-use streamweld_core::limits::Limits;
-use streamweld_core::{Config, Converter, Dialect, Parser, Repairer, WriteOptions};
+use streamweld_core::Config;
+use streamweld_core::Converter;
+use streamweld_core::Dialect;
+use streamweld_core::Parser;
+use streamweld_core::Repairer;
+use streamweld_core::WriteOptions;
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::event::Event;
+use streamweld_core::model::event::Sink;
+use streamweld_core::model::limits::Limits;
 
 /// How many there are; then four times as many.
 const SIZE: usize = 1000;

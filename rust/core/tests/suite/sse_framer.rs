@@ -5,9 +5,12 @@ use crate::random;
 
 use model::{Model, Seen};
 use random::Random;
-use streamweld_core::fault::{Extra, Fault};
-use streamweld_core::limits::Limits;
-use streamweld_core::sse::{Framer, Item, Pending};
+use streamweld_core::model::fault::Extra;
+use streamweld_core::model::fault::Fault;
+use streamweld_core::model::limits::Limits;
+use streamweld_core::sse::Framer;
+use streamweld_core::sse::Item;
+use streamweld_core::sse::Pending;
 
 fn of_fault(fault: &Fault) -> Seen {
     let Extra::Limit {

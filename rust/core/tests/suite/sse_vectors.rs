@@ -3,8 +3,10 @@
 use crate::vectors;
 
 use serde_json::{Value, json};
-use streamweld_core::limits::Limits;
-use streamweld_core::sse::{Framer, Item, decode_utf8};
+use streamweld_core::model::limits::Limits;
+use streamweld_core::sse::Framer;
+use streamweld_core::sse::Item;
+use streamweld_core::sse::decode_utf8;
 use vectors::{bytes_of, tests_in};
 
 fn text(bytes: &[u8]) -> String {

@@ -2,41 +2,55 @@
 //!
 //! Knows every kind of block. Remembers nothing.
 
-use super::blocks::{at_index, filled, message, reasoning};
-use super::fields::{self, FACTS, a_name, an_id, arguments, is_error, rest, type_of};
-use super::kept::Kept;
-use crate::delta::{Address, CallSaid, PartAttributes};
-use crate::fault::Fault;
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::anthropic::fields;
+use crate::dialect::anthropic::fields::FACTS;
+use crate::dialect::anthropic::fields::a_name;
+use crate::dialect::anthropic::fields::an_id;
+use crate::dialect::anthropic::fields::arguments;
+use crate::dialect::anthropic::fields::is_error;
+use crate::dialect::anthropic::fields::rest;
+use crate::dialect::anthropic::fields::type_of;
+use crate::dialect::anthropic::unknown_block::UnknownBlock;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
 use crate::json::Kind;
-use crate::json::members::{Object, find};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-use crate::wire::{Step, Wire};
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::model::delta::Address;
+use crate::model::delta::CallSaid;
+use crate::model::delta::Channel;
+use crate::model::delta::ItemKind;
+use crate::model::delta::PartAt;
+use crate::model::delta::PartAttributes;
+use crate::model::fault::Fault;
 
 /// One block, or one delta of it, as it stands in a payload.
 #[derive(Debug)]
-pub(super) struct Block<'a, 'b> {
-    pub(super) object: &'b Object<'a>,
-    pub(super) at: Pointer<'b>,
+pub(crate) struct Block<'a, 'b> {
+    pub(crate) object: &'b Object<'a>,
+    pub(crate) at: Pointer<'b>,
     /// The name of the frame's event.
-    pub(super) event: Option<&'b str>,
+    pub(crate) event: Option<&'b str>,
     /// Unmodelled members of the event around it.
-    pub(super) extra: Leftovers<'a>,
+    pub(crate) extra: ExtraFields<'a>,
 }
 
 impl<'a, 'b> Block<'a, 'b> {
-    pub(super) fn new(object: &'b Object<'a>, event: Option<&'b str>) -> Block<'a, 'b> {
+    pub(crate) fn new(object: &'b Object<'a>, event: Option<&'b str>) -> Block<'a, 'b> {
         Block {
             object,
             at: Pointer::ROOT,
             event,
-            extra: Leftovers::default(),
+            extra: ExtraFields::default(),
         }
     }
 
     /// What nobody models, of the block and around it.
     #[inline]
-    pub(super) fn metadata(&self, modelled: &[&str]) -> Option<String> {
+    pub(crate) fn metadata(&self, modelled: &[&str]) -> Option<String> {
         let own = rest(&self.object.members, modelled);
         if self.extra.is_empty() {
             return own.text();
@@ -45,18 +59,18 @@ impl<'a, 'b> Block<'a, 'b> {
     }
 
     /// A block that is handed on as it is.
-    pub(super) fn keep(&self, wire: &mut Wire<'_, '_>) -> Step {
+    pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> Step {
         let raw = self.object.raw.text.as_bytes();
         wire.assembler
             .kept_unknown(wire.out, 0, self.event, raw, None)
     }
 }
 
-pub(super) fn open_text<'a>(
-    wire: &mut Wire<'_, '_>,
+pub(crate) fn open_text<'a>(
+    wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
     index: i64,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Step {
     let (members, part) = (&block.object.members, message(Some(index)));
     let text = notes.a_text(members, block.at, "text");
@@ -83,12 +97,12 @@ pub(super) fn open_text<'a>(
     }
 }
 
-pub(super) fn open_thinking<'a>(
-    wire: &mut Wire<'_, '_>,
+pub(crate) fn open_thinking<'a>(
+    wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
     index: i64,
     shown: bool,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Step {
     let members = &block.object.members;
     let (kind, name) = match shown {
@@ -117,12 +131,12 @@ pub(super) fn open_thinking<'a>(
     wire.assembler.part_attributes(wire.out, part, attributes)
 }
 
-pub(super) fn open_call<'a>(
-    wire: &mut Wire<'_, '_>,
+pub(crate) fn open_call<'a>(
+    wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
     index: i64,
     kind: &str,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Step {
     call(block, index, kind, notes, |call| {
         wire.assembler.call_opened(wire.out, call)
@@ -133,7 +147,7 @@ fn call<'a>(
     block: &Block<'a, '_>,
     index: i64,
     kind: &str,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     say: impl FnOnce(CallSaid<'_>) -> Step,
 ) -> Step {
     let members = &block.object.members;
@@ -156,12 +170,12 @@ fn call<'a>(
 
 /// The result of a tool, or a block that is handed on as it is. Gives back one whose deltas bring its content, which a
 /// later turn must hand back.
-pub(super) fn other<'a>(
-    wire: &mut Wire<'_, '_>,
+pub(crate) fn other<'a>(
+    wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
     kind: &str,
-    notes: &mut Notes<'a>,
-) -> Result<Option<Kept>, Fault> {
+    notes: &mut Anomalies<'a>,
+) -> Result<Option<UnknownBlock>, Fault> {
     let members = &block.object.members;
     let call_id = match kind.ends_with("tool_result") {
         true => an_id(members, block.at, "tool_use_id", notes),
@@ -175,7 +189,7 @@ pub(super) fn other<'a>(
         wire.assembler
             .result(wire.out, 0, &call_id, output, failed, metadata)?;
     } else if kind == "compaction" {
-        return Ok(Some(Kept::new(members, block.event)));
+        return Ok(Some(UnknownBlock::new(members, block.event)));
     } else {
         block.keep(wire)?;
     }
@@ -183,11 +197,11 @@ pub(super) fn other<'a>(
 }
 
 /// A block of a whole message that comes behind its own stream: corrects and completes, never appends.
-pub(super) fn restate<'a>(
-    wire: &mut Wire<'_, '_>,
+pub(crate) fn restate<'a>(
+    wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
     index: i64,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Step {
     let members = &block.object.members;
     let kind = type_of(members);
@@ -211,5 +225,36 @@ pub(super) fn restate<'a>(
         kind if kind.ends_with("tool_result") => other(wire, block, kind, notes).map(drop),
         // Was told where it was streamed.
         _ => Ok(()),
+    }
+}
+
+/// The block at an index.
+pub(crate) fn at_index(index: Option<i64>) -> Address<'static> {
+    Address {
+        index,
+        ..Address::default()
+    }
+}
+pub(crate) fn filled(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+/// The text of that block.
+pub(crate) fn message(index: Option<i64>) -> PartAt<'static> {
+    PartAt {
+        choice: 0,
+        kind: ItemKind::Message,
+        address: at_index(index),
+        channel: Channel::Text,
+        reasoning_kind: "raw",
+    }
+}
+/// The thought in that block.
+pub(crate) fn reasoning(index: Option<i64>, kind: &'static str) -> PartAt<'static> {
+    PartAt {
+        choice: 0,
+        kind: ItemKind::Reasoning,
+        address: at_index(index),
+        channel: Channel::Reasoning,
+        reasoning_kind: kind,
     }
 }

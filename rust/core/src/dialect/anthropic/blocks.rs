@@ -3,23 +3,42 @@
 //! Blocks are addressed by their index, whatever a gateway does with it; which block a delta belongs to where that leaves
 //! a choice is the assembler's business (Q 4.2 M). Knows no message and no end.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anthropic::block::Block;
+use crate::dialect::anthropic::block::at_index;
+use crate::dialect::anthropic::block::filled;
+use crate::dialect::anthropic::block::message;
+use crate::dialect::anthropic::block::open_call;
+use crate::dialect::anthropic::block::open_text;
+use crate::dialect::anthropic::block::open_thinking;
+use crate::dialect::anthropic::block::other;
+use crate::dialect::anthropic::block::reasoning;
+use crate::dialect::anthropic::fields::FACTS;
+use crate::dialect::anthropic::fields::arguments;
+use crate::dialect::anthropic::fields::rest;
+use crate::dialect::anthropic::fields::type_of;
+use crate::dialect::anthropic::unknown_block::UnknownBlock;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::integer;
+use crate::json::members::present;
+use crate::json::members::text;
+use crate::model::config::Config;
+use crate::model::delta::PartAt;
+use crate::model::delta::PartAttributes;
+use crate::model::event::WireFact;
+use crate::model::fault::Fault;
+use crate::model::lazy_box::LazyBox;
+use crate::model::lazy_box::blank;
+use crate::model::small_map::Set;
+use crate::model::spec::Code;
 use std::mem;
-
-use super::block::{Block, open_call, open_text, open_thinking, other};
-use super::fields::{FACTS, arguments, rest, type_of};
-use super::kept::Kept;
-use crate::config::Config;
-use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
-use crate::event::Sign;
-use crate::fault::Fault;
-use crate::few::Set;
-use crate::json::members::{Object, find, integer, present, text};
-use crate::json::{Kind, Raw, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::Notes;
-use crate::rare::{Rare, blank};
-use crate::spec::Code;
-use crate::wire::{Step, Wire};
 
 /// Characters of an unusable index that are worth repeating.
 const INDEX_HEAD: usize = 64;
@@ -28,39 +47,39 @@ const INDEX_CAP: u64 = u32::MAX as u64;
 
 /// A block that `message_start` brought along.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) raw: String,
+pub(crate) struct StartBlock {
+    pub(crate) raw: String,
     /// The name of its frame.
-    pub(super) event: Option<String>,
+    pub(crate) event: Option<String>,
 }
 
 /// What the decoder remembers of the blocks of one message.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     max_index: u64,
     /// The indexes of the blocks that are open.
     open: Set<i64>,
     /// The index of the latest block on the wire, of any kind, until it is stopped.
-    pub(super) standing: Option<i64>,
+    pub(crate) standing: Option<i64>,
     /// The index of the latest start.
     last: Option<i64>,
     /// Its block is one that a turn cannot end with.
     at_work: bool,
     /// The next index that no start has named.
     fresh: i64,
-    held: Vec<Held>,
+    held: Vec<StartBlock>,
     /// How many of those are used, or not needed.
     given: usize,
     /// Those that were streamed after all.
-    restated: Rare<Set<usize>>,
+    restated: LazyBox<Set<usize>>,
     /// A block that still gets deltas, and that nobody models.
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<UnknownBlock>>,
 }
 
 blank!(Set<usize>);
 
 impl Blocks {
-    pub(super) fn new(config: &Config) -> Blocks {
+    pub(crate) fn new(config: &Config) -> Blocks {
         Blocks {
             max_index: config.limits.max_tool_index.unwrap_or(INDEX_CAP),
             ..Blocks::default()
@@ -68,7 +87,7 @@ impl Blocks {
     }
 
     /// A message starts again.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         *self = Blocks {
             max_index: self.max_index,
             ..Blocks::default()
@@ -76,27 +95,27 @@ impl Blocks {
     }
 
     /// Whether a turn may end with the latest block: not with what the provider does, or with a thought.
-    pub(super) fn ends_with_answer(&self) -> bool {
+    pub(crate) fn ends_with_answer(&self) -> bool {
         !self.at_work
     }
 
     /// Whether an index can be one.
     #[inline]
-    pub(super) fn is_within(&self, index: i64) -> bool {
+    pub(crate) fn is_within(&self, index: i64) -> bool {
         u64::try_from(index).is_ok_and(|index| index <= self.max_index)
     }
 
     /// Whether a delta means nothing but what it says: no block waits for its turn.
     #[inline]
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.given >= self.held.len()
     }
 
     /// The index of an event, or `None` where there is none that can be used.
     #[inline]
-    pub(super) fn index(
+    pub(crate) fn index(
         &self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         event: &Object<'_>,
     ) -> Result<Option<i64>, Fault> {
         let Some(raw) = present(event.get("index")) else {
@@ -117,17 +136,17 @@ impl Blocks {
     }
 
     /// Blocks that `message_start` brought along: each is used unless a start names its index again.
-    pub(super) fn hold(&mut self, blocks: Vec<Held>) {
+    pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
         self.held = blocks;
     }
 
     /// content_block_start. Without an index it is the next one.
-    pub(super) fn start<'a>(
+    pub(crate) fn start<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         block: &Block<'a, '_>,
         index: Option<i64>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let index = match index {
             Some(index) => index,
@@ -152,12 +171,12 @@ impl Blocks {
         self.standing = Some(index);
         self.open(wire, block, index, notes)?;
         let bare = Some(index).filter(|index| !self.open.contains(index));
-        wire.out.sign(Sign::Standing(bare));
+        wire.out.sign(WireFact::Standing(bare));
         Ok(())
     }
 
     /// Uses the held blocks below an index, or all of them.
-    fn give(&mut self, wire: &mut Wire<'_, '_>, below: Option<i64>) -> Step {
+    fn give(&mut self, wire: &mut DecodeContext<'_, '_>, below: Option<i64>) -> Step {
         let all = self.held.len();
         let end = below.map_or(all, |below| usize::try_from(below).unwrap_or(0).min(all));
         while self.given < end {
@@ -180,17 +199,17 @@ impl Blocks {
             let block = Block::new(&object, event.as_deref());
             let index = i64::try_from(place).unwrap_or(i64::MAX);
             // What is odd about it was of an event that is over.
-            self.open(wire, &block, index, &mut Notes::default())?;
+            self.open(wire, &block, index, &mut Anomalies::default())?;
         }
         Ok(())
     }
 
     fn open<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         block: &Block<'a, '_>,
         index: i64,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         self.settle(wire)?;
         self.last = Some(index);
@@ -215,7 +234,7 @@ impl Blocks {
                     // M1: whatever was open under this index is over.
                     close(wire, index, None)?;
                 }
-                wire.out.sign(Sign::Announced(index));
+                wire.out.sign(WireFact::Announced(index));
                 self.kept = other(wire, block, &kind, notes)?.map(Box::new);
                 Ok(())
             }
@@ -224,13 +243,13 @@ impl Blocks {
 
     /// content_block_delta; whether it is one that somebody knows.
     #[inline]
-    pub(super) fn delta<'a>(
+    pub(crate) fn delta<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         block: &Block<'a, '_>,
         index: Option<i64>,
         tail: bool,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Result<bool, Fault> {
         let kind = type_of(&block.object.members);
         let Some(modelled) = FACTS.delta(&kind) else {
@@ -299,7 +318,7 @@ impl Blocks {
 
     fn compact(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         block: &Block<'_, '_>,
         modelled: &[&str],
     ) -> Step {
@@ -315,21 +334,21 @@ impl Blocks {
     }
 
     /// content_block_stop.
-    pub(super) fn stop(
+    pub(crate) fn stop(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         index: Option<i64>,
-        extra: &Leftovers<'_>,
+        extra: &ExtraFields<'_>,
     ) -> Step {
         self.expect(wire, index);
         self.standing = None;
-        wire.out.sign(Sign::Standing(None));
+        wire.out.sign(WireFact::Standing(None));
         self.close(wire, index, extra)
     }
 
     /// An event of an open block.
     #[inline]
-    pub(super) fn expect(&self, wire: &mut Wire<'_, '_>, index: Option<i64>) {
+    pub(crate) fn expect(&self, wire: &mut DecodeContext<'_, '_>, index: Option<i64>) {
         if index.is_none() || index != self.standing {
             wire.out.touch(match self.standing {
                 None => "not_opened",
@@ -340,9 +359,9 @@ impl Blocks {
 
     fn close(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         index: Option<i64>,
-        extra: &Leftovers<'_>,
+        extra: &ExtraFields<'_>,
     ) -> Step {
         self.settle(wire)?;
         match index.or(self.last) {
@@ -353,7 +372,7 @@ impl Blocks {
     }
 
     /// A block that got its deltas is over.
-    pub(super) fn settle(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         match self.kept.take() {
             Some(kept) => kept.settle(wire),
             None => Ok(()),
@@ -361,7 +380,7 @@ impl Blocks {
     }
 
     /// The end of the message: nothing should be open.
-    pub(super) fn end(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    pub(crate) fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.settle(wire)?;
         if self.standing.is_some() {
             wire.out.touch("not_closed"); // readers run a call when its block is stopped
@@ -370,75 +389,46 @@ impl Blocks {
     }
 
     /// The message is over, or the input is.
-    pub(super) fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.give(wire, None)?;
         self.settle(wire)
     }
 
     /// A block of a message that was not streamed.
-    pub(super) fn whole<'a>(
+    pub(crate) fn whole<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         block: &Block<'a, '_>,
         index: i64,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         self.open(wire, block, index, notes)?;
-        self.close(wire, Some(index), &Leftovers::default())
+        self.close(wire, Some(index), &ExtraFields::default())
     }
 }
 
 /// Whether a number is written as integers are.
 #[inline]
-pub(super) fn is_plainly_written(raw: Raw<'_>) -> bool {
+pub(crate) fn is_plainly_written(raw: Raw<'_>) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'-';
     raw.kind == Kind::Number && raw.text.bytes().all(is_plain)
 }
 
-fn close(wire: &mut Wire<'_, '_>, index: i64, metadata: Option<&str>) -> Step {
+fn close(wire: &mut DecodeContext<'_, '_>, index: i64, metadata: Option<&str>) -> Step {
     let address = at_index(Some(index));
     wire.assembler
         .item_closed(wire.out, 0, None, address, None, metadata)
 }
 
-fn push(wire: &mut Wire<'_, '_>, part: PartAt<'_>, text: Text<'_>, metadata: Option<&str>) -> Step {
+fn push(
+    wire: &mut DecodeContext<'_, '_>,
+    part: PartAt<'_>,
+    text: Text<'_>,
+    metadata: Option<&str>,
+) -> Step {
     match metadata {
         _ if !text.is_empty() => wire.assembler.part_text(wire.out, part, text, metadata),
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, metadata),
         None => Ok(()),
     }
-}
-
-/// The block at an index.
-pub(super) fn at_index(index: Option<i64>) -> Address<'static> {
-    Address {
-        index,
-        ..Address::default()
-    }
-}
-
-/// The text of that block.
-pub(super) fn message(index: Option<i64>) -> PartAt<'static> {
-    PartAt {
-        choice: 0,
-        kind: ItemKind::Message,
-        address: at_index(index),
-        channel: Channel::Text,
-        reasoning_kind: "raw",
-    }
-}
-
-/// The thought in that block.
-pub(super) fn reasoning(index: Option<i64>, kind: &'static str) -> PartAt<'static> {
-    PartAt {
-        choice: 0,
-        kind: ItemKind::Reasoning,
-        address: at_index(index),
-        channel: Channel::Reasoning,
-        reasoning_kind: kind,
-    }
-}
-
-pub(super) fn filled(text: &str) -> Option<&str> {
-    Some(text).filter(|text| !text.is_empty())
 }

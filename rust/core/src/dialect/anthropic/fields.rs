@@ -2,18 +2,27 @@
 //!
 //! Knows the tables of `_spec/dialects.json`. Knows no events and no state.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::think_tags::is_white;
+use crate::dialect::usage_counts::Counts;
+use crate::json::Kind;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::first_item;
+use crate::json::members::members;
+use crate::json::members::present;
+use crate::json::members::string;
+use crate::json::members::text;
+use crate::model::spec::fact;
+use crate::model::spec::words;
+use serde_json::Map;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
-
-use serde_json::{Map, Value};
-
-use crate::counts::Counts;
-use crate::dialect::think::is_white;
-use crate::json::members::{Member, Object, find, first_item, members, present, string, text};
-use crate::json::{Kind, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-use crate::spec::{fact, words};
 
 const DIALECT: &str = "anthropic";
 
@@ -22,20 +31,20 @@ type Fields = Vec<&'static str>;
 
 /// The tables of the dialect.
 #[derive(Debug)]
-pub(super) struct Facts {
-    pub(super) events: Fields,
+pub(crate) struct Facts {
+    pub(crate) events: Fields,
     read_names: Fields,
-    pub(super) event_fields: Fields,
-    pub(super) message_fields: Fields,
-    pub(super) message_delta_fields: Fields,
+    pub(crate) event_fields: Fields,
+    pub(crate) message_fields: Fields,
+    pub(crate) message_delta_fields: Fields,
     blocks: Vec<(&'static str, Fields)>,
     deltas: Vec<(&'static str, Fields)>,
     absent_ids: Fields,
     finish: Option<&'static Map<String, Value>>,
-    pub(super) counts: Counts,
+    pub(crate) counts: Counts,
 }
 
-pub(super) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
+pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
     let list = |key| words(fact(DIALECT, key));
     Facts {
         events: list("events"),
@@ -60,29 +69,29 @@ fn kinds(key: &str) -> Vec<(&'static str, Fields)> {
 
 impl Facts {
     /// The modelled members of a kind of block.
-    pub(super) fn block(&self, kind: &str) -> &[&'static str] {
+    pub(crate) fn block(&self, kind: &str) -> &[&'static str] {
         row(&self.blocks, kind).unwrap_or_default()
     }
 
     /// The modelled members of the result of a tool.
-    pub(super) fn result(&self) -> &[&'static str] {
+    pub(crate) fn result(&self) -> &[&'static str] {
         self.block("*_tool_result")
     }
 
     /// The modelled members of a kind of delta, if it is known.
     #[inline]
-    pub(super) fn delta(&self, kind: &str) -> Option<&[&'static str]> {
+    pub(crate) fn delta(&self, kind: &str) -> Option<&[&'static str]> {
         row(&self.deltas, kind)
     }
 
-    pub(super) fn is_event(&self, kind: &str) -> bool {
+    pub(crate) fn is_event(&self, kind: &str) -> bool {
         self.events.contains(&kind)
     }
 
     /// The name that an event of that kind needs, where readers would not take it under its own for what it is. They do,
     /// whatever comes under such a name.
     #[inline]
-    pub(super) fn needs_name(&self, kind: &str, name: Option<&str>) -> Option<&'static str> {
+    pub(crate) fn needs_name(&self, kind: &str, name: Option<&str>) -> Option<&'static str> {
         let read = |wanted: &str| self.read_names.iter().find(|name| **name == wanted);
         if name == Some(kind) || name.is_some_and(|name| read(name).is_some()) {
             return None;
@@ -91,7 +100,7 @@ impl Facts {
     }
 
     /// What a stop reason means.
-    pub(super) fn reason(&self, raw: &str) -> Option<&'static str> {
+    pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
         self.finish?.get(raw)?.as_str()
     }
 }
@@ -103,28 +112,28 @@ fn row<'t>(table: &'t [(&'static str, Fields)], kind: &str) -> Option<&'t [&'sta
 
 /// The members of one level that nobody models.
 #[inline]
-pub(super) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> Leftovers<'a> {
+pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let known = |member: &Member<'_>| modelled.iter().any(|name| member.key.is(name));
     if members.iter().all(known) {
-        return Leftovers::default();
+        return ExtraFields::default();
     }
     let rest = members.iter().filter(|member| !known(member));
     let rest: Vec<Member<'a>> = rest.copied().collect();
-    Leftovers::of(&rest)
+    ExtraFields::of(&rest)
 }
 
 /// The `type` of an event, a block or a delta; blank where it is none.
 #[inline]
-pub(super) fn type_of<'a>(members: &[Member<'a>]) -> Cow<'a, str> {
+pub(crate) fn type_of<'a>(members: &[Member<'a>]) -> Cow<'a, str> {
     find(members, "type").and_then(string).unwrap_or_default()
 }
 
 /// The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2).
-pub(super) fn an_id<'a>(
+pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
     key: &str,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Option<Cow<'a, str>> {
     let raw = present(find(holder, key))?;
     match text(raw) {
@@ -143,24 +152,24 @@ pub(super) fn an_id<'a>(
     }
 }
 
-pub(super) fn a_name<'a>(
+pub(crate) fn a_name<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Option<Cow<'a, str>> {
     let name = notes.a_text(holder, at, "name");
     (!is_blank(&name)).then(|| notes.clean(name))
 }
 
 /// Nothing but white space.
-pub(super) fn is_blank(text: &Text<'_>) -> bool {
+pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none()
         && text.tail_high.is_none()
         && text.body.trim_matches(is_white).is_empty()
 }
 
 /// The text of arguments, whatever they were sent as; an object that is empty merely opens, and says nothing.
-pub(super) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>> {
+pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>> {
     let raw = present(find(holder, key))?;
     match raw.kind {
         Kind::String => text(raw).filter(|text| !is_blank(text)),
@@ -170,13 +179,13 @@ pub(super) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>
 }
 
 /// The items of an array that holds something, as sent.
-pub(super) fn filled<'a>(holder: &[Member<'a>], key: &str) -> Option<&'a str> {
+pub(crate) fn filled<'a>(holder: &[Member<'a>], key: &str) -> Option<&'a str> {
     let raw = find(holder, key)?;
     first_item(raw).map(|_| raw.text)
 }
 
 /// Whether the decoder looks at the member at `path` of an event or a whole message.
-pub(super) fn is_read(path: &[Option<&str>]) -> bool {
+pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let is_block =
         |key: &str| key == "type" || facts.blocks.iter().any(|(_, fields)| fields.contains(&key));
@@ -195,7 +204,7 @@ pub(super) fn is_read(path: &[Option<&str>]) -> bool {
 }
 
 /// Whether the result of a tool is a failure: MCP says so, the others by the type of their content.
-pub(super) fn is_error(block: &Object<'_>) -> bool {
+pub(crate) fn is_error(block: &Object<'_>) -> bool {
     let said = block.get("is_error").map(|raw| raw.kind);
     let content = || block.object("content");
     said == Some(Kind::True)

@@ -2,23 +2,34 @@
 //!
 //! Knows no kind of block.
 
-use super::block::{Block, restate};
-use super::blocks::Held;
-use super::fields::{FACTS, is_blank, rest};
-use super::{Anthropic, leave};
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::anthropic::Anthropic;
+use crate::dialect::anthropic::block::Block;
+use crate::dialect::anthropic::block::restate;
+use crate::dialect::anthropic::blocks::StartBlock;
+use crate::dialect::anthropic::fields::FACTS;
+use crate::dialect::anthropic::fields::is_blank;
+use crate::dialect::anthropic::fields::rest;
+use crate::dialect::anthropic::leave;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
 use crate::json::Kind;
-use crate::json::members::{Member, Object, find, items, present};
-use crate::notes::{Notes, Pointer};
-use crate::spec::Code;
-use crate::wire::{Payload, Step, Wire};
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::items;
+use crate::json::members::present;
+use crate::model::spec::Code;
 
 impl Anthropic {
-    pub(super) fn message_start<'a>(
+    pub(crate) fn message_start<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         event: &Object<'a>,
         payload: Payload<'a>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let message = notes.an_object(&event.members, Pointer::ROOT, "message");
         let members = message.map(|message| message.members).unwrap_or_default();
@@ -48,11 +59,11 @@ impl Anthropic {
             self.start(wire, &extra, id, model)?;
         }
         let held = content(&members, at, notes).into_iter();
-        let held = held.map(|(_, block)| Held {
+        let held = held.map(|(_, block)| StartBlock {
             raw: block.raw.text.to_owned(),
             event: payload.event.map(str::to_owned),
         });
-        let held: Vec<Held> = held.collect();
+        let held: Vec<StartBlock> = held.collect();
         if !held.is_empty() {
             wire.out.touch("content_at_start"); // readers would have them beside the ones that are streamed
         }
@@ -60,11 +71,11 @@ impl Anthropic {
         usage(wire, &members, at, notes)
     }
 
-    pub(super) fn message_delta<'a>(
+    pub(crate) fn message_delta<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         event: &Object<'a>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         self.begin(wire)?;
         self.blocks.end(wire)?;
@@ -85,12 +96,12 @@ impl Anthropic {
     }
 
     /// A message that was not streamed, or that is told again behind its stream.
-    pub(super) fn whole<'a>(
+    pub(crate) fn whole<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         message: &Object<'a>,
         payload: Payload<'a>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         wire.out.touch("not_streamed"); // readers know no such event
         let (members, at) = (&message.members, Pointer::ROOT);
@@ -125,10 +136,10 @@ impl Anthropic {
 
     fn finish<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         holder: &[Member<'a>],
         at: Pointer<'_>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let reason = notes.a_text(holder, at, "stop_reason");
         if is_blank(&reason) {
@@ -146,7 +157,7 @@ impl Anthropic {
 fn content<'a>(
     message: &[Member<'a>],
     at: Pointer<'_>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Vec<(usize, Object<'a>)> {
     let Some(raw) = present(find(message, "content")) else {
         return Vec::new();
@@ -168,10 +179,10 @@ fn content<'a>(
 
 /// Every object is cumulative: what it says holds, what it leaves out stays.
 fn usage<'a>(
-    wire: &mut Wire<'_, '_>,
+    wire: &mut DecodeContext<'_, '_>,
     holder: &[Member<'a>],
     at: Pointer<'_>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Step {
     match notes.an_object(holder, at, "usage") {
         Some(usage) => {

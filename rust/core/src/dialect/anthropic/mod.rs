@@ -3,33 +3,48 @@
 //! Knows the events of a stream and in which order everything counts. What a message says of itself is read in `message`,
 //! the blocks in `blocks` and `block`. Knows no other dialect, no framing and no identity of calls.
 
-mod block;
-mod blocks;
-mod fields;
-mod kept;
-mod message;
-mod shape;
-mod swift;
+pub(crate) mod block;
+pub(crate) mod blocks;
+pub(crate) mod fields;
+pub(crate) mod message;
+pub(crate) mod payload_kind;
+pub(crate) mod plain_delta;
+pub(crate) mod unknown_block;
 
-use block::Block;
-use blocks::Blocks;
-use fields::{FACTS, is_read, rest, type_of};
-pub(crate) use shape::SHAPES;
-use shape::{complains, is_tail};
-
-use crate::complaint::{Complaint, says_nothing};
-use crate::config::Config;
-use crate::decode::Decode;
-use crate::envelope::Envelopes;
-use crate::fault::Fault;
-use crate::json::members::{Document, Member, Object};
-use crate::json::repeats::{may_repeat, may_repeat_in};
-use crate::json::{Kind, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer, tell_repeats, tell_wide_integer};
-use crate::spec::Code;
-use crate::sse::Taken;
-use crate::wire::{Incoming, Payload, Step, Wire, unknown};
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::anomalies::tell_repeats;
+use crate::dialect::anomalies::tell_wide_integer;
+use crate::dialect::anthropic::block::Block;
+use crate::dialect::anthropic::blocks::Blocks;
+use crate::dialect::anthropic::fields::FACTS;
+use crate::dialect::anthropic::fields::is_read;
+use crate::dialect::anthropic::fields::rest;
+use crate::dialect::anthropic::fields::type_of;
+pub(crate) use crate::dialect::anthropic::payload_kind::SHAPES;
+use crate::dialect::anthropic::payload_kind::complains;
+use crate::dialect::anthropic::payload_kind::is_tail;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::unknown;
+use crate::dialect::decoder::Decoder;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::says_nothing;
+use crate::fastpath::items::Envelopes;
+use crate::json::Kind;
+use crate::json::Text;
+use crate::json::duplicate_keys::may_repeat;
+use crate::json::duplicate_keys::may_repeat_in;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Document;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::model::config::Config;
+use crate::model::fault::Fault;
+use crate::model::spec::Code;
+use crate::sse::WholeEvents;
 
 /// The decoder of one stream. There is one choice.
 #[derive(Debug)]
@@ -61,7 +76,7 @@ impl Anthropic {
     /// An event, or a whole message. `delta`: its member of that name, read already.
     fn object<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         object: &Object<'a>,
         delta: Option<&Object<'a>>,
         payload: Payload<'a>,
@@ -72,7 +87,7 @@ impl Anthropic {
         if may_repeat_inside(&object.members, delta) && may_repeat_in(payload.text) {
             tell_repeats(wire, payload.text, &[], is_read)?;
         }
-        let mut notes = Notes::default();
+        let mut notes = Anomalies::default();
         let sent = type_of(&object.members);
         let kind = match payload.event {
             // What the name of the frame may tell: `message` is the name of a frame without a name.
@@ -91,8 +106,8 @@ impl Anthropic {
                 name(wire, "error", is_good);
             }
             let complaint = match error {
-                Some(error) => Complaint::of_value(error),
-                None => Complaint::of_members(&object.members, object.raw),
+                Some(error) => UpstreamErrorFields::of_value(error),
+                None => UpstreamErrorFields::of_members(&object.members, object.raw),
             };
             self.flush(wire)?;
             return notes.complain(wire, &complaint, payload);
@@ -109,12 +124,12 @@ impl Anthropic {
 
     fn event<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         kind: &str,
         object: &Object<'a>,
         delta: Option<&Object<'a>>,
         payload: Payload<'a>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let extra = |object: &Object<'a>| rest(&object.members, &FACTS.event_fields);
         match kind {
@@ -182,29 +197,29 @@ impl Anthropic {
 
     /// Blocks may come without a message_start. Also a message that never says anything has to end.
     #[inline]
-    fn begin(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.started {
             return Ok(());
         }
         wire.out.miss_opening(); // readers have no message without it, or raise
-        self.start(wire, &Leftovers::default(), None, None)
+        self.start(wire, &ExtraFields::default(), None, None)
     }
 
     fn start(
         &mut self,
-        wire: &mut Wire<'_, '_>,
-        extra: &Leftovers<'_>,
+        wire: &mut DecodeContext<'_, '_>,
+        extra: &ExtraFields<'_>,
         id: Option<&str>,
         model: Option<&str>,
     ) -> Step {
         self.started = true;
         self.id = id.map(str::to_owned);
-        let Wire { assembler, out } = wire;
+        let DecodeContext { assembler, out } = wire;
         assembler.started(out, id, model, None, extra.text().as_deref())?;
         assembler.text(out, 0, Text::default(), None)
     }
 
-    fn done(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn done(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.blocks.finish(wire)?;
         wire.assembler.done(wire.out)?;
         self.ended = true;
@@ -212,10 +227,10 @@ impl Anthropic {
     }
 }
 
-impl Decode for Anthropic {
+impl Decoder for Anthropic {
     fn decode(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
     ) -> Step {
@@ -230,14 +245,18 @@ impl Decode for Anthropic {
             Document::Other(raw) if payload.event == Some("error") => {
                 tell_wide_integer(wire, *raw)?;
                 self.flush(wire)?;
-                Notes::default().complain(wire, &Complaint::of_value(*raw), payload)
+                Anomalies::default().complain(wire, &UpstreamErrorFields::of_value(*raw), payload)
             }
             Document::Other(_) => unknown(wire, payload),
         }
     }
 
     #[inline]
-    fn known(&mut self, wire: &mut Wire<'_, '_>, incoming: Incoming<'_>) -> Result<usize, Fault> {
+    fn known(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        incoming: Incoming<'_>,
+    ) -> Result<usize, Fault> {
         if !self.blocks.is_plain() {
             return Ok(0);
         }
@@ -249,15 +268,15 @@ impl Decode for Anthropic {
         Ok(found.length)
     }
 
-    fn row(&mut self, wire: &mut Wire<'_, '_>, lines: &[u8], most: usize) -> Taken {
+    fn row(&mut self, wire: &mut DecodeContext<'_, '_>, lines: &[u8], most: usize) -> WholeEvents {
         if !self.blocks.is_plain() {
-            return Taken::default();
+            return WholeEvents::default();
         }
         self.envelopes.row(wire, lines, most, None, |_, _| {})
     }
 
     /// `[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing.
-    fn marker(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.reason {
             wire.out.touch("done_marker"); // readers wait for message_stop
             return self.done(wire);
@@ -265,12 +284,12 @@ impl Decode for Anthropic {
         Ok(())
     }
 
-    fn text(&mut self, wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
         self.flush(wire)?;
-        Notes::default().complain(wire, &Complaint::of_text(payload.text), payload)
+        Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
-    fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.blocks.finish(wire)?;
         if !self.reason && !self.blocks.ends_with_answer() {
             // The provider was still at work: that is cut, whatever a policy assumes of a missing end.
@@ -286,7 +305,7 @@ impl Decode for Anthropic {
 
 /// The event needs another name, and more than that where its data is not as readers want it.
 #[cold]
-fn name(wire: &mut Wire<'_, '_>, name: &'static str, is_good: bool) {
+fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     if is_good {
         wire.out.rename(name);
     } else {
@@ -308,7 +327,7 @@ fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool
 }
 
 /// What no event carries goes to the end of the answer.
-fn leave(wire: &mut Wire<'_, '_>, extra: &Leftovers<'_>) -> Step {
+fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> Step {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),
         None => Ok(()),

@@ -2,20 +2,29 @@
 //!
 //! Normalises (absent, null and blank are one thing; numbers are accepted as ids), decides nothing about identity.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::chat::read::Call;
+use crate::dialect::chat::read::Function;
+use crate::dialect::chat::read::Walk;
+use crate::dialect::think_tags::is_white;
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Slot;
+use crate::json::members::find;
+use crate::json::members::integer;
+use crate::json::members::present;
+use crate::json::members::string;
+use crate::json::members::text;
+use crate::model::delta::Fragment;
+use crate::model::spec;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
-
-use serde_json::Value;
-
-use super::error::{string, text};
-use super::read::{Call, Function, Member, Slot, Walk, find, present};
-use crate::delta::Fragment;
-use crate::dialect::think::is_white;
-use crate::json::members::integer;
-use crate::json::{Key, Kind, Raw, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-use crate::spec;
 
 /// Ids that say there is none.
 static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
@@ -37,7 +46,7 @@ pub(crate) fn fragments<'a>(
     entries: &[Walk<'a, Call<'a>>],
     listed: bool,
     max_index: Option<u64>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Vec<Fragment<'a>> {
     let mut out = Vec::with_capacity(entries.len());
@@ -65,7 +74,7 @@ pub(crate) fn fragments<'a>(
 /// The fragment of the legacy `function_call` member.
 pub(crate) fn legacy<'a>(
     function: &Function<'a>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Fragment<'a> {
     let mut out = Fragment {
@@ -76,7 +85,7 @@ pub(crate) fn legacy<'a>(
     arguments(&mut out, function.arguments);
     out.id = id(function.id, notes, at.member("id"));
     out.name = name(function.name, notes, at.member("name"));
-    let mut leftovers = Leftovers::default();
+    let mut leftovers = ExtraFields::default();
     leftovers.extend(&function.rest);
     out.metadata = leftovers.text().map(Cow::Owned);
     out
@@ -85,7 +94,7 @@ pub(crate) fn legacy<'a>(
 fn fragment<'a>(
     call: &Call<'a>,
     max_index: Option<u64>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Fragment<'a> {
     let mut out = Fragment {
@@ -131,7 +140,7 @@ fn fragment<'a>(
         let bare = kind.is_none() && out.name.is_none() && !wrapped;
         free(&out) && (out.custom || (bare && raw.kind == Kind::String))
     });
-    let mut leftovers = Leftovers::default();
+    let mut leftovers = ExtraFields::default();
     if input.is_some() {
         arguments(&mut out, input);
         out.custom = true;
@@ -183,7 +192,7 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
 }
 
 /// An id as sent; a number as its text.
-fn id<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
+fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {
         notes.touch("id_number");
@@ -196,7 +205,7 @@ fn id<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<
     id
 }
 
-fn name<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
+fn name<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     word(present(slot)?, notes, at, not_blank)
 }
 
@@ -213,7 +222,7 @@ pub(crate) fn not_blank(word: &str) -> bool {
 /// A string that is good enough.
 fn word<'a>(
     raw: Raw<'a>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
     good: fn(&str) -> bool,
 ) -> Option<Cow<'a, str>> {

@@ -2,30 +2,48 @@
 //!
 //! Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along. Of
 //! a chunk that has no such event (calls carry only their own) it goes to the choice's last one.
+//!
+//! Texts and files of a choice on their way to the assembler, with the metadata that the first of them carries.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::chat::calls;
+use crate::dialect::chat::content;
+use crate::dialect::chat::content::ContentPiece;
+use crate::dialect::chat::payload_kind::legacy_text;
+use crate::dialect::chat::read::Choice;
+use crate::dialect::chat::read::Delta;
+use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::reasoning;
+use crate::dialect::chat::reasoning::Details;
+use crate::dialect::chat::reasoning::Progress;
+use crate::dialect::chat::reasoning::Thought;
+use crate::dialect::chat::usage;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::think_tags;
+use crate::dialect::think_tags::Think;
+use crate::dialect::think_tags::is_white;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::fastpath::chat::learn;
+use crate::fastpath::chat::learn::DeltaTally;
+use crate::fastpath::chat::template::LearnableChunk;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::present;
+use crate::json::members::text;
+use crate::model::delta::Fragment;
+use crate::model::fault::Fault;
+use crate::model::small_map::Numbered;
+use crate::model::spec;
+use crate::model::spec::Code;
+use serde_json::Map;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::mem;
 use std::sync::LazyLock;
-
-use serde_json::{Map, Value};
-
-use super::cache::Lesson;
-use super::content::{self, Piece};
-use super::error::{Complaint, text};
-use super::lesson::{self, Tally};
-use super::read::{Choice, Delta, Walk, present};
-use super::reasoning::{self, Progress};
-use super::say::{Carry, say};
-use super::shape::legacy_text;
-use super::{Step, Wire, calls, usage};
-use crate::delta::Fragment;
-use crate::dialect::think::{Think, is_white};
-use crate::fault::Fault;
-use crate::few::Numbered;
-use crate::json::{Kind, Raw, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-use crate::spec::{self, Code};
 
 /// What the finish reasons of the wire mean.
 static FINISH: LazyLock<Option<&'static Map<String, Value>>> =
@@ -33,39 +51,39 @@ static FINISH: LazyLock<Option<&'static Map<String, Value>>> =
 
 /// How a chunk is to be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// What stands behind a broken document: text, finish, usage and errors only.
-    pub(super) tail: bool,
+    pub(crate) tail: bool,
     /// The chunk has another id than the one before.
-    pub(super) new_id: bool,
+    pub(crate) new_id: bool,
     /// The chunk calls itself a whole answer.
-    pub(super) body: bool,
+    pub(crate) body: bool,
     /// Whether anything can be learned from the chunk.
-    pub(super) learns: bool,
+    pub(crate) learns: bool,
 }
 
 /// What a choice came to: an error in it, and what can be learned from the chunk.
 #[derive(Debug, Default)]
-pub(super) struct Taken<'a> {
-    pub(super) complaint: Option<Complaint<'a>>,
-    pub(super) lesson: Option<Lesson<'a>>,
+pub(crate) struct ChoiceResult<'a> {
+    pub(crate) complaint: Option<UpstreamErrorFields<'a>>,
+    pub(crate) lesson: Option<LearnableChunk<'a>>,
 }
 
 /// What the decoder remembers of one choice.
 #[derive(Debug)]
-pub(super) struct ChoiceState {
-    pub(super) index: i32,
-    pub(super) think: Option<Box<Think>>,
-    pub(super) details: Progress,
+pub(crate) struct ChoiceState {
+    pub(crate) index: i32,
+    pub(crate) think: Option<Box<Think>>,
+    pub(crate) details: Progress,
     /// Pieces of audio, which go to the last event.
-    pub(super) audio: Vec<String>,
-    pub(super) audio_size: usize,
+    pub(crate) audio: Vec<String>,
+    pub(crate) audio_size: usize,
     /// Files or annotations came in deltas: a whole message only repeats them.
-    pub(super) attached: bool,
+    pub(crate) attached: bool,
     /// A gateway that repeats reasoning does it in every chunk.
-    pub(super) said_repeated: bool,
+    pub(crate) said_repeated: bool,
     /// There was something to start again from.
-    pub(super) spoke: bool,
+    pub(crate) spoke: bool,
 }
 
 impl Numbered for ChoiceState {
@@ -77,7 +95,7 @@ impl Numbered for ChoiceState {
 }
 
 impl ChoiceState {
-    pub(super) fn new(index: i32, inline_reasoning: bool) -> ChoiceState {
+    pub(crate) fn new(index: i32, inline_reasoning: bool) -> ChoiceState {
         ChoiceState {
             index,
             think: inline_reasoning.then(Box::default),
@@ -90,22 +108,22 @@ impl ChoiceState {
         }
     }
 
-    pub(super) fn take<'a>(
+    pub(crate) fn take<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         choice: &Choice<'a>,
-        fresh: &mut Leftovers<'a>,
-        notes: &mut Notes<'a>,
+        fresh: &mut ExtraFields<'a>,
+        notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
         reading: Reading,
-    ) -> Result<Taken<'a>, Fault> {
+    ) -> Result<ChoiceResult<'a>, Fault> {
         let delta = object(choice.delta.as_ref(), notes, at.member("delta"));
         let message = object(choice.message.as_ref(), notes, at.member("message"));
         let finish = finish(choice, notes, at);
         notes.tell(wire)?;
         let mut carry = Carry {
             chunk: fresh,
-            own: Leftovers::default(),
+            own: ExtraFields::default(),
             text: None,
         };
         if let Some(text) = legacy_text(choice) {
@@ -176,14 +194,14 @@ impl ChoiceState {
             wire.assembler
                 .finish(wire.out, self.index, &raw_reason, reason)?;
         }
-        Ok(Taken {
-            complaint: Complaint::of_choice(choice.error),
+        Ok(ChoiceResult {
+            complaint: UpstreamErrorFields::of_choice(choice.error),
             lesson,
         })
     }
 
     /// The stream is about to close: what was held back goes out.
-    pub(super) fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if let Some(think) = &mut self.think {
             say(wire, self.index, think.end(), None)?;
         }
@@ -198,33 +216,33 @@ impl ChoiceState {
     #[allow(clippy::too_many_arguments)]
     fn delta<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         delta: &Delta<'a>,
         carry: &mut Carry<'_, 'a>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
         finishes: bool,
         reading: Reading,
-    ) -> Result<Option<Lesson<'a>>, Fault> {
+    ) -> Result<Option<LearnableChunk<'a>>, Fault> {
         carry.own.extend(&delta.rest);
         let metadata = if reading.learns {
             carry.own.text()
         } else {
             None
         };
-        let mut tally = Tally::default();
+        let mut tally = DeltaTally::default();
         if !reading.tail {
             let thought = reasoning::read(delta, notes, at);
             notes.tell(wire)?;
             carry.own.extend(&thought.extra);
             if reading.learns && thought.says_something() {
-                tally.add(lesson::of_thought(&thought, self.said_repeated));
+                tally.add(learn::of_thought(&thought, self.said_repeated));
             }
             self.thought(wire, thought, carry)?;
         }
         let pieces = content::read(delta.content, notes, at.member("content"));
         if reading.learns && !pieces.is_empty() {
-            tally.add(lesson::of_text(delta.content));
+            tally.add(learn::of_text(delta.content));
         }
         let closes = finishes
             || says_something(delta.tool_calls.as_ref())
@@ -241,7 +259,9 @@ impl ChoiceState {
         let fragments = fragments(wire, delta, notes, at);
         notes.tell(wire)?;
         if fragments.is_empty() {
-            return Ok(tally.only().map(|lesson| Lesson { metadata, ..lesson }));
+            return Ok(tally
+                .only()
+                .map(|lesson| LearnableChunk { metadata, ..lesson }));
         }
         self.spoke = true;
         if let Some(think) = &mut self.think {
@@ -256,27 +276,29 @@ impl ChoiceState {
                     if fragments.len() == 1 && raw.kind == Kind::Array =>
                 {
                     match entries.as_slice() {
-                        [Walk::Read(call, _)] => lesson::of_call(call),
+                        [Walk::Read(call, _)] => learn::of_call(call),
                         _ => None,
                     }
                 }
                 _ => None,
             });
         }
-        Ok(tally.only().map(|lesson| Lesson { metadata, ..lesson }))
+        Ok(tally
+            .only()
+            .map(|lesson| LearnableChunk { metadata, ..lesson }))
     }
 
     /// The content of a delta. `closes`: here it may be the whole text again.
     fn content(
         &mut self,
-        wire: &mut Wire<'_, '_>,
-        mut pieces: Vec<Piece<'_>>,
+        wire: &mut DecodeContext<'_, '_>,
+        mut pieces: Vec<ContentPiece<'_>>,
         carry: &mut Carry<'_, '_>,
         closes: bool,
         reading: Reading,
     ) -> Step {
         if reading.tail {
-            pieces.retain(|piece| matches!(piece, Piece::Said(_)));
+            pieces.retain(|piece| matches!(piece, ContentPiece::Said(_)));
         }
         if closes && self.restates(wire, &pieces)? {
             return Ok(());
@@ -287,8 +309,12 @@ impl ChoiceState {
     }
 
     /// AM9: the closing chunk says all of the text again.
-    fn restates(&self, wire: &mut Wire<'_, '_>, pieces: &[Piece<'_>]) -> Result<bool, Fault> {
-        let [Piece::Said(text)] = pieces else {
+    fn restates(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        pieces: &[ContentPiece<'_>],
+    ) -> Result<bool, Fault> {
+        let [ContentPiece::Said(text)] = pieces else {
             return Ok(false);
         };
         let dropped = wire.out.config.policy.switches.drop_restated_content;
@@ -301,10 +327,10 @@ impl ChoiceState {
 }
 
 /// The calls of a delta or a message, the legacy one behind the others.
-pub(super) fn fragments<'a>(
-    wire: &Wire<'_, '_>,
+pub(crate) fn fragments<'a>(
+    wire: &DecodeContext<'_, '_>,
     delta: &Delta<'a>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Vec<Fragment<'a>> {
     let limit = wire.out.config.limits.max_tool_index;
@@ -356,7 +382,7 @@ type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 /// A delta or message and its text, where it is one.
 fn object<'c, 'a>(
     walk: Option<&'c Walk<'a, Box<Delta<'a>>>>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Option<Object<'c, 'a>> {
     match walk? {
@@ -371,7 +397,7 @@ fn object<'c, 'a>(
 /// The finish reason in either spelling, unless it is blank; true where a surrogate stood alone in it.
 fn finish<'a>(
     choice: &Choice<'a>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Option<(Cow<'a, str>, bool)> {
     for (slot, name) in [
@@ -386,4 +412,164 @@ fn finish<'a>(
         }
     }
     None
+}
+
+/// What the first event of a choice in a chunk carries.
+pub(crate) struct Carry<'c, 'a> {
+    /// Of the chunk: shared by its choices, the first event of all of them takes it.
+    pub(crate) chunk: &'c mut ExtraFields<'a>,
+    /// Of the choice, its delta and its message; the inner level wins.
+    pub(crate) own: ExtraFields<'a>,
+    pub(crate) text: Option<String>,
+}
+
+impl Carry<'_, '_> {
+    /// What the next event has to carry.
+    pub(crate) fn text(&mut self) -> Option<&str> {
+        if self.text.is_none() && !(self.chunk.is_empty() && self.own.is_empty()) {
+            self.text = self.chunk.and(&self.own).text();
+        }
+        self.text.as_deref()
+    }
+
+    /// It was given along.
+    pub(crate) fn given(&mut self) {
+        if self.text.take().is_some() {
+            *self.chunk = ExtraFields::default();
+            self.own = ExtraFields::default();
+        }
+    }
+}
+
+impl ChoiceState {
+    /// Says what was thought.
+    pub(crate) fn thought<'a>(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        thought: Thought<'a>,
+        carry: &mut Carry<'_, 'a>,
+    ) -> Step {
+        let Thought {
+            mut text,
+            mut repeated,
+            details,
+            ..
+        } = thought;
+        if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
+            if text.is_some() {
+                repeated = true;
+            } else {
+                let (new, again) = self.details.next(&details.text);
+                repeated |= again;
+                text = Some(new);
+            }
+        }
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            self.spoke = true;
+            if let Some(think) = &mut self.think {
+                think.field(&text.body);
+            }
+            wire.assembler
+                .reasoning(wire.out, self.index, "raw", text, carry.text())?;
+            carry.given();
+        }
+        if let Some(details) = &details {
+            self.attributes(wire, details)?;
+        }
+        if repeated && !self.said_repeated {
+            self.said_repeated = true;
+            wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
+        }
+        Ok(())
+    }
+
+    /// What a later turn has to hand back.
+    pub(crate) fn attributes(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        details: &Details<'_>,
+    ) -> Step {
+        let (signature, encrypted) = (details.signature.as_deref(), details.encrypted.as_deref());
+        let raw = Some(details.raw.text);
+        wire.assembler
+            .reasoning_attributes(wire.out, self.index, signature, encrypted, raw)
+    }
+
+    pub(crate) fn piece(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        piece: ContentPiece<'_>,
+        carry: Option<&mut Carry<'_, '_>>,
+    ) -> Step {
+        let index = self.index;
+        if let ContentPiece::Unread(raw) = piece {
+            return wire.assembler.unknown(wire.out, None, raw.text.as_bytes());
+        }
+        self.spoke = true;
+        if let ContentPiece::File(file) = piece {
+            self.attached = true;
+            let (media_type, data, url) = file.fields();
+            return wire
+                .assembler
+                .file(wire.out, index, media_type, data, url, file.metadata());
+        }
+        match (piece, &mut self.think) {
+            (ContentPiece::Said(text), Some(think)) => {
+                return say(wire, index, think.feed(&text), carry);
+            }
+            (piece, _) => {
+                let mut carry = carry;
+                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                match piece {
+                    ContentPiece::Said(text) => {
+                        wire.assembler.text(wire.out, index, text, metadata)?
+                    }
+                    ContentPiece::Thought(text) => wire
+                        .assembler
+                        .reasoning(wire.out, index, "raw", text, metadata)?,
+                    ContentPiece::Refused(text) => {
+                        wire.assembler.refusal(wire.out, index, text, metadata)?
+                    }
+                    ContentPiece::File(_) | ContentPiece::Unread(_) => {}
+                }
+                if let Some(carry) = carry {
+                    carry.given();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a splitter of tags has let out.
+pub(crate) fn say(
+    wire: &mut DecodeContext<'_, '_>,
+    index: i32,
+    pieces: Vec<think_tags::ThinkPiece>,
+    mut carry: Option<&mut Carry<'_, '_>>,
+) -> Step {
+    for piece in pieces {
+        match piece {
+            think_tags::ThinkPiece::Orphan => {
+                wire.assembler.retype_text(wire.out, index)?;
+                wire.out.diagnose(Code::ORPHAN_THINK_CLOSE, None, "")?;
+            }
+            think_tags::ThinkPiece::Repeated => {
+                wire.out.diagnose(Code::REASONING_REPEATED, None, "")?
+            }
+            think_tags::ThinkPiece::Lone => wire.out.diagnose(Code::LONE_SURROGATE, None, "")?,
+            think_tags::ThinkPiece::Text(text) => {
+                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                wire.assembler.text(wire.out, index, text, metadata)?;
+                carry.iter_mut().for_each(|carry| carry.given());
+            }
+            think_tags::ThinkPiece::Reasoning(text) => {
+                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                wire.assembler
+                    .reasoning(wire.out, index, "raw", text, metadata)?;
+                carry.iter_mut().for_each(|carry| carry.given());
+            }
+        }
+    }
+    Ok(())
 }

@@ -1,27 +1,44 @@
 //! The members of one chunk: what it says of the response, its choices in order, then usage.
 
-use super::choice::{ChoiceState, Reading};
-use super::error::{Complaint, is_string, string, text};
-use super::read::{Chunk, Member, Slot, Walk, find, members, present};
-use super::{Chat, Payload, Step, Wire, usage};
-use crate::fault::{Class, Fault};
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::chat::Chat;
+use crate::dialect::chat::choice::ChoiceState;
+use crate::dialect::chat::choice::Reading;
+use crate::dialect::chat::read::Chunk;
+use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::usage;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::json::Kind;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Slot;
+use crate::json::members::find;
 use crate::json::members::integer;
-use crate::json::{Kind, Text};
-use crate::leftovers::Leftovers;
-use crate::limits::LimitName;
-use crate::notes::{Notes, Pointer};
-use crate::spec::Code;
+use crate::json::members::is_string;
+use crate::json::members::members;
+use crate::json::members::present;
+use crate::json::members::string;
+use crate::json::members::text;
+use crate::model::fault::Class;
+use crate::model::fault::Fault;
+use crate::model::limits::LimitName;
+use crate::model::spec::Code;
 
 impl Chat {
     /// The members of a chunk; gives back the error of a choice.
-    pub(super) fn chunk<'a>(
+    pub(crate) fn chunk<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         chunk: &Chunk<'a>,
         around: &[Member<'a>],
         payload: Payload<'_>,
-        notes: &mut Notes<'a>,
-    ) -> Result<Option<Complaint<'a>>, Fault> {
+        notes: &mut Anomalies<'a>,
+    ) -> Result<Option<UpstreamErrorFields<'a>>, Fault> {
         let before = wire.out.said();
         let mut fresh = self.last_seen.fresh(&chunk.rest);
         if !around.is_empty() {
@@ -46,7 +63,7 @@ impl Chat {
         if !self.started {
             self.started = true;
             start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
-            fresh = Leftovers::default();
+            fresh = ExtraFields::default();
         }
         let reading = Reading {
             tail: payload.tail,
@@ -98,7 +115,7 @@ impl Chat {
     }
 
     /// Whether the chunk has another id than the one before (AM10).
-    fn id_changed(&mut self, wire: &Wire<'_, '_>, chunk: &Chunk<'_>) -> bool {
+    fn id_changed(&mut self, wire: &DecodeContext<'_, '_>, chunk: &Chunk<'_>) -> bool {
         if !wire.out.config.policy.switches.restart_on_new_stream_id {
             return false;
         }
@@ -116,10 +133,10 @@ impl Chat {
     /// The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4).
     fn choice<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         sent: Slot<'a>,
         place: usize,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
     ) -> Result<&mut ChoiceState, Fault> {
         let sent = present(sent);
@@ -171,9 +188,9 @@ impl Chat {
 
 /// The first chunk: what the response calls itself. One from behind a broken document may not say so.
 fn start<'a>(
-    wire: &mut Wire<'_, '_>,
+    wire: &mut DecodeContext<'_, '_>,
     chunk: &Chunk<'a>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     tail: bool,
     metadata: Option<&str>,
 ) -> Step {

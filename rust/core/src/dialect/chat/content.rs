@@ -2,16 +2,24 @@
 //!
 //! Knows the part shapes that are documented; a part that is not stays reachable as sent.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Surrogates;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Slot;
+use crate::json::members::find;
+use crate::json::members::items;
+use crate::json::members::members;
+use crate::json::members::present;
+use crate::json::members::text;
 use std::borrow::Cow;
 
-use super::error::text;
-use super::read::{Member, Slot, find, items, members, present};
-use crate::json::{Kind, Raw, Surrogates, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-
 #[derive(Debug)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum ContentPiece<'a> {
     Said(Text<'a>),
     Thought(Text<'a>),
     Refused(Text<'a>),
@@ -45,7 +53,11 @@ impl File<'_> {
 }
 
 /// The pieces of content: a string, or a list of parts in order.
-pub(crate) fn read<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Vec<Piece<'a>> {
+pub(crate) fn read<'a>(
+    slot: Slot<'a>,
+    notes: &mut Anomalies<'a>,
+    at: Pointer<'_>,
+) -> Vec<ContentPiece<'a>> {
     let Some(raw) = present(slot) else {
         return Vec::new();
     };
@@ -53,7 +65,7 @@ pub(crate) fn read<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -
         return if text.is_empty() {
             Vec::new()
         } else {
-            vec![Piece::Said(text)]
+            vec![ContentPiece::Said(text)]
         };
     }
     if raw.kind != Kind::Array {
@@ -69,24 +81,26 @@ pub(crate) fn read<'a>(slot: Slot<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -
         }
     }
     pieces.retain(|piece| match piece {
-        Piece::Said(text) | Piece::Thought(text) | Piece::Refused(text) => !text.is_empty(),
-        Piece::File(_) | Piece::Unread(_) => true,
+        ContentPiece::Said(text) | ContentPiece::Thought(text) | ContentPiece::Refused(text) => {
+            !text.is_empty()
+        }
+        ContentPiece::File(_) | ContentPiece::Unread(_) => true,
     });
     pieces
 }
 
 /// By the member that carries it: `type` is what gateways disagree about.
-fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<Piece<'a>>, notes: &mut Notes<'a>) {
+fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomalies<'a>) {
     let part = members(raw);
     let member = |name: &str| present(find(&part, name));
     if let Some(thinking) = member("thinking") {
-        pieces.extend(texts(thinking).into_iter().map(Piece::Thought));
+        pieces.extend(texts(thinking).into_iter().map(ContentPiece::Thought));
     } else if let Some(text) = member("refusal").and_then(text) {
-        pieces.push(Piece::Refused(text));
+        pieces.push(ContentPiece::Refused(text));
     } else if let Some(text) = member("text").and_then(text) {
-        pieces.push(Piece::Said(text));
+        pieces.push(ContentPiece::Said(text));
     } else {
-        pieces.push(image(&part, notes).map_or(Piece::Unread(raw), Piece::File));
+        pieces.push(image(&part, notes).map_or(ContentPiece::Unread(raw), ContentPiece::File));
     }
 }
 
@@ -102,7 +116,11 @@ fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
 }
 
 /// The files of an `images` member: a list of `{"image_url":{"url"}}`.
-pub(crate) fn images<'a>(raw: Raw<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Vec<File<'a>> {
+pub(crate) fn images<'a>(
+    raw: Raw<'a>,
+    notes: &mut Anomalies<'a>,
+    at: Pointer<'_>,
+) -> Vec<File<'a>> {
     if raw.kind != Kind::Array {
         notes.shape(raw, at);
         return Vec::new();
@@ -117,7 +135,7 @@ pub(crate) fn images<'a>(raw: Raw<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -
     files
 }
 
-fn image<'a>(entry: &[Member<'a>], notes: &mut Notes<'a>) -> Option<File<'a>> {
+fn image<'a>(entry: &[Member<'a>], notes: &mut Anomalies<'a>) -> Option<File<'a>> {
     let holder = present(find(entry, "image_url"))?;
     let url = match holder.kind {
         Kind::Object => find(&members(holder), "url").and_then(text)?,
@@ -131,7 +149,7 @@ fn image<'a>(entry: &[Member<'a>], notes: &mut Notes<'a>) -> Option<File<'a>> {
     let modelled = |member: &&Member<'_>| {
         !matches!(member.key.name().as_ref(), "type" | "image_url" | "index")
     };
-    let mut leftovers = Leftovers::default();
+    let mut leftovers = ExtraFields::default();
     leftovers.extend(&entry.iter().filter(modelled).copied().collect::<Vec<_>>());
     Some(File {
         url,

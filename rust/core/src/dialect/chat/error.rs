@@ -1,17 +1,24 @@
 //! Where a chunk has its errors, and which documents are one as a whole.
 
-use super::read::{Chunk, Document, Slot, find, members, present};
-pub(crate) use crate::complaint::Complaint;
-use crate::complaint::{is_bare, says_nothing};
-pub(crate) use crate::json::members::{is_string, string, text};
-use crate::json::{Kind, Raw};
+use crate::dialect::chat::read::Chunk;
+use crate::dialect::chat::read::Document;
+pub(crate) use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::says_nothing;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Slot;
+use crate::json::members::find;
+pub(crate) use crate::json::members::is_string;
+use crate::json::members::members;
+use crate::json::members::present;
 
-impl<'a> Complaint<'a> {
+impl<'a> UpstreamErrorFields<'a> {
     /// Of the `error` member of a choice.
-    pub(crate) fn of_choice(error: Slot<'a>) -> Option<Complaint<'a>> {
+    pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
             .filter(|raw| !says_nothing(*raw))
-            .map(Complaint::of_value)
+            .map(UpstreamErrorFields::of_value)
     }
 
     /// Of an object that is an error as a whole, or has one. `named` says that its event is called `error`.
@@ -19,13 +26,13 @@ impl<'a> Complaint<'a> {
         chunk: &Chunk<'a>,
         whole: Raw<'a>,
         named: bool,
-    ) -> Option<Complaint<'a>> {
+    ) -> Option<UpstreamErrorFields<'a>> {
         let beside = || chunk.is_chunk() || holds_chunk(find(&chunk.rest, "data"));
         if let Some(error) = present(chunk.error).filter(|raw| !(says_nothing(*raw) && beside())) {
-            return Some(Complaint::of_value(error));
+            return Some(UpstreamErrorFields::of_value(error));
         }
         (named || is_string(chunk.object, "error") || complains(chunk))
-            .then(|| Complaint::of_members(&chunk.rest, whole))
+            .then(|| UpstreamErrorFields::of_members(&chunk.rest, whole))
     }
 }
 

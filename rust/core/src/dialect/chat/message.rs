@@ -1,25 +1,32 @@
 //! A whole message: at the end of a stream, or the only thing in it.
 
-use super::attach::refusal;
-use super::choice::{ChoiceState, fragments};
-use super::content::{self, Piece, concat};
-use super::read::Delta;
-use super::reasoning::{self, Thought};
-use super::say::{Carry, say};
-use super::{Step, Wire};
-use crate::delta::Message;
-use crate::dialect::think::split_whole;
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::chat::attachments::refusal;
+use crate::dialect::chat::choice::Carry;
+use crate::dialect::chat::choice::ChoiceState;
+use crate::dialect::chat::choice::fragments;
+use crate::dialect::chat::choice::say;
+use crate::dialect::chat::content;
+use crate::dialect::chat::content::ContentPiece;
+use crate::dialect::chat::content::concat;
+use crate::dialect::chat::read::Delta;
+use crate::dialect::chat::reasoning;
+use crate::dialect::chat::reasoning::Thought;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::think_tags::split_whole;
 use crate::json::Text;
-use crate::notes::{Notes, Pointer};
+use crate::model::delta::Message;
 
 impl ChoiceState {
     /// A whole message: reconciled with what was streamed, never appended.
-    pub(super) fn message<'a>(
+    pub(crate) fn message<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         message: &Delta<'a>,
         carry: &mut Carry<'_, 'a>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
     ) -> Step {
         if let Some(think) = &mut self.think {
@@ -36,10 +43,10 @@ impl ChoiceState {
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for piece in content::read(message.content, notes, at.member("content")) {
             match piece {
-                Piece::Said(text) => said.push(text),
-                Piece::Thought(text) => thoughts.push(text),
-                Piece::Refused(text) => refused.push(text),
-                Piece::File(_) | Piece::Unread(_) => others.push(piece),
+                ContentPiece::Said(text) => said.push(text),
+                ContentPiece::Thought(text) => thoughts.push(text),
+                ContentPiece::Refused(text) => refused.push(text),
+                ContentPiece::File(_) | ContentPiece::Unread(_) => others.push(piece),
             }
         }
         let some = |text: Text<'a>| Some(text).filter(|text| !text.is_empty());
@@ -71,7 +78,7 @@ impl ChoiceState {
         }
         wire.assembler.message(wire.out, self.index, whole)?;
         for piece in others {
-            if !(attached && matches!(piece, Piece::File(_))) {
+            if !(attached && matches!(piece, ContentPiece::File(_))) {
                 self.piece(wire, piece, None)?;
             }
         }
@@ -84,7 +91,7 @@ impl ChoiceState {
 }
 
 /// Tags in the text of a whole message, which no other text can complete.
-fn unmix(whole: &mut Message<'_>, notes: &mut Notes<'_>) {
+fn unmix(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     let Some(content) = whole.content.take() else {
         return;
     };

@@ -5,46 +5,56 @@
 //! and errors. Payloads that differ from an earlier one only in their text skip the reading (`cache`).
 //! Knows no other dialect, no framing and no identity of calls.
 
-mod alike;
-mod attach;
-mod cache;
-mod calls;
-mod choice;
-mod chunk;
-mod content;
-mod error;
-mod lesson;
-mod message;
+pub(crate) mod attachments;
+pub(crate) mod calls;
+pub(crate) mod choice;
+pub(crate) mod chunk;
+pub(crate) mod content;
+pub(crate) mod error;
+pub(crate) mod message;
+pub(crate) mod payload_kind;
 pub(crate) mod read;
-mod reasoning;
-mod say;
-mod shape;
-mod template;
-mod usage;
+pub(crate) mod reasoning;
+pub(crate) mod usage;
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::tell_wide_integer;
+use crate::dialect::chat::choice::ChoiceState;
+pub(crate) use crate::dialect::chat::error::is_complaint;
+pub(crate) use crate::dialect::chat::payload_kind::is_body;
+pub(crate) use crate::dialect::chat::payload_kind::is_line;
+pub(crate) use crate::dialect::chat::payload_kind::is_note;
+pub(crate) use crate::dialect::chat::payload_kind::is_of_use;
+use crate::dialect::chat::payload_kind::lone_error;
+use crate::dialect::chat::payload_kind::wrapped;
+use crate::dialect::chat::read::Chunk;
+use crate::dialect::chat::read::Document;
+pub(crate) use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Ending;
+pub(crate) use crate::dialect::decode_context::Payload;
+pub(crate) use crate::dialect::decode_context::Step;
+pub(crate) use crate::dialect::decode_context::unknown;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::says_nothing;
+use crate::fastpath::chat::cache::Cache;
+use crate::fastpath::chat::rows;
+use crate::fastpath::chat::template::ChunkKind;
+use crate::fastpath::chat::template::Template;
+use crate::fastpath::chat::template::VaryingMembers;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::extra_fields::LastSeen;
+use crate::json::members::present;
+use crate::model::config::Config;
+use crate::model::delta::CallPiece;
+use crate::model::delta::Fragment;
+use crate::model::fault::Fault;
+use crate::model::small_map::List;
+use crate::model::small_map::Set;
+use crate::model::spec::Code;
+use crate::sse::WholeEvents;
 use std::borrow::Cow;
-
-use cache::{Cache, Found, What};
-use choice::ChoiceState;
-use error::Complaint;
-pub(crate) use error::is_complaint;
-use read::{Chunk, Document, present};
-pub(crate) use shape::{is_body, is_line, is_note, is_of_use};
-use shape::{lone_error, wrapped};
-use template::Template;
-
-use crate::complaint::says_nothing;
-use crate::config::Config;
-use crate::delta::{Fragment, Piece};
-use crate::fault::Fault;
-use crate::few::{List, Set};
-use crate::json::{Kind, Raw, Text};
-use crate::leftovers::LastSeen;
-use crate::notes::{Notes, tell_wide_integer};
-use crate::spec::Code;
-use crate::sse::Taken;
-use crate::wire::Ending;
-pub(crate) use crate::wire::{Payload, Step, Wire, unknown};
 
 /// The decoder of one stream.
 #[derive(Debug)]
@@ -82,25 +92,30 @@ impl Chat {
     /// Takes whole events that are one plain text each, as the one before them was; at most so many. None where the
     /// first one is anything else.
     #[inline]
-    pub(crate) fn alike(&mut self, wire: &mut Wire<'_, '_>, input: &[u8], most: usize) -> Taken {
+    pub(crate) fn alike(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        input: &[u8],
+        most: usize,
+    ) -> WholeEvents {
         let Some(template) = self.cache.plain_event() else {
-            return Taken::default();
+            return WholeEvents::default();
         };
         let (choice, out) = (template.choice, &mut *wire.out);
         // One or two are not worth the preparations.
         if input.len() < template.event_length() * 3 || !wire.assembler.awaits_text(out, choice) {
-            return Taken::default();
+            return WholeEvents::default();
         }
         let give =
             |texts: &str, ends: &[usize]| wire.assembler.more_texts(out, choice, texts, ends);
-        alike::take(template, input, most, give)
+        rows::take(template, input, most, give)
     }
 
     /// Takes a payload that fits a known envelope. How long it is with its ending; 0 where it has to be read.
     #[inline]
     pub(crate) fn known(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         input: &[u8],
         ending: Ending,
     ) -> Result<usize, Fault> {
@@ -115,23 +130,23 @@ impl Chat {
     #[inline(never)]
     fn find(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         input: &[u8],
         ending: Ending,
     ) -> Result<usize, Fault> {
-        let mut found = Found::default();
+        let mut found = VaryingMembers::default();
         let Some((template, length)) = self.cache.find(input, ending, &mut found) else {
             return Ok(0);
         };
         let choice = template.choice;
-        let Wire { assembler, out } = wire;
+        let DecodeContext { assembler, out } = wire;
         if found.escaped || template.metadata.is_some() || found.usage.is_some() {
             let taken = act(wire, template, &found)?;
             return Ok(if taken { length } else { 0 });
         }
         let quick = match template.what {
-            What::Text => assembler.more_text(out, choice, found.text)?,
-            What::Call { custom: false, .. } => match found.index {
+            ChunkKind::Text => assembler.more_text(out, choice, found.text)?,
+            ChunkKind::Call { custom: false, .. } => match found.index {
                 Some(index)
                     if out
                         .config
@@ -142,7 +157,7 @@ impl Chat {
                     assembler.more_arguments(
                         out,
                         choice,
-                        Piece {
+                        CallPiece {
                             index,
                             id: found.id,
                             name: found.name,
@@ -152,7 +167,7 @@ impl Chat {
                 }
                 _ => false,
             },
-            What::Call { .. } | What::Reasoning => false,
+            ChunkKind::Call { .. } | ChunkKind::Reasoning => false,
         };
         let taken = quick || act(wire, template, &found)?;
         Ok(if taken { length } else { 0 })
@@ -161,7 +176,7 @@ impl Chat {
     /// Takes a payload that was read.
     pub(crate) fn document(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
     ) -> Step {
@@ -181,23 +196,28 @@ impl Chat {
         if payload.event == Some("error") {
             wire.out.touch("event_name"); // an error to openai-node alone
             tell_wide_integer(wire, raw)?;
-            return self.complain(wire, &Complaint::of_value(raw), payload, Notes::default());
+            return self.complain(
+                wire,
+                &UpstreamErrorFields::of_value(raw),
+                payload,
+                Anomalies::default(),
+            );
         }
         unknown(wire, payload)
     }
 
     /// A text instead of a document: an error in plain words.
-    pub(crate) fn text(&mut self, wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
+    pub(crate) fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
         self.complain(
             wire,
-            &Complaint::of_text(payload.text),
+            &UpstreamErrorFields::of_text(payload.text),
             payload,
-            Notes::default(),
+            Anomalies::default(),
         )
     }
 
     /// The stream is about to close: what was held back goes out.
-    pub(crate) fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.choices
             .iter_mut()
             .try_for_each(|choice| choice.flush(wire))
@@ -205,7 +225,7 @@ impl Chat {
 
     fn object(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         chunk: &Chunk<'_>,
         whole: Raw<'_>,
         payload: Payload<'_>,
@@ -223,10 +243,11 @@ impl Chat {
             wire.out.diagnose(Code::DUPLICATE_KEY, None, key)?;
         }
         let named = payload.event == Some("error");
-        let mut complaint = Complaint::of_chunk(chunk, whole, named);
+        let mut complaint = UpstreamErrorFields::of_chunk(chunk, whole, named);
         let mut around = Vec::new();
         if let Some(inner) = &inner {
-            complaint = complaint.or_else(|| Complaint::of_chunk(&inner.chunk, inner.raw, named));
+            complaint =
+                complaint.or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, named));
             around = chunk
                 .rest
                 .iter()
@@ -234,7 +255,7 @@ impl Chat {
                 .copied()
                 .collect();
         }
-        let mut notes = Notes::default();
+        let mut notes = Anomalies::default();
         if read.is_chunk() {
             let within = self.chunk(wire, read, &around, payload, &mut notes)?;
             complaint = complaint.or(within);
@@ -249,10 +270,10 @@ impl Chat {
 
     fn complain(
         &mut self,
-        wire: &mut Wire<'_, '_>,
-        complaint: &Complaint<'_>,
+        wire: &mut DecodeContext<'_, '_>,
+        complaint: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
-        notes: Notes<'_>,
+        notes: Anomalies<'_>,
     ) -> Step {
         self.flush(wire)?;
         notes.complain(wire, complaint, payload)
@@ -260,24 +281,28 @@ impl Chat {
 }
 
 /// Does what such a chunk does; false, and nothing was done, where it has to be read.
-fn act(wire: &mut Wire<'_, '_>, template: &Template, found: &Found<'_>) -> Result<bool, Fault> {
+fn act(
+    wire: &mut DecodeContext<'_, '_>,
+    template: &Template,
+    found: &VaryingMembers<'_>,
+) -> Result<bool, Fault> {
     let (choice, metadata) = (template.choice, template.metadata.as_deref());
-    let Wire { assembler, out } = wire;
+    let DecodeContext { assembler, out } = wire;
     let text = if found.escaped {
         Text::unescape(found.text)
     } else {
         Text::plain(found.text)
     };
     match template.what {
-        What::Text | What::Reasoning if found.text.is_empty() => return Ok(false),
-        What::Text => assembler.text(out, choice, text, metadata)?,
-        What::Reasoning => {
+        ChunkKind::Text | ChunkKind::Reasoning if found.text.is_empty() => return Ok(false),
+        ChunkKind::Text => assembler.text(out, choice, text, metadata)?,
+        ChunkKind::Reasoning => {
             assembler.reasoning(out, choice, "raw", text, metadata)?;
             if found.details.is_some() {
                 assembler.reasoning_attributes(out, choice, None, None, found.details)?;
             }
         }
-        What::Call {
+        ChunkKind::Call {
             has_index_key,
             custom,
         } => {

@@ -3,8 +3,15 @@
 //! Checks all of the JSON and the nesting that is walked, interprets nothing: types are judged by who uses a member.
 //! Of a key that stands twice the last one wins.
 
-pub(crate) use crate::json::members::{Member, Slot, find, first_item, items, members, present};
-use crate::json::{Key, Kind, Raw, ScanError, Scanner};
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::ScanError;
+use crate::json::Scanner;
+pub(crate) use crate::json::members::Member;
+pub(crate) use crate::json::members::Slot;
+pub(crate) use crate::json::members::find;
+pub(crate) use crate::json::members::first_item;
 
 type Scan<T> = Result<T, ScanError>;
 

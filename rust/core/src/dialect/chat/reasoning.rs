@@ -2,13 +2,23 @@
 //!
 //! Gateways send one text in two fields, or the details cumulatively; each text is used once.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::chat::content::concat;
+use crate::dialect::chat::read::Delta;
+use crate::dialect::chat::read::REASONING_FIELDS;
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::members::Member;
+use crate::json::members::find;
+use crate::json::members::is_string;
+use crate::json::members::items;
+use crate::json::members::members;
+use crate::json::members::present;
+use crate::json::members::text;
 use std::borrow::Cow;
-
-use super::content::concat;
-use super::error::{is_string, text};
-use super::read::{Delta, Member, REASONING_FIELDS, find, items, members, present};
-use crate::json::{Key, Kind, Raw, Text};
-use crate::notes::{Notes, Pointer};
 
 /// A text that shares so many characters with what came before repeats it; shorter ones are an accident.
 const PREFIX_CHARS: usize = 4;
@@ -45,7 +55,11 @@ impl Thought<'_> {
     }
 }
 
-pub(crate) fn read<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>) -> Thought<'a> {
+pub(crate) fn read<'a>(
+    delta: &Delta<'a>,
+    notes: &mut Anomalies<'a>,
+    at: Pointer<'_>,
+) -> Thought<'a> {
     let mut out = Thought::default();
     for (slot, name) in delta.reasoning.iter().zip(REASONING_FIELDS) {
         let Some(raw) = present(*slot) else { continue };
@@ -81,7 +95,7 @@ pub(crate) fn read<'a>(delta: &Delta<'a>, notes: &mut Notes<'a>, at: Pointer<'_>
     out
 }
 
-fn details<'a>(raw: Raw<'a>, notes: &mut Notes<'a>) -> Option<Details<'a>> {
+fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
     let entries = items(raw);
     if entries.is_empty() {
         return None;

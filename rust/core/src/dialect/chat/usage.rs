@@ -1,21 +1,24 @@
 //! Token counts of a chunk, a choice or an extension member.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::usage_counts::Counts;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Slot;
+use crate::json::members::present;
+use crate::model::event::Usage;
 use std::sync::LazyLock;
-
-use super::read::{Slot, present};
-use super::{Step, Wire};
-use crate::counts::Counts;
-use crate::event::Usage;
-use crate::json::{Kind, Raw};
-use crate::notes::{Notes, Pointer};
 
 static COUNTS: LazyLock<Counts> = LazyLock::new(|| Counts::of("chat"));
 
 /// The `usage` of a chunk, a choice or an extension member; null says nothing.
 pub(crate) fn take<'a>(
-    wire: &mut Wire<'_, '_>,
+    wire: &mut DecodeContext<'_, '_>,
     slot: Slot<'a>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Step {
     if let Some(raw) = present(slot) {

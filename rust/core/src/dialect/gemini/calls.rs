@@ -4,18 +4,35 @@
 //! first one that does not say so. Which call a part belongs to is settled by that: one goes on at a time, unless their
 //! ids tell several apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::gemini::partial::Partial;
+use crate::dialect::gemini::partial::parse_path;
+use crate::dialect::gemini::spec_tables::FACTS;
+use crate::dialect::gemini::spec_tables::a_word;
+use crate::dialect::gemini::spec_tables::an_id;
+use crate::dialect::gemini::spec_tables::is_blank;
+use crate::dialect::gemini::spec_tables::is_true;
+use crate::dialect::gemini::spec_tables::rest;
+use crate::dialect::gemini::spec_tables::said;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::items;
+use crate::json::members::text;
+use crate::model::delta::Address;
+use crate::model::delta::CallSaid;
+use crate::model::delta::ItemKind;
+use crate::model::small_map::Map;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::mem::take;
-
-use super::facts::{FACTS, a_word, an_id, is_blank, is_true, rest, said};
-use super::partial::{Partial, parse_path};
-use crate::delta::{Address, CallSaid, ItemKind};
-use crate::few::Map;
-use crate::json::members::{Member, Object, find, items, text};
-use crate::json::{Kind, Raw, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-use crate::wire::{Step, Wire};
 
 /// Steps of a path: one level below what a JSON text may have.
 const MAX_STEPS: usize = 127;
@@ -39,7 +56,7 @@ impl Going {
 
 /// What the decoder remembers of the calls of one candidate.
 #[derive(Debug)]
-pub(super) struct Calls {
+pub(crate) struct Calls {
     choice: i32,
     going: Option<Going>,
     partial: Partial,
@@ -51,7 +68,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn new(choice: i32) -> Calls {
+    pub(crate) fn new(choice: i32) -> Calls {
         Calls {
             choice,
             going: None,
@@ -63,14 +80,14 @@ impl Calls {
     }
 
     /// The functionCall of a part. `place`: the part's number in its candidate; `extra`: what else stands in the part.
-    pub(super) fn read<'a>(
+    pub(crate) fn read<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         part: &Object<'a>,
         at: Pointer<'_>,
         place: i64,
-        extra: &Leftovers<'a>,
-        notes: &mut Notes<'a>,
+        extra: &ExtraFields<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let Some(call) = notes.an_object(&part.members, at, "functionCall") else {
             return Ok(());
@@ -138,7 +155,7 @@ impl Calls {
     }
 
     /// The next part, or the end, says that calls are over; one that was cut inside of a string stays so.
-    pub(super) fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.others.is_empty() {
             return self.end(wire);
         }
@@ -155,7 +172,7 @@ impl Calls {
     }
 
     /// A part with another id: the call waits for its own, if it has one, else it is over.
-    fn set_aside(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn set_aside(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         match self.going.take_if(|going| going.call_id.is_some()) {
             Some(going) => {
                 let id = going.call_id.clone().unwrap_or_default();
@@ -170,7 +187,7 @@ impl Calls {
     }
 
     /// A part names a call that waits; one that names none means the last one, where no other goes on.
-    fn turn_to(&mut self, wire: &mut Wire<'_, '_>, id: Option<&str>, named: bool) -> Step {
+    fn turn_to(&mut self, wire: &mut DecodeContext<'_, '_>, id: Option<&str>, named: bool) -> Step {
         if self.others.is_empty() {
             return Ok(());
         }
@@ -200,7 +217,7 @@ impl Calls {
         Ok(())
     }
 
-    fn end(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         let Some(going) = self.going.take() else {
             return Ok(());
         };
@@ -211,7 +228,7 @@ impl Calls {
         self.close(wire, &going)
     }
 
-    fn close(&self, wire: &mut Wire<'_, '_>, going: &Going) -> Step {
+    fn close(&self, wire: &mut DecodeContext<'_, '_>, going: &Going) -> Step {
         let (kind, address) = (Some(ItemKind::Call), going.address());
         wire.assembler
             .item_closed(wire.out, self.choice, kind, address, None, None)
@@ -219,11 +236,11 @@ impl Calls {
 
     fn more<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         partial: Option<Raw<'a>>,
         at: Pointer<'_>,
         metadata: Option<&str>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let Some(going) = self.going.take() else {
             return Ok(());
@@ -235,12 +252,12 @@ impl Calls {
 
     fn pieces<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         going: &Going,
         partial: Option<Raw<'a>>,
         at: Pointer<'_>,
         metadata: Option<&str>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         if metadata.is_some() {
             self.push(wire, going, Text::default(), metadata)?;
@@ -266,7 +283,11 @@ impl Calls {
     }
 
     /// The JSON text that one partial argument adds, or `None` where it cannot be placed.
-    fn piece<'a>(&mut self, piece: &[Member<'a>], notes: &mut Notes<'a>) -> Option<Text<'static>> {
+    fn piece<'a>(
+        &mut self,
+        piece: &[Member<'a>],
+        notes: &mut Anomalies<'a>,
+    ) -> Option<Text<'static>> {
         let path = find(piece, "jsonPath").and_then(text)?;
         let steps = parse_path(&notes.clean(path), MAX_STEPS)?;
         let of = |key: &str, fits: fn(Kind) -> bool| find(piece, key).filter(|raw| fits(raw.kind));
@@ -285,7 +306,7 @@ impl Calls {
 
     fn push(
         &self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         going: &Going,
         text: Text<'_>,
         metadata: Option<&str>,

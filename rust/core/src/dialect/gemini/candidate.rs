@@ -3,19 +3,39 @@
 //! Knows every kind of part. Parts have no address on the wire: the texts of neighbouring parts of one kind are one part,
 //! until something else comes between them or a thought signature ends it. Knows no chunk and no end of the stream.
 
-use super::calls::Calls;
-use super::facts::{FACTS, a_reason, is_true, rest, said};
-use super::sources::Sources;
-use super::tools::{KINDS, Place, read_tool};
-use crate::complaint::says_nothing;
-use crate::delta::{Address, Channel, ItemKind, PartAt, PartAttributes};
-use crate::few::Numbered;
-use crate::json::members::{Member, Object, find, items, present};
-use crate::json::{Key, Kind, Raw, Text, write_string};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-use crate::spec::Code;
-use crate::wire::{Step, Wire};
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::gemini::calls::Calls;
+use crate::dialect::gemini::sources::Sources;
+use crate::dialect::gemini::spec_tables::FACTS;
+use crate::dialect::gemini::spec_tables::a_reason;
+use crate::dialect::gemini::spec_tables::is_true;
+use crate::dialect::gemini::spec_tables::rest;
+use crate::dialect::gemini::spec_tables::said;
+use crate::dialect::gemini::tools::KINDS;
+use crate::dialect::gemini::tools::Place;
+use crate::dialect::gemini::tools::read_tool;
+use crate::dialect::upstream_error::says_nothing;
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::items;
+use crate::json::members::present;
+use crate::json::write_string;
+use crate::model::delta::Address;
+use crate::model::delta::Channel;
+use crate::model::delta::ItemKind;
+use crate::model::delta::PartAt;
+use crate::model::delta::PartAttributes;
+use crate::model::small_map::Numbered;
+use crate::model::spec::Code;
 
 const SIGNATURE: &str = "thoughtSignature";
 const LOGPROBS: &str = "logprobsResult";
@@ -23,8 +43,8 @@ const CALL: &str = "functionCall";
 
 /// What the decoder remembers of one candidate.
 #[derive(Debug)]
-pub(super) struct Candidate {
-    pub(super) index: i32,
+pub(crate) struct Candidate {
+    pub(crate) index: i32,
     calls: Calls,
     sources: Sources,
     /// How many parts there were.
@@ -32,18 +52,18 @@ pub(super) struct Candidate {
     /// The text that goes on.
     open: Option<(ItemKind, i64)>,
     told: bool,
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// It said something behind a reason.
-    pub(super) ran_on: bool,
+    pub(crate) ran_on: bool,
 }
 
 /// A part of a chunk, and what hangs on it.
 #[derive(Debug)]
-struct Part<'p, 'a> {
+struct CandidatePart<'p, 'a> {
     object: &'p Object<'a>,
     at: Pointer<'p>,
     /// What nobody models.
-    extra: Leftovers<'a>,
+    extra: ExtraFields<'a>,
     tail: bool,
 }
 
@@ -57,10 +77,10 @@ impl Numbered for Candidate {
 
 impl Candidate {
     /// Also a candidate that never says anything has to end.
-    pub(super) fn new(
-        wire: &mut Wire<'_, '_>,
+    pub(crate) fn new(
+        wire: &mut DecodeContext<'_, '_>,
         index: i32,
-    ) -> Result<Candidate, crate::fault::Fault> {
+    ) -> Result<Candidate, crate::model::fault::Fault> {
         wire.assembler
             .text(wire.out, index, Text::default(), None)?;
         Ok(Candidate {
@@ -76,18 +96,18 @@ impl Candidate {
     }
 
     /// One entry of a chunk's `candidates`.
-    pub(super) fn read<'a>(
+    pub(crate) fn read<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         value: &Object<'a>,
         at: Pointer<'_>,
         tail: bool,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let members = &value.members;
         let content = notes.an_object(members, at, "content");
         let mut extra = rest(members, &FACTS.candidate_fields);
-        let mut carry = Leftovers::default();
+        let mut carry = ExtraFields::default();
         if let Some(raw) = said(members, LOGPROBS) {
             // Of the tokens in this chunk, so it goes with their event.
             carry.add(member(LOGPROBS, raw));
@@ -120,7 +140,7 @@ impl Candidate {
     }
 
     /// A reason: the last one holds, unless an earlier one cut the answer off.
-    pub(super) fn take(&mut self, wire: &mut Wire<'_, '_>, reason: &str) -> Step {
+    pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> Step {
         let cut = |reason| {
             let meaning = FACTS.reason(reason);
             matches!(meaning, Some("length" | "content_filter" | "error"))
@@ -136,7 +156,7 @@ impl Candidate {
     }
 
     /// The stream is about to close.
-    pub(super) fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if std::mem::replace(&mut self.told, true) {
             return Ok(());
         }
@@ -156,12 +176,12 @@ impl Candidate {
 
     fn content<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         content: &Object<'a>,
         at: Pointer<'_>,
-        carry: &mut Leftovers<'a>,
+        carry: &mut ExtraFields<'a>,
         tail: bool,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let Some(parts) = said(&content.members, "parts") else {
             return Ok(());
@@ -177,7 +197,7 @@ impl Candidate {
                 notes.unless_null(raw, at);
                 continue;
             };
-            let part = Part {
+            let part = CandidatePart {
                 object: &object,
                 at,
                 extra: rest(&object.members, &FACTS.part_fields),
@@ -190,10 +210,10 @@ impl Candidate {
 
     fn part<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
-        mut part: Part<'_, 'a>,
-        carry: &mut Leftovers<'a>,
-        notes: &mut Notes<'a>,
+        wire: &mut DecodeContext<'_, '_>,
+        mut part: CandidatePart<'_, 'a>,
+        carry: &mut ExtraFields<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let (members, tail) = (&part.object.members, part.tail);
         let says = |key| find(members, key).is_some_and(|raw| !says_nothing(raw));
@@ -202,7 +222,7 @@ impl Candidate {
             return self.keep(wire, part.object);
         }
         if (kinds.is_empty() || says("text")) && !(tail && says("thought")) {
-            let none = Leftovers::default();
+            let none = ExtraFields::default();
             let extra = if kinds.is_empty() { &part.extra } else { &none };
             self.text(wire, &part, extra, carry, notes)?;
         }
@@ -238,7 +258,7 @@ impl Candidate {
     }
 
     /// A part of a kind that nobody knows: a later turn must hand it back.
-    fn keep(&mut self, wire: &mut Wire<'_, '_>, part: &Object<'_>) -> Step {
+    fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> Step {
         self.close(wire)?;
         self.calls.finish(wire)?;
         let raw = part.raw.text.as_bytes();
@@ -250,11 +270,11 @@ impl Candidate {
 
     fn text<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
-        part: &Part<'_, 'a>,
-        extra: &Leftovers<'a>,
-        carry: &mut Leftovers<'a>,
-        notes: &mut Notes<'a>,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &CandidatePart<'_, 'a>,
+        extra: &ExtraFields<'a>,
+        carry: &mut ExtraFields<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let members = &part.object.members;
         let text = notes.a_text(members, part.at, "text");
@@ -325,7 +345,7 @@ impl Candidate {
         }
     }
 
-    fn close(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn close(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         let Some((kind, place)) = self.open.take() else {
             return Ok(());
         };
@@ -373,7 +393,7 @@ fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
 }
 
 /// The members, with the signature of a text that is no thought among them.
-fn signed(extra: &Leftovers<'_>, signature: &str) -> String {
+fn signed(extra: &ExtraFields<'_>, signature: &str) -> String {
     let mut out = extra.text().unwrap_or_else(|| "{".to_owned());
     if out.pop() != Some('{') {
         out.push(',');

@@ -4,32 +4,55 @@
 //! there is no terminal marker (the reason stands in `_spec/dialects.json`). What a candidate says is read in `candidate`.
 //! Knows no other dialect, no identity of calls and no framing.
 
-mod calls;
-mod candidate;
-mod facts;
-mod partial;
-mod shape;
-mod sources;
-mod tools;
+pub(crate) mod calls;
+pub(crate) mod candidate;
+pub(crate) mod partial;
+pub(crate) mod payload_kind;
+pub(crate) mod sources;
+pub(crate) mod spec_tables;
+pub(crate) mod tools;
 
-use candidate::Candidate;
-use facts::{FACTS, a_reason, a_word, is_read, said, seconds, unmodelled};
-pub(crate) use shape::SHAPES;
-use shape::{error, is_used, wrapped};
-
-use crate::complaint::Complaint;
-use crate::config::Config;
-use crate::decode::Decode;
-use crate::fault::{Class, Fault};
-use crate::few::List;
-use crate::json::members::{Document, Member, Object, integer, items, string};
-use crate::json::repeats::{has_wide_integer, may_repeat_in};
-use crate::json::{Key, Kind, Raw};
-use crate::leftovers::{LastSeen, Leftovers};
-use crate::limits::LimitName;
-use crate::notes::{Notes, Pointer, tell_repeats, tell_wide_integer};
-use crate::spec::Code;
-use crate::wire::{Payload, Step, Wire, unknown};
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::anomalies::tell_repeats;
+use crate::dialect::anomalies::tell_wide_integer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::unknown;
+use crate::dialect::decoder::Decoder;
+use crate::dialect::gemini::candidate::Candidate;
+pub(crate) use crate::dialect::gemini::payload_kind::SHAPES;
+use crate::dialect::gemini::payload_kind::error;
+use crate::dialect::gemini::payload_kind::is_used;
+use crate::dialect::gemini::payload_kind::wrapped;
+use crate::dialect::gemini::spec_tables::FACTS;
+use crate::dialect::gemini::spec_tables::a_reason;
+use crate::dialect::gemini::spec_tables::a_word;
+use crate::dialect::gemini::spec_tables::is_read;
+use crate::dialect::gemini::spec_tables::said;
+use crate::dialect::gemini::spec_tables::seconds;
+use crate::dialect::gemini::spec_tables::unmodelled;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::duplicate_keys::has_wide_integer;
+use crate::json::duplicate_keys::may_repeat_in;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::extra_fields::LastSeen;
+use crate::json::members::Document;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::integer;
+use crate::json::members::items;
+use crate::json::members::string;
+use crate::model::config::Config;
+use crate::model::fault::Class;
+use crate::model::fault::Fault;
+use crate::model::limits::LimitName;
+use crate::model::small_map::List;
+use crate::model::spec::Code;
 
 const FEEDBACK: &str = "promptFeedback";
 
@@ -63,7 +86,7 @@ impl Gemini {
     /// A chunk, whatever it stands in.
     fn document<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         object: &Object<'a>,
         payload: Payload<'a>,
     ) -> Step {
@@ -81,7 +104,7 @@ impl Gemini {
             };
             tell_repeats(wire, object.raw.text, base, is_read)?;
         }
-        let mut notes = Notes::default();
+        let mut notes = Anomalies::default();
         let used = is_used(chunk);
         let complaint = error(chunk, payload.event, used).or_else(|| {
             let around = inner.is_some().then_some(object)?;
@@ -100,13 +123,13 @@ impl Gemini {
 
     fn chunk<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         chunk: &Object<'a>,
         tail: bool,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let members = &chunk.members;
-        let mut news = Leftovers::default();
+        let mut news = ExtraFields::default();
         if !tail {
             let rest = unmodelled(members, &FACTS.envelope_fields);
             news = self.last_seen.fresh(&rest);
@@ -146,11 +169,11 @@ impl Gemini {
     /// The first chunk: what the response calls itself. A recovered one may not say so.
     fn start<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         chunk: &Object<'a>,
-        news: &Leftovers<'a>,
+        news: &ExtraFields<'a>,
         tail: bool,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         self.started = true;
         let (members, at) = (&chunk.members, Pointer::ROOT);
@@ -166,7 +189,11 @@ impl Gemini {
             .started(wire.out, id, model, created, metadata.as_deref())
     }
 
-    fn candidate(&mut self, wire: &mut Wire<'_, '_>, index: i32) -> Result<&mut Candidate, Fault> {
+    fn candidate(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        index: i32,
+    ) -> Result<&mut Candidate, Fault> {
         let known = self.candidates.place(index);
         let at = match known {
             Some(at) => at,
@@ -189,10 +216,10 @@ impl Gemini {
     /// promptFeedback: a blocked prompt has no candidates, and the blockReason is why there is no answer.
     fn feedback<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         chunk: &[Member<'a>],
-        news: &mut Leftovers<'a>,
-        notes: &mut Notes<'a>,
+        news: &mut ExtraFields<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let Some(feedback) = notes.an_object(chunk, Pointer::ROOT, FEEDBACK) else {
             return Ok(());
@@ -212,7 +239,7 @@ impl Gemini {
         }
     }
 
-    fn finish(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         let mut candidates: Vec<&mut Candidate> = self.candidates.iter_mut().collect();
         candidates.sort_by_key(|one| one.index);
         candidates.into_iter().try_for_each(|one| one.finish(wire))
@@ -220,10 +247,10 @@ impl Gemini {
 
     fn complain(
         &mut self,
-        wire: &mut Wire<'_, '_>,
-        complaint: &Complaint<'_>,
+        wire: &mut DecodeContext<'_, '_>,
+        complaint: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
-        notes: Notes<'_>,
+        notes: Anomalies<'_>,
     ) -> Step {
         self.finish(wire)?;
         notes.complain(wire, complaint, payload)
@@ -237,10 +264,10 @@ impl Gemini {
     }
 }
 
-impl Decode for Gemini {
+impl Decoder for Gemini {
     fn decode(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
     ) -> Step {
@@ -255,14 +282,14 @@ impl Decode for Gemini {
         }
         if payload.event == Some("error") {
             tell_wide_integer(wire, raw)?;
-            let complaint = Complaint::of_value(raw);
-            return self.complain(wire, &complaint, payload, Notes::default());
+            let complaint = UpstreamErrorFields::of_value(raw);
+            return self.complain(wire, &complaint, payload, Anomalies::default());
         }
         unknown(wire, payload)
     }
 
     /// `[DONE]`, which some gateways send: the end where every candidate has said why it ends, else nothing.
-    fn marker(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.is_over() {
             self.finish(wire)?;
             wire.assembler.done(wire.out)?;
@@ -271,13 +298,13 @@ impl Decode for Gemini {
         Ok(())
     }
 
-    fn text(&mut self, wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
-        let complaint = Complaint::of_text(payload.text);
-        self.complain(wire, &complaint, payload, Notes::default())
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+        let complaint = UpstreamErrorFields::of_text(payload.text);
+        self.complain(wire, &complaint, payload, Anomalies::default())
     }
 
     /// The reasons hold now, there is no later one. They take the place of a terminal marker.
-    fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
             wire.assembler.whole_here();
@@ -307,7 +334,7 @@ fn chunks(raw: Raw<'_>) -> Option<Vec<Object<'_>>> {
 }
 
 /// Which candidate an entry speaks of; a missing index, or one that is none, is the entry's place.
-fn index<'a>(item: &Object<'a>, place: usize, at: Pointer<'_>, notes: &mut Notes<'a>) -> i32 {
+fn index<'a>(item: &Object<'a>, place: usize, at: Pointer<'_>, notes: &mut Anomalies<'a>) -> i32 {
     let sent = said(&item.members, "index");
     let number = sent.and_then(integer);
     let number = number.and_then(|number| i32::try_from(number).ok());

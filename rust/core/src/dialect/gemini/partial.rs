@@ -4,22 +4,22 @@
 //! pieces as it likes. Knows no part and no event. What has no place behind what is written already makes the text
 //! unfinished for good: a call with a hole in it must not look whole.
 
+use crate::json::Text;
+use crate::json::write_string;
 use std::collections::HashSet;
-
-use crate::json::{Text, write_string};
 
 /// Digits of an index in a path.
 const INDEX_DIGITS: usize = 9;
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Key(String),
     Index(u32),
 }
 
 /// The steps of a JSON path from the root, or `None` where it is none, or too deep.
-pub(super) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
+pub(crate) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
     let mut rest = text.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -82,7 +82,7 @@ struct Level {
 
 /// The arguments of one call. What every method gives is the next piece of the JSON text.
 #[derive(Debug, Default)]
-pub(super) struct Partial {
+pub(crate) struct Partial {
     levels: Vec<Level>,
     /// Where the string stands that goes on.
     string: Option<Vec<Step>>,
@@ -93,12 +93,12 @@ pub(super) struct Partial {
 
 impl Partial {
     /// Whether no leaf is unfinished.
-    pub(super) fn is_between(&self) -> bool {
+    pub(crate) fn is_between(&self) -> bool {
         self.string.is_none() && !self.broken
     }
 
     /// A piece of a string. `None`: it has no place.
-    pub(super) fn string(
+    pub(crate) fn string(
         &mut self,
         steps: Vec<Step>,
         text: &Text<'_>,
@@ -138,21 +138,21 @@ impl Partial {
     }
 
     /// A number, a boolean or null, whole. `None`: it has no place.
-    pub(super) fn leaf(&mut self, steps: &[Step], token: &str) -> Option<Text<'static>> {
+    pub(crate) fn leaf(&mut self, steps: &[Step], token: &str) -> Option<Text<'static>> {
         let mut text = self.lead(steps)?;
         text.push_str(token);
         Some(whole(text))
     }
 
     /// A leaf has no place: from here on the text stays unfinished, and it must not be empty either.
-    pub(super) fn spoil(&mut self) -> Text<'static> {
+    pub(crate) fn spoil(&mut self) -> Text<'static> {
         self.broken = true;
         let begun = std::mem::replace(&mut self.begun, true);
         Text::plain(if begun { "" } else { "{" })
     }
 
     /// What is missing to a whole object.
-    pub(super) fn close(&self) -> String {
+    pub(crate) fn close(&self) -> String {
         if self.levels.is_empty() {
             return "{}".to_owned();
         }

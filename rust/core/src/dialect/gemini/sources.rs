@@ -3,31 +3,35 @@
 //! Chunks of a stream repeat the grounding metadata, or add to it. Knows the kinds of grounding chunks; the metadata as a
 //! whole is kept elsewhere.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::json::Kind;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::items;
+use crate::json::members::text;
 use std::borrow::Cow;
 use std::collections::HashSet;
-
-use crate::json::Kind;
-use crate::json::members::{Member, Object, find, items, text};
-use crate::notes::Notes;
-use crate::wire::{Step, Wire};
 
 const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
 
 /// What the decoder remembers of the sources of one candidate.
 #[derive(Debug, Default)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     /// Grounding chunks as sent; the assembler counts what is told.
     told: HashSet<String>,
 }
 
 impl Sources {
     /// The `groundingMetadata.groundingChunks` of a candidate.
-    pub(super) fn read<'a>(
+    pub(crate) fn read<'a>(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         choice: i32,
         candidate: &Object<'a>,
-        notes: &mut Notes<'a>,
+        notes: &mut Anomalies<'a>,
     ) -> Step {
         let grounding = candidate.object("groundingMetadata");
         let Some(chunks) = grounding.and_then(|grounding| grounding.get("groundingChunks")) else {
@@ -48,7 +52,7 @@ impl Sources {
             let title = word(&members, "title", notes);
             // A web page is its URL and its title; of all else the rest is what it is.
             let document = Some(raw.text).filter(|_| kind != "web" || url.is_none());
-            let Wire { assembler, out } = wire;
+            let DecodeContext { assembler, out } = wire;
             assembler.source(
                 out,
                 choice,
@@ -62,7 +66,7 @@ impl Sources {
     }
 }
 
-fn word<'a>(holder: &[Member<'a>], key: &str, notes: &mut Notes<'a>) -> Option<Cow<'a, str>> {
+fn word<'a>(holder: &[Member<'a>], key: &str, notes: &mut Anomalies<'a>) -> Option<Cow<'a, str>> {
     let text = find(holder, key).and_then(text)?;
     (!text.is_empty()).then(|| notes.clean(text))
 }

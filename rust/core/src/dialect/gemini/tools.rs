@@ -2,18 +2,26 @@
 //!
 //! Knows the members of these parts. A result without an id is that of the call before it.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::gemini::spec_tables::FACTS;
+use crate::dialect::gemini::spec_tables::a_word;
+use crate::dialect::gemini::spec_tables::an_id;
+use crate::dialect::gemini::spec_tables::rest;
+use crate::dialect::gemini::spec_tables::said;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::model::delta::Address;
+use crate::model::delta::CallSaid;
+use crate::model::delta::ItemKind;
 use std::borrow::Cow;
 
-use super::facts::{FACTS, a_word, an_id, rest, said};
-use crate::delta::{Address, CallSaid, ItemKind};
-use crate::json::Text;
-use crate::json::members::{Object, find};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-use crate::wire::{Step, Wire};
-
 /// The members of a part that make it one of these.
-pub(super) const KINDS: [&str; 7] = [
+pub(crate) const KINDS: [&str; 7] = [
     "functionResponse",
     "inlineData",
     "fileData",
@@ -26,22 +34,22 @@ const FAILED: [&str; 2] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"];
 
 /// A part as it stands in its candidate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'p, 'a> {
-    pub(super) choice: i32,
+pub(crate) struct Place<'p, 'a> {
+    pub(crate) choice: i32,
     /// Its number.
-    pub(super) place: i64,
-    pub(super) part: &'p Object<'a>,
-    pub(super) at: Pointer<'p>,
+    pub(crate) place: i64,
+    pub(crate) part: &'p Object<'a>,
+    pub(crate) at: Pointer<'p>,
     /// What else stands in it.
-    pub(super) extra: &'p Leftovers<'a>,
+    pub(crate) extra: &'p ExtraFields<'a>,
 }
 
 /// A part of one of the kinds above.
-pub(super) fn read_tool<'a>(
-    wire: &mut Wire<'_, '_>,
+pub(crate) fn read_tool<'a>(
+    wire: &mut DecodeContext<'_, '_>,
     kind: &str,
     place: Place<'_, 'a>,
-    notes: &mut Notes<'a>,
+    notes: &mut Anomalies<'a>,
 ) -> Step {
     let Some(inner) = notes.an_object(&place.part.members, place.at, kind) else {
         return Ok(());
@@ -107,7 +115,7 @@ pub(super) fn read_tool<'a>(
 
 /// A call that the provider runs, whole.
 fn call(
-    wire: &mut Wire<'_, '_>,
+    wire: &mut DecodeContext<'_, '_>,
     place: Place<'_, '_>,
     id: Option<Cow<'_, str>>,
     name: Option<&str>,
@@ -128,21 +136,21 @@ fn call(
         metadata,
         ..CallSaid::default()
     };
-    let Wire { assembler, out } = wire;
+    let DecodeContext { assembler, out } = wire;
     assembler.call_opened(out, said)?;
     assembler.item_closed(out, place.choice, Some(ItemKind::Call), address, None, None)
 }
 
 /// The result of a call: without an id, of the one before it; the part is kept where there is none.
 fn result(
-    wire: &mut Wire<'_, '_>,
+    wire: &mut DecodeContext<'_, '_>,
     place: Place<'_, '_>,
     id: Option<Cow<'_, str>>,
     output: &str,
     failed: bool,
     metadata: Option<&str>,
 ) -> Step {
-    let Wire { assembler, out } = wire;
+    let DecodeContext { assembler, out } = wire;
     let id = id.or_else(|| {
         let last = assembler.last_told(place.choice)?;
         Some(Cow::Owned(last.to_owned()))

@@ -2,33 +2,41 @@
 //!
 //! Knows which members of an item make the arguments. Which call an event speaks of is the assembler's business.
 
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::read::Whom;
+use crate::dialect::responses::read::member;
+use crate::dialect::responses::read::rest;
+use crate::dialect::responses::spec_tables::CallType;
+use crate::dialect::responses::spec_tables::FACTS;
+use crate::dialect::think_tags::is_white;
+use crate::json::Kind;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Object;
+use crate::json::members::is_string;
+use crate::json::members::string;
+use crate::json::members::text;
+use crate::model::delta::CallSaid;
 use std::borrow::Cow;
-
-use super::facts::{CallType, FACTS};
-use super::read::{Reader, Whom, member, rest};
-use crate::delta::CallSaid;
-use crate::dialect::think::is_white;
-use crate::json::members::{Object, is_string, string, text};
-use crate::json::{Kind, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::Pointer;
-use crate::wire::{Step, Wire};
 
 /// One call item as the assembler takes it.
 #[derive(Debug)]
-pub(super) struct CallItem<'a> {
-    pub(super) whom: Whom<'a>,
-    pub(super) name: Option<Cow<'a, str>>,
-    pub(super) arguments: Option<Text<'a>>,
-    pub(super) provider: bool,
-    pub(super) custom: bool,
-    pub(super) metadata: Option<String>,
+pub(crate) struct CallItem<'a> {
+    pub(crate) whom: Whom<'a>,
+    pub(crate) name: Option<Cow<'a, str>>,
+    pub(crate) arguments: Option<Text<'a>>,
+    pub(crate) provider: bool,
+    pub(crate) custom: bool,
+    pub(crate) metadata: Option<String>,
     /// It says of itself that it is not whole.
-    pub(super) unfinished: bool,
+    pub(crate) unfinished: bool,
 }
 
 impl CallItem<'_> {
-    pub(super) fn said(&self) -> CallSaid<'_> {
+    pub(crate) fn said(&self) -> CallSaid<'_> {
         CallSaid {
             choice: 0,
             address: self.whom.address(),
@@ -43,7 +51,7 @@ impl CallItem<'_> {
 }
 
 /// The type of a call item. Without a type it is a function call if it has what makes one (D9).
-pub(super) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
+pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     let kind = item.string("type");
     if let Some(kind) = kind.filter(|kind| !kind.trim_matches(is_white).is_empty()) {
         return FACTS.calls.get(kind.as_ref());
@@ -58,7 +66,7 @@ pub(super) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
 }
 
 /// A call item. `beside`: what its event says of whom it speaks, where the item has no id.
-pub(super) fn read_call<'a>(
+pub(crate) fn read_call<'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -91,7 +99,11 @@ pub(super) fn read_call<'a>(
 }
 
 /// `output_item.added`. Members that make a wrapped call are whole at its end: they are no beginning of a text.
-pub(super) fn open_call(wire: &mut Wire<'_, '_>, call: &CallItem<'_>, kind: &CallType) -> Step {
+pub(crate) fn open_call(
+    wire: &mut DecodeContext<'_, '_>,
+    call: &CallItem<'_>,
+    kind: &CallType,
+) -> Step {
     let mut said = call.said();
     let begins = |text: &Text<'_>| !text.is_empty() && *text != Text::plain("{}");
     said.arguments = said.arguments.filter(|text| !kind.wrapped && begins(text));
@@ -99,7 +111,7 @@ pub(super) fn open_call(wire: &mut Wire<'_, '_>, call: &CallItem<'_>, kind: &Cal
 }
 
 /// A piece of arguments. `tool`: the name, where the event tells it.
-pub(super) fn delta<'a>(
+pub(crate) fn delta<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
     tool: Option<&'static str>,
@@ -116,7 +128,7 @@ pub(super) fn delta<'a>(
     };
     let whom = reader.whom(None)?;
     let metadata = reader.metadata(event);
-    let Wire { assembler, out } = &mut reader.wire;
+    let DecodeContext { assembler, out } = &mut reader.wire;
     assembler.call_text(
         out,
         0,
@@ -128,9 +140,9 @@ pub(super) fn delta<'a>(
 }
 
 /// The whole arguments.
-pub(super) fn value<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>, member: &str) -> Step {
+pub(crate) fn value<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>, member: &str) -> Step {
     let whom = reader.whom(None)?;
-    let Wire { assembler, out } = &mut reader.wire;
+    let DecodeContext { assembler, out } = &mut reader.wire;
     assembler.call_value(out, 0, whom.address(), plain(event, member))
 }
 
@@ -138,7 +150,7 @@ fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {
     if !kind.wrapped {
         return kind.members.first().and_then(|name| plain(item, name));
     }
-    let mut out = Leftovers::default();
+    let mut out = ExtraFields::default();
     for name in &kind.members {
         if let Some(raw) = item.present(name) {
             out.add(member(name, raw));

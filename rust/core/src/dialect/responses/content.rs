@@ -2,27 +2,35 @@
 //!
 //! Knows the types of parts. What becomes of one is not decided here.
 
-use super::facts::{FACTS, Sort};
-use super::read::{Reader, rest};
-use crate::delta::{Channel, ItemKind};
-use crate::json::members::{Object, is_string, string, text};
-use crate::json::{Kind, Raw, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::Pointer;
-use crate::wire::Step;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::Step;
+use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::read::rest;
+use crate::dialect::responses::spec_tables::FACTS;
+use crate::dialect::responses::spec_tables::Sort;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Object;
+use crate::json::members::is_string;
+use crate::json::members::string;
+use crate::json::members::text;
+use crate::model::delta::Channel;
+use crate::model::delta::ItemKind;
 
 /// One part that holds text.
 #[derive(Debug)]
-pub(super) struct Piece<'a> {
-    pub(super) sort: Sort,
+pub(crate) struct ContentPart<'a> {
+    pub(crate) sort: Sort,
     /// None: some bridges write the text alone.
-    pub(super) part: Option<Object<'a>>,
+    pub(crate) part: Option<Object<'a>>,
     raw: Raw<'a>,
-    pub(super) place: i64,
+    pub(crate) place: i64,
 }
 
-impl<'a> Piece<'a> {
-    pub(super) fn text(
+impl<'a> ContentPart<'a> {
+    pub(crate) fn text(
         &self,
         reader: &mut Reader<'_, '_, 'a>,
         at: Pointer<'_>,
@@ -34,7 +42,7 @@ impl<'a> Piece<'a> {
     }
 
     /// What the part says beside its text.
-    pub(super) fn rest(&self) -> Leftovers<'a> {
+    pub(crate) fn rest(&self) -> ExtraFields<'a> {
         let part = self.part.as_ref();
         part.map(|part| rest(part, &FACTS.part_fields))
             .unwrap_or_default()
@@ -52,7 +60,7 @@ impl Sort {
 }
 
 /// What a content part is that came by itself, and where its text stands. None: a type that nobody models.
-pub(super) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, &'static str)> {
+pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, &'static str)> {
     let kind = part.string("type");
     match FACTS.content.get(kind.as_deref().unwrap_or("output_text")) {
         Some((sort, member)) => Some((default.unwrap_or(*sort), *member)),
@@ -61,11 +69,11 @@ pub(super) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, 
 }
 
 /// Every part of an item that holds text, with the place where it stands.
-pub(super) fn each_piece<'w, 'o, 'a>(
+pub(crate) fn each_piece<'w, 'o, 'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
     reader: &mut Reader<'w, 'o, 'a>,
-    mut take: impl FnMut(&mut Reader<'w, 'o, 'a>, Piece<'a>, Pointer<'_>) -> Step,
+    mut take: impl FnMut(&mut Reader<'w, 'o, 'a>, ContentPart<'a>, Pointer<'_>) -> Step,
 ) -> Step {
     let reasons = is_string(item.get("type"), "reasoning");
     let own = if reasons { Sort::RAW } else { Sort::TEXT };
@@ -100,7 +108,7 @@ pub(super) fn each_piece<'w, 'o, 'a>(
                     continue;
                 }
             };
-            let piece = Piece {
+            let piece = ContentPart {
                 sort,
                 part,
                 raw,

@@ -3,21 +3,34 @@
 //! Knows the item types. Messages and reasoning hold text, calls have a file of their own, results belong to calls, and
 //! what nobody models is kept as it is for the next turn.
 
-use super::calls::{CallItem, call_type, open_call, read_call};
-use super::facts::{CallType, FACTS};
-use super::names::is_empty_array;
-use super::read::{Reader, Whom, rest};
-use super::text::Texts;
-use crate::delta::ItemKind;
-use crate::envelope::mark::mark_of;
-use crate::fault::Fault;
-use crate::few::{Map, Set};
-use crate::json::members::{Object, is_string, string};
-use crate::json::{Kind, Raw, Text, compact};
-use crate::leftovers::Leftovers;
-use crate::notes::Pointer;
-use crate::rare::Rare;
-use crate::wire::{Step, Wire};
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::responses::calls::CallItem;
+use crate::dialect::responses::calls::call_type;
+use crate::dialect::responses::calls::open_call;
+use crate::dialect::responses::calls::read_call;
+use crate::dialect::responses::name_sets::is_empty_array;
+use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::read::Whom;
+use crate::dialect::responses::read::rest;
+use crate::dialect::responses::spec_tables::CallType;
+use crate::dialect::responses::spec_tables::FACTS;
+use crate::dialect::responses::text::Texts;
+use crate::fastpath::text_mark::mark_of;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::compact;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Object;
+use crate::json::members::is_string;
+use crate::json::members::string;
+use crate::model::delta::ItemKind;
+use crate::model::fault::Fault;
+use crate::model::lazy_box::LazyBox;
+use crate::model::small_map::Map;
+use crate::model::small_map::Set;
 
 /// Whole things that are known not to be news.
 const ONCE: usize = 4096;
@@ -31,20 +44,20 @@ const ITEM_DONE: &str = "response.output_item.done";
 
 /// The output items of one stream.
 #[derive(Debug)]
-pub(super) struct Items {
-    pub(super) texts: Rare<Texts>,
+pub(crate) struct Items {
+    pub(crate) texts: LazyBox<Texts>,
     /// Marks of what was handed on and must not be twice.
     once: Set<u64>,
     /// The type of the item that stood at an output index.
     types: Map<i64, String>,
     /// The last whole item is one that a response may end with.
-    pub(super) ends_with_answer: bool,
+    pub(crate) ends_with_answer: bool,
 }
 
 impl Default for Items {
     fn default() -> Items {
         Items {
-            texts: Rare::default(),
+            texts: LazyBox::default(),
             once: Set::default(),
             types: Map::default(),
             ends_with_answer: true,
@@ -62,14 +75,14 @@ struct Standing<'p> {
 
 impl Items {
     /// The answer starts again from nothing: indexes mean other items.
-    pub(super) fn begin_again(&mut self) {
-        self.texts = Rare::default();
+    pub(crate) fn begin_again(&mut self) {
+        self.texts = LazyBox::default();
         self.types.clear();
         self.once.clear();
     }
 
     /// `response.output_item.added`. False: of a type that nobody models.
-    pub(super) fn added<'a>(
+    pub(crate) fn added<'a>(
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
@@ -92,11 +105,11 @@ impl Items {
             call_id: None,
             ..beside
         };
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.item_opened(out, 0, kind, whom.address())?;
         let members = match kind {
             ItemKind::Message => members_of(&item),
-            _ => Leftovers::default(),
+            _ => ExtraFields::default(),
         };
         self.texts
             .open_content(&item, at, reader, &whom, &members)?;
@@ -104,7 +117,7 @@ impl Items {
     }
 
     /// `response.output_item.done`.
-    pub(super) fn done<'a>(&mut self, event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> Step {
+    pub(crate) fn done<'a>(&mut self, event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> Step {
         let standing = Standing {
             at: Pointer::ROOT.member("item"),
             again: false,
@@ -116,7 +129,7 @@ impl Items {
     }
 
     /// The terminal output tells every item again, or for the first time (P14).
-    pub(super) fn restate<'a>(
+    pub(crate) fn restate<'a>(
         &mut self,
         output: Raw<'a>,
         at: Pointer<'_>,
@@ -196,7 +209,7 @@ impl Items {
             let encrypted = reader.text(item, at, "encrypted_content");
             let encrypted = encrypted.map(|text| text.into_whole().0);
             let encrypted = encrypted.filter(|text| !text.is_empty());
-            let Wire { assembler, out } = &mut reader.wire;
+            let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.item_closed(
                 out,
                 0,
@@ -222,7 +235,7 @@ impl Items {
         standing: Standing<'_>,
     ) -> Step {
         let Standing { at, again } = standing;
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         let said = call.said();
         if call.unfinished {
             // It was cut: the end of the response judges it, with what it says about the cut.
@@ -260,7 +273,7 @@ impl Items {
         if !self.is_news(("result", id, &compact(raw.text))) {
             return Ok(());
         }
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.result(out, 0, id, raw.text, error.is_some(), None)
     }
 
@@ -296,7 +309,7 @@ impl Items {
         } else {
             (Some(result.as_ref()), None)
         };
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.file(out, 0, Some(&media_type), data, url, metadata.as_deref())
     }
 
@@ -320,7 +333,7 @@ impl Items {
         if self.is_news(("result", &id, &compact(raw.text))) {
             let failed = is_string(item.get("status"), "failed");
             let metadata = rest(item, &FACTS.result_fields).text();
-            let Wire { assembler, out } = &mut reader.wire;
+            let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.result(out, 0, &id, raw.text, failed, metadata.as_deref())?;
         }
         Ok(true)
@@ -341,7 +354,7 @@ impl Items {
             let unmodelled = |kind: &str| !FACTS.content.contains_key(kind);
             if kind.as_deref().is_some_and(unmodelled) && self.is_news(("part", "", part.raw.text))
             {
-                let Wire { assembler, out } = &mut reader.wire;
+                let DecodeContext { assembler, out } = &mut reader.wire;
                 assembler.unknown(out, None, part.raw.text.as_bytes())?;
             }
         }
@@ -353,7 +366,7 @@ impl Items {
         if !self.is_news(("item", id.as_deref().unwrap_or(item.raw.text), "")) {
             return Ok(());
         }
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
     }
 
@@ -410,7 +423,7 @@ fn says_no_result(raw: Raw<'_>) -> bool {
 }
 
 /// What an item with text says beside it. That it is under way, or whole, its events say already.
-fn members_of<'a>(item: &Object<'a>) -> Leftovers<'a> {
+fn members_of<'a>(item: &Object<'a>) -> ExtraFields<'a> {
     let mut out = rest(item, &FACTS.item_fields);
     let status = item.string("status");
     if matches!(status.as_deref(), Some("in_progress" | "completed")) {

@@ -3,44 +3,62 @@
 //! Knows the kinds of events. Knows no other dialect, no parts, no identity of items and no framing. Every name is in
 //! `_spec/dialects.json` (`facts`).
 
-mod calls;
-mod content;
-mod facts;
-mod items;
-mod names;
-mod places;
-mod read;
-mod repeated;
-mod response;
-mod sequence;
-mod shape;
-mod text;
+pub(crate) mod calls;
+pub(crate) mod content;
+pub(crate) mod content_index;
+pub(crate) mod duplicate_keys;
+pub(crate) mod items;
+pub(crate) mod name_sets;
+pub(crate) mod payload_kind;
+pub(crate) mod read;
+pub(crate) mod response;
+pub(crate) mod sequence;
+pub(crate) mod spec_tables;
+pub(crate) mod text;
 
-use facts::{FACTS, Kind as EventKind};
-use items::Items;
-use names::{Slots, is_empty_array};
-use read::Reader;
-use repeated::{Known, Place, tell_repeated};
-use response::is_whole;
-use sequence::{Sequence, number};
-pub(crate) use shape::SHAPES;
-use shape::find_error;
-use text::Texts;
-
-use crate::complaint::{Complaint, says_nothing};
-use crate::config::Config;
-use crate::decode::Decode;
-use crate::envelope::mark::mark;
-use crate::envelope::{Envelopes, Lesson, Target, Varying, is_small};
-use crate::event::Sign;
-use crate::fault::Fault;
-use crate::json::members::{Document, Member, Object, first_item, string};
-use crate::json::repeats::may_repeat;
-use crate::json::{Kind, Raw, Scanner};
-use crate::notes::Notes;
-use crate::spec::Code;
-use crate::sse::Taken;
-use crate::wire::{Incoming, Payload, Step, Wire};
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decoder::Decoder;
+use crate::dialect::responses::duplicate_keys::Known;
+use crate::dialect::responses::duplicate_keys::Place;
+use crate::dialect::responses::duplicate_keys::tell_repeated;
+use crate::dialect::responses::items::Items;
+use crate::dialect::responses::name_sets::Slots;
+use crate::dialect::responses::name_sets::is_empty_array;
+pub(crate) use crate::dialect::responses::payload_kind::SHAPES;
+use crate::dialect::responses::payload_kind::find_error;
+use crate::dialect::responses::payload_kind::is_whole;
+use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::sequence::Sequence;
+use crate::dialect::responses::sequence::number;
+use crate::dialect::responses::spec_tables::FACTS;
+use crate::dialect::responses::spec_tables::Kind as EventKind;
+use crate::dialect::responses::text::Texts;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::says_nothing;
+use crate::fastpath::items::Envelopes;
+use crate::fastpath::items::template::LearnableDelta;
+use crate::fastpath::items::template::Target;
+use crate::fastpath::items::template::Varying;
+use crate::fastpath::items::template::is_small;
+use crate::fastpath::text_mark::mark;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Scanner;
+use crate::json::duplicate_keys::may_repeat;
+use crate::json::members::Document;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::first_item;
+use crate::json::members::string;
+use crate::model::config::Config;
+use crate::model::event::WireFact;
+use crate::model::fault::Fault;
+use crate::model::spec::Code;
+use crate::sse::WholeEvents;
 
 /// The decoder of one stream. A response has one answer: the choice is always 0.
 #[derive(Debug)]
@@ -87,7 +105,7 @@ impl Responses {
 
     fn object(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         event: &Object<'_>,
         payload: Payload<'_>,
     ) -> Step {
@@ -132,7 +150,7 @@ impl Responses {
             return self.complain(wire, &complaint, payload);
         }
         let mut reader = Reader::new(
-            Wire {
+            DecodeContext {
                 assembler: &mut *wire.assembler,
                 out: &mut *wire.out,
             },
@@ -166,7 +184,7 @@ impl Responses {
     /// What a delta was that is nothing but a piece of text, with an address that nothing is odd about.
     fn learn(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         event: &Object<'_>,
         slots: &Slots<'_>,
         step: EventKind,
@@ -201,7 +219,7 @@ impl Responses {
         if !plain || slots.others || may_repeat(&event.members) || !event.members.iter().all(flat) {
             return Ok(());
         }
-        let around = Wire {
+        let around = DecodeContext {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
@@ -211,7 +229,7 @@ impl Responses {
             whom = self.items.texts.placed(whom, &mut reader.wire, sort, false);
         }
         let address = whom.address();
-        let lesson = Lesson {
+        let lesson = LearnableDelta {
             target: match sort {
                 Some(sort) => Target::Part(sort.at(address)),
                 None => Target::Call(address),
@@ -247,7 +265,12 @@ impl Responses {
         Ok(true)
     }
 
-    fn other(&mut self, wire: &mut Wire<'_, '_>, raw: Raw<'_>, payload: Payload<'_>) -> Step {
+    fn other(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        raw: Raw<'_>,
+        payload: Payload<'_>,
+    ) -> Step {
         let mut scanner = Scanner::new(payload.text, None);
         if scanner.skip().is_ok() && scanner.wide_integer() {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
@@ -261,19 +284,19 @@ impl Responses {
             wire.out.touch("event_name"); // an error to openai-node alone
         }
         match lone.or_else(|| named.then_some(raw)) {
-            Some(error) => self.complain(wire, &Complaint::of_value(error), payload),
+            Some(error) => self.complain(wire, &UpstreamErrorFields::of_value(error), payload),
             None => unknown(wire, None, payload),
         }
     }
 
     fn complain(
         &mut self,
-        wire: &mut Wire<'_, '_>,
-        complaint: &Complaint<'_>,
+        wire: &mut DecodeContext<'_, '_>,
+        complaint: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
     ) -> Step {
         self.ended = true;
-        Notes::default().complain(wire, complaint, payload)
+        Anomalies::default().complain(wire, complaint, payload)
     }
 }
 
@@ -292,16 +315,16 @@ fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
 }
 
 /// What nobody knows, under the name that it has.
-fn unknown(wire: &mut Wire<'_, '_>, name: Option<&str>, payload: Payload<'_>) -> Step {
+fn unknown(wire: &mut DecodeContext<'_, '_>, name: Option<&str>, payload: Payload<'_>) -> Step {
     let name = name.or(payload.event).filter(|name| *name != "message");
     let raw = payload.text.as_bytes();
     wire.assembler.unknown(wire.out, name, raw)
 }
 
-impl Decode for Responses {
+impl Decoder for Responses {
     fn decode(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
     ) -> Step {
@@ -312,7 +335,11 @@ impl Decode for Responses {
     }
 
     #[inline]
-    fn known(&mut self, wire: &mut Wire<'_, '_>, incoming: Incoming<'_>) -> Result<usize, Fault> {
+    fn known(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        incoming: Incoming<'_>,
+    ) -> Result<usize, Fault> {
         if self.items.texts.waiting() {
             return Ok(0);
         }
@@ -328,31 +355,31 @@ impl Decode for Responses {
         Ok(found.length)
     }
 
-    fn row(&mut self, wire: &mut Wire<'_, '_>, lines: &[u8], most: usize) -> Taken {
+    fn row(&mut self, wire: &mut DecodeContext<'_, '_>, lines: &[u8], most: usize) -> WholeEvents {
         if self.items.texts.waiting() {
-            return Taken::default();
+            return WholeEvents::default();
         }
         let (envelopes, sequence) = (&mut self.envelopes, &mut self.sequence);
         let taken = envelopes.row(wire, lines, most, sequence.next(), |number, marks| {
             sequence.go_on(number, marks);
         });
         if let Some(next) = sequence.next().filter(|_| taken.events > 0) {
-            wire.out.sign(Sign::Sequence(i128::from(next) - 1));
+            wire.out.sign(WireFact::Sequence(i128::from(next) - 1));
         }
         taken
     }
 
     /// The OpenResponses rule sends it behind the terminal event; without that it says nothing.
-    fn marker(&mut self, _wire: &mut Wire<'_, '_>) -> Step {
+    fn marker(&mut self, _wire: &mut DecodeContext<'_, '_>) -> Step {
         Ok(())
     }
 
-    fn text(&mut self, wire: &mut Wire<'_, '_>, payload: Payload<'_>) -> Step {
-        self.complain(wire, &Complaint::of_text(payload.text), payload)
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+        self.complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
     /// A stream that ends at the provider's own work was cut, whatever a policy assumes of a missing end.
-    fn flush(&mut self, wire: &mut Wire<'_, '_>) -> Step {
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if !self.ended && !self.items.ends_with_answer {
             wire.assembler.cut();
         }

@@ -2,21 +2,34 @@
 //!
 //! One `Reader` lives as long as one payload. Knows no kind of event and no item type.
 
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::responses::duplicate_keys::Known;
+use crate::dialect::responses::name_sets::Field;
+use crate::dialect::responses::name_sets::Names;
+use crate::dialect::responses::name_sets::Slots;
+use crate::dialect::responses::name_sets::says;
+use crate::dialect::responses::spec_tables::FACTS;
+use crate::dialect::think_tags::is_white;
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::duplicate_keys::may_repeat;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::Slot;
+use crate::json::members::integer;
+use crate::json::members::items;
+use crate::json::members::present;
+use crate::json::members::text;
+use crate::model::delta::Address;
+use crate::model::fault::Fault;
+use crate::model::spec::Code;
 use std::borrow::Cow;
-
-use super::facts::FACTS;
-use super::names::{Field, Names, Slots, says};
-use super::repeated::Known;
-use crate::delta::Address;
-use crate::dialect::think::is_white;
-use crate::fault::Fault;
-use crate::json::members::{Member, Object, Slot, integer, items, present, text};
-use crate::json::repeats::may_repeat;
-use crate::json::{Key, Kind, Raw, Text};
-use crate::leftovers::Leftovers;
-use crate::notes::{Notes, Pointer};
-use crate::spec::Code;
-use crate::wire::{Step, Wire};
 
 /// Characters of an unusable index that are worth repeating.
 const INDEX_CHARS: usize = 64;
@@ -26,27 +39,27 @@ const INDEX_CAP: u64 = u32::MAX as u64;
 
 /// One payload, with what has to be said about it, and to whom.
 #[derive(Debug)]
-pub(super) struct Reader<'w, 'o, 'a> {
-    pub(super) wire: Wire<'w, 'o>,
-    pub(super) notes: Notes<'a>,
+pub(crate) struct Reader<'w, 'o, 'a> {
+    pub(crate) wire: DecodeContext<'w, 'o>,
+    pub(crate) notes: Anomalies<'a>,
     /// The members of the event; nothing of a whole response.
     slots: &'w Slots<'a>,
-    pub(super) known: Known<'a>,
+    pub(crate) known: Known<'a>,
     max_index: u64,
 }
 
 /// Whom an event speaks of, with the texts that say it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Whom<'a> {
-    pub(super) item_id: Option<Cow<'a, str>>,
-    pub(super) call_id: Option<Cow<'a, str>>,
-    pub(super) index: Option<i64>,
-    pub(super) sub: Option<i64>,
+pub(crate) struct Whom<'a> {
+    pub(crate) item_id: Option<Cow<'a, str>>,
+    pub(crate) call_id: Option<Cow<'a, str>>,
+    pub(crate) index: Option<i64>,
+    pub(crate) sub: Option<i64>,
 }
 
 impl Whom<'_> {
     #[inline]
-    pub(super) fn address(&self) -> Address<'_> {
+    pub(crate) fn address(&self) -> Address<'_> {
         Address {
             item_id: self.item_id.as_deref(),
             call_id: self.call_id.as_deref(),
@@ -58,11 +71,11 @@ impl Whom<'_> {
 }
 
 impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
-    pub(super) fn new(wire: Wire<'w, 'o>, slots: &'w Slots<'a>) -> Reader<'w, 'o, 'a> {
+    pub(crate) fn new(wire: DecodeContext<'w, 'o>, slots: &'w Slots<'a>) -> Reader<'w, 'o, 'a> {
         let max_index = wire.out.config.limits.max_tool_index;
         Reader {
             wire,
-            notes: Notes::default(),
+            notes: Anomalies::default(),
             slots,
             known: Known::default(),
             max_index: max_index.unwrap_or(INDEX_CAP),
@@ -70,7 +83,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 
     /// The member if it is an object.
-    pub(super) fn object(
+    pub(crate) fn object(
         &mut self,
         holder: &Object<'a>,
         at: Pointer<'_>,
@@ -84,18 +97,18 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 
     /// The value if it is an object.
-    pub(super) fn open(&self, raw: Raw<'a>) -> Option<Object<'a>> {
+    pub(crate) fn open(&self, raw: Raw<'a>) -> Option<Object<'a>> {
         self.known.object(raw).or_else(|| Object::of(raw))
     }
 
     /// The items of an array; nothing of any other value.
-    pub(super) fn items(&self, raw: Raw<'a>) -> Vec<Raw<'a>> {
+    pub(crate) fn items(&self, raw: Raw<'a>) -> Vec<Raw<'a>> {
         self.known.items(raw).unwrap_or_else(|| items(raw))
     }
 
     /// An id exactly as sent; blank is absent (P4), and so is what says so in words.
     #[inline]
-    pub(super) fn identity(
+    pub(crate) fn identity(
         &mut self,
         holder: &Object<'a>,
         at: Pointer<'_>,
@@ -121,13 +134,13 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 
     /// A tool's name as sent; blank is absent.
-    pub(super) fn name(&mut self, holder: &Object<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
+    pub(crate) fn name(&mut self, holder: &Object<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
         let name = self.text(holder, at, "name");
         self.usable_name(name)
     }
 
     /// The name of a tool that an event tells.
-    pub(super) fn name_of_event(&mut self) -> Option<Cow<'a, str>> {
+    pub(crate) fn name_of_event(&mut self) -> Option<Cow<'a, str>> {
         let name = self.text_of_event(FACTS.fields.name);
         self.usable_name(name)
     }
@@ -160,7 +173,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 
     /// A text as sent. A surrogate at its edge may find its other half in the next delta.
     #[inline]
-    pub(super) fn text(
+    pub(crate) fn text(
         &mut self,
         holder: &Object<'a>,
         at: Pointer<'_>,
@@ -180,12 +193,12 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 
     /// A text of the event itself.
     #[inline]
-    pub(super) fn text_of_event(&mut self, field: Field) -> Option<Text<'a>> {
+    pub(crate) fn text_of_event(&mut self, field: Field) -> Option<Text<'a>> {
         self.text_in(self.slots.get(field), Pointer::ROOT, field.name)
     }
 
     /// The same where nothing can be joined to it.
-    pub(super) fn whole_text(&mut self, text: Text<'a>) -> Cow<'a, str> {
+    pub(crate) fn whole_text(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
         text
@@ -193,7 +206,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 
     /// Whom an event speaks of.
     #[inline]
-    pub(super) fn whom(&mut self, place: Option<Field>) -> Result<Whom<'a>, Fault> {
+    pub(crate) fn whom(&mut self, place: Option<Field>) -> Result<Whom<'a>, Fault> {
         let fields = &FACTS.fields;
         let id = |reader: &mut Self, field: Field| {
             reader.identity_in(reader.slots.get(field), Pointer::ROOT, field.name)
@@ -207,16 +220,16 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 
     /// What an event says beyond its content.
-    pub(super) fn rest_of_event(&self, event: &Object<'a>) -> Leftovers<'a> {
+    pub(crate) fn rest_of_event(&self, event: &Object<'a>) -> ExtraFields<'a> {
         if self.slots.others {
             rest(event, &FACTS.event_fields)
         } else {
-            Leftovers::default()
+            ExtraFields::default()
         }
     }
 
     #[inline]
-    pub(super) fn metadata(&self, event: &Object<'a>) -> Option<String> {
+    pub(crate) fn metadata(&self, event: &Object<'a>) -> Option<String> {
         if !self.slots.others {
             return None;
         }
@@ -224,14 +237,14 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 
     /// Says what was noticed.
-    pub(super) fn tell(&mut self) -> Step {
+    pub(crate) fn tell(&mut self) -> Step {
         self.notes.tell(&mut self.wire)
     }
 }
 
 /// The members nobody models, and which say something.
-pub(super) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> Leftovers<'a> {
-    let mut out = Leftovers::default();
+pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a> {
+    let mut out = ExtraFields::default();
     let other = |member: &&Member<'_>| !modelled.has(member.key);
     let mut others = holder.members.iter();
     let Some(first) = others.find(other) else {
@@ -242,7 +255,7 @@ pub(super) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> Leftovers<'a> {
     out.members.extend(others.filter(other));
     if may_repeat(&out.members) {
         // The last one counts, be it null.
-        let mut level = Leftovers::default();
+        let mut level = ExtraFields::default();
         for member in &out.members {
             level.add(*member);
         }
@@ -253,7 +266,7 @@ pub(super) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> Leftovers<'a> {
 }
 
 /// A member of that name.
-pub(super) fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
+pub(crate) fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
     let key = Key {
         raw: name,
         escaped: false,

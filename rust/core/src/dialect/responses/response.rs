@@ -2,22 +2,32 @@
 //!
 //! Knows in which order the end of a response counts: its output, usage, then its status.
 
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::responses::Responses;
+use crate::dialect::responses::duplicate_keys::Known;
+use crate::dialect::responses::duplicate_keys::Place;
+use crate::dialect::responses::duplicate_keys::tell_repeated;
+use crate::dialect::responses::name_sets::Slots;
+use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::read::member;
+use crate::dialect::responses::read::rest;
+use crate::dialect::responses::spec_tables::FACTS;
+use crate::dialect::think_tags::is_white;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::says_nothing;
+use crate::fastpath::text_mark::mark;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Object;
+use crate::json::members::integer;
+use crate::json::members::members;
+use crate::json::members::string;
+use crate::model::spec::Code;
 use std::borrow::Cow;
-
-use super::Responses;
-use super::facts::FACTS;
-use super::names::Slots;
-use super::read::{Reader, member, rest};
-use super::repeated::{Known, Place, tell_repeated};
-use crate::complaint::{Complaint, says_nothing};
-use crate::dialect::think::is_white;
-use crate::envelope::mark::mark;
-use crate::json::members::{Object, integer, is_string, members, string};
-use crate::json::{Kind, Raw};
-use crate::leftovers::Leftovers;
-use crate::notes::Pointer;
-use crate::spec::Code;
-use crate::wire::{Payload, Step, Wire};
 
 /// Members of the response whose first text is compared with their last.
 const REMEMBERED: usize = 64;
@@ -25,7 +35,7 @@ const REMEMBERED: usize = 64;
 const USUAL: &str = "max_output_tokens";
 
 impl Responses {
-    pub(super) fn opening<'a>(
+    pub(crate) fn opening<'a>(
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
@@ -34,7 +44,7 @@ impl Responses {
             return Ok(());
         };
         if self.restarts && self.is_another(&response) {
-            let Wire { assembler, out } = &mut reader.wire;
+            let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.restart(out, 0)?;
             self.items.begin_again();
         }
@@ -55,9 +65,9 @@ impl Responses {
     }
 
     /// A whole response, or how far one has come: what nobody streamed.
-    pub(super) fn body(
+    pub(crate) fn body(
         &mut self,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         response: &Object<'_>,
         payload: Payload<'_>,
     ) -> Step {
@@ -66,7 +76,7 @@ impl Responses {
         }
         let mut known = Known::default();
         tell_repeated(wire.out, &response.members, Place::Response, &mut known)?;
-        let wire = Wire {
+        let wire = DecodeContext {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
@@ -78,7 +88,7 @@ impl Responses {
         // A bridge may leave it out.
         let status = response.string("status").unwrap_or("completed".into());
         if FACTS.statuses.contains(status.as_ref()) {
-            let beside = Leftovers::default();
+            let beside = ExtraFields::default();
             return self.conclude(Some(response), at, reader, status, beside, payload);
         }
         usage(response, at, &mut reader)?;
@@ -86,7 +96,7 @@ impl Responses {
     }
 
     /// A terminal event. What its response says of itself counts before its name (`response.done`).
-    pub(super) fn end<'a>(
+    pub(crate) fn end<'a>(
         &mut self,
         event: &Object<'a>,
         mut reader: Reader<'_, '_, 'a>,
@@ -128,7 +138,7 @@ impl Responses {
         let model = model.map(|model| reader.whole_text(model));
         let created = created.filter(|raw| raw.kind != Kind::String);
         let metadata = members.text();
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.started(
             out,
             id.as_deref(),
@@ -163,10 +173,10 @@ impl Responses {
         at: Pointer<'_>,
         mut reader: Reader<'_, '_, 'a>,
         mut status: Cow<'a, str>,
-        beside: Leftovers<'a>,
+        beside: ExtraFields<'a>,
         payload: Payload<'_>,
     ) -> Step {
-        let mut left = Leftovers::default();
+        let mut left = ExtraFields::default();
         if let Some(response) = response {
             usage(response, at, &mut reader)?;
             left = news(response, reader.wire.assembler.start_metadata());
@@ -176,7 +186,7 @@ impl Responses {
             }
         }
         if let Some(text) = left.and(&beside).text() {
-            let Wire { assembler, out } = &mut reader.wire;
+            let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.choice_metadata(out, 0, &text)?;
         }
         self.ended = true;
@@ -184,23 +194,23 @@ impl Responses {
         let error = error.filter(|raw| !says_nothing(*raw));
         if error.is_some() || status == "failed" {
             let complaint = match error {
-                Some(error) => Complaint::of_value(error),
-                None => Complaint {
+                Some(error) => UpstreamErrorFields::of_value(error),
+                None => UpstreamErrorFields {
                     message: Cow::Borrowed("failed"),
-                    ..Complaint::default()
+                    ..UpstreamErrorFields::default()
                 },
             };
             return reader.notes.complain(&mut reader.wire, &complaint, payload);
         }
         reader.tell()?;
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.finish(out, 0, &status, FACTS.finish(&status))?;
         assembler.done(out)
     }
 }
 
 /// What the response says otherwise than at its beginning, which is read again for that.
-fn news<'a>(response: &Object<'a>, said: Option<&str>) -> Leftovers<'a> {
+fn news<'a>(response: &Object<'a>, said: Option<&str>) -> ExtraFields<'a> {
     let mut left = rest(response, &FACTS.response_fields);
     let Some(text) = said else {
         return left;
@@ -228,7 +238,7 @@ fn usage<'a>(response: &Object<'a>, at: Pointer<'_>, reader: &mut Reader<'_, '_,
     let Some(usage) = reader.object(response, at, "usage") else {
         return Ok(());
     };
-    let Wire { assembler, out } = &mut reader.wire;
+    let DecodeContext { assembler, out } = &mut reader.wire;
     assembler.merge_usage(out, FACTS.counts.read(usage.raw))
 }
 
@@ -237,9 +247,4 @@ fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
     let why = why.and_then(string).filter(|_| status == "incomplete");
     why.filter(|why| !why.trim().is_empty() && why != USUAL)
         .unwrap_or(status)
-}
-
-/// What is no event of a response.
-pub(super) fn is_whole(object: &Object<'_>) -> bool {
-    is_string(object.get("object"), "response")
 }

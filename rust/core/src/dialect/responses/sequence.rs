@@ -4,15 +4,16 @@
 //! repeats nothing. So an exact duplicate is dropped as long as no number was ever seen with two contents. Knows no
 //! member but that one.
 
-use std::collections::{HashMap, VecDeque};
-use std::mem;
-
-use crate::event::Sign;
-use crate::fault::Fault;
+use crate::json::Kind;
+use crate::json::Number;
 use crate::json::members::Slot;
-use crate::json::{Kind, Number};
-use crate::out::Out;
-use crate::spec::Code;
+use crate::model::event::WireFact;
+use crate::model::fault::Fault;
+use crate::model::output::Output;
+use crate::model::spec::Code;
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::mem;
 
 /// A number and a hash each. A replay that reaches further back than this is read as new events, which the ids of items
 /// and the terminal output still reconcile.
@@ -42,7 +43,7 @@ impl Scattered {
 
 /// The numbers of one stream, as long as they can be trusted.
 #[derive(Debug, Default)]
-pub(super) struct Sequence {
+pub(crate) struct Sequence {
     /// The first number, and the mark of each event from there on: mostly they are counted without a gap.
     first: i128,
     run: VecDeque<u32>,
@@ -55,7 +56,7 @@ pub(super) struct Sequence {
 impl Sequence {
     /// The number of an event that is the next one in order, where that can be told.
     #[inline]
-    pub(super) fn next(&self) -> Option<u32> {
+    pub(crate) fn next(&self) -> Option<u32> {
         let counted = !self.run.is_empty() && self.scattered.is_none() && !self.distrusted;
         let next = self.first + self.run.len() as i128;
         u32::try_from(next).ok().filter(|_| counted)
@@ -63,7 +64,7 @@ impl Sequence {
 
     /// Keeps the next events in order, which were not there before: the number of the first, and the mark of each.
     #[inline]
-    pub(super) fn go_on(&mut self, first: u32, marks: &[u64]) {
+    pub(crate) fn go_on(&mut self, first: u32, marks: &[u64]) {
         let room = WINDOW
             .min(self.run.capacity())
             .saturating_sub(self.run.len());
@@ -76,14 +77,14 @@ impl Sequence {
     }
 
     /// Whether this very event was there before; equal ones of a number have equal marks.
-    pub(super) fn is_replayed(
+    pub(crate) fn is_replayed(
         &mut self,
-        out: &mut Out<'_>,
+        out: &mut Output<'_>,
         number: Option<i128>,
         mark: impl FnOnce() -> u64,
     ) -> Result<bool, Fault> {
         if let Some(number) = number {
-            out.sign(Sign::Sequence(number));
+            out.sign(WireFact::Sequence(number));
         }
         let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
@@ -104,7 +105,7 @@ impl Sequence {
                 Ok(false)
             }
             Some(_) => {
-                out.sign(Sign::Emptied);
+                out.sign(WireFact::Emptied);
                 if !self.said {
                     self.said = true;
                     out.diagnose(Code::SEQUENCE_REPLAYED, None, &number.to_string())?;
@@ -151,7 +152,7 @@ impl Sequence {
 }
 
 /// What is no integer is no number, and says nothing.
-pub(super) fn number(slot: Slot<'_>) -> Option<i128> {
+pub(crate) fn number(slot: Slot<'_>) -> Option<i128> {
     let raw = slot.filter(|raw| raw.kind == Kind::Number)?;
     let whole = Number { raw: raw.text }.is_integer();
     whole.then(|| raw.text.parse().ok()).flatten().filter(fits)

@@ -2,58 +2,70 @@
 //!
 //! Knows where in an event a text stands. Which part it belongs to is the assembler's business.
 
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::responses::content::each_piece;
+use crate::dialect::responses::content::sorted;
+use crate::dialect::responses::content_index::ContentIndexes;
+use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::read::Whom;
+use crate::dialect::responses::read::rest;
+use crate::dialect::responses::spec_tables::FACTS;
+use crate::dialect::responses::spec_tables::Sort;
+use crate::dialect::responses::spec_tables::TextEvent;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Object;
+use crate::json::members::items;
+use crate::json::members::members;
+use crate::model::delta::Address;
+use crate::model::delta::ItemKind;
+use crate::model::delta::PartAttributes;
+use crate::model::fault::Fault;
+use crate::model::lazy_box::blank;
+use crate::model::small_map::Map;
+use crate::model::small_map::Set;
 use std::collections::HashMap;
-
-use super::content::{each_piece, sorted};
-use super::facts::{FACTS, Sort, TextEvent};
-use super::places::Places;
-use super::read::{Reader, Whom, rest};
-use crate::delta::{Address, ItemKind, PartAttributes};
-use crate::fault::Fault;
-use crate::few::{Map, Set};
-use crate::json::members::{Object, items, members};
-use crate::json::{Kind, Raw};
-use crate::leftovers::Leftovers;
-use crate::notes::Pointer;
-use crate::rare::blank;
-use crate::wire::{Step, Wire};
 
 /// Items of which it is known how many annotations came, and which parts are closed.
 const REMEMBERED: usize = 4096;
 
 /// An item: by its index, else by its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-enum Key {
+enum ItemKey {
     Index(i64),
     Id(String),
     #[default]
     Nobody,
 }
 
-impl Key {
-    fn of(whom: &Whom<'_>) -> Key {
-        whom.index.map_or_else(|| Key::of_id(whom), Key::Index)
+impl ItemKey {
+    fn of(whom: &Whom<'_>) -> ItemKey {
+        whom.index
+            .map_or_else(|| ItemKey::of_id(whom), ItemKey::Index)
     }
 
-    fn of_id(whom: &Whom<'_>) -> Key {
+    fn of_id(whom: &Whom<'_>) -> ItemKey {
         let id = whom.item_id.as_deref();
-        id.map_or(Key::Nobody, |id| Key::Id(id.to_owned()))
+        id.map_or(ItemKey::Nobody, |id| ItemKey::Id(id.to_owned()))
     }
 }
 
 /// The texts of one stream.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     /// How many annotations of each part have come.
-    annotated: Map<Key, Map<Option<i64>, usize>>,
+    annotated: Map<ItemKey, Map<Option<i64>, usize>>,
     /// Parts that take none any more.
-    closed: Map<Key, Set<Option<i64>>>,
+    closed: Map<ItemKey, Set<Option<i64>>>,
     /// What the last announced message says beside its content (`phase`), as an object: its parts carry it.
     members: Option<String>,
-    members_of: Key,
+    members_of: ItemKey,
     /// The members wait for a part that carries them.
     waiting: bool,
-    places: Places,
+    places: ContentIndexes,
 }
 
 blank!(Texts);
@@ -61,22 +73,22 @@ blank!(Texts);
 impl Texts {
     /// A delta may have to open its part.
     #[inline]
-    pub(super) fn waiting(&self) -> bool {
+    pub(crate) fn waiting(&self) -> bool {
         self.waiting
     }
 
     /// Whether, since that was asked last, a `content_index` came to mean another part.
     #[inline]
-    pub(super) fn take_renamed(&mut self) -> bool {
+    pub(crate) fn take_renamed(&mut self) -> bool {
         self.places.take_renamed()
     }
 
     /// Whom an event speaks of, by the place of the part.
     #[inline]
-    pub(super) fn placed<'a>(
+    pub(crate) fn placed<'a>(
         &mut self,
         sent: Whom<'a>,
-        wire: &mut Wire<'_, '_>,
+        wire: &mut DecodeContext<'_, '_>,
         sort: Sort,
         opens: bool,
     ) -> Whom<'a> {
@@ -94,7 +106,7 @@ impl Texts {
 
     /// `response.output_text.delta` and its kin.
     #[inline]
-    pub(super) fn delta<'a>(
+    pub(crate) fn delta<'a>(
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
@@ -110,20 +122,20 @@ impl Texts {
         };
         let sent = reader.whom(Some(place))?;
         let whom = self.placed(sent, &mut reader.wire, sort, false);
-        if self.waiting && sort.item == ItemKind::Message && self.members_of == Key::of(&whom) {
+        if self.waiting && sort.item == ItemKind::Message && self.members_of == ItemKey::of(&whom) {
             // No event opened the part, and the deltas of a message say nothing of it.
             self.waiting = false;
-            let Wire { assembler, out } = &mut reader.wire;
+            let DecodeContext { assembler, out } = &mut reader.wire;
             let at = sort.at(whom.address());
             assembler.part_opened(out, at, None, self.members.as_deref())?;
         }
         let metadata = reader.metadata(event);
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_text(out, sort.at(whom.address()), text, metadata.as_deref())
     }
 
     /// A delta behind a broken document: its text, and no id of it.
-    pub(super) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> Step {
+    pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> Step {
         let text = reader.text_of_event(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return Ok(());
@@ -131,12 +143,12 @@ impl Texts {
         if facts.sort.item != ItemKind::Message {
             return Ok(());
         }
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_text(out, facts.sort.at(Address::default()), text, None)
     }
 
     /// `response.output_text.done` and its kin: the whole text. The part closes with its content part or item.
-    pub(super) fn value<'a>(
+    pub(crate) fn value<'a>(
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
@@ -147,7 +159,7 @@ impl Texts {
         let at = facts.sort.at(whom.address());
         let text = reader.text_of_event(facts.member);
         let metadata = reader.metadata(event);
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_value(out, at, text)?;
         if metadata.is_none() {
             return Ok(());
@@ -160,7 +172,7 @@ impl Texts {
     }
 
     /// `content_part` and `reasoning_summary_part`, added and done. False: it is of a type that nobody models.
-    pub(super) fn part<'a>(
+    pub(crate) fn part<'a>(
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
@@ -186,27 +198,27 @@ impl Texts {
         let at = sort.at(whom.address());
         if closes {
             self.annotations(&part, here, reader, &whom, sort)?;
-            let Wire { assembler, out } = &mut reader.wire;
+            let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.part_closed(out, at, text, members.text().as_deref())?;
             self.close(&whom);
             self.places.close(&sent, sort.channel);
             return Ok(true);
         }
         let text = text.filter(|text| !text.is_empty());
-        let told = if sort.item == ItemKind::Message && self.members_of == Key::of(&whom) {
+        let told = if sort.item == ItemKind::Message && self.members_of == ItemKey::of(&whom) {
             self.waiting = false;
             self.told().and(&members).text()
         } else {
             members.text()
         };
-        let Wire { assembler, out } = &mut reader.wire;
+        let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_opened(out, at, text, told.as_deref())?;
         self.annotations(&part, here, reader, &whom, sort)?;
         Ok(true)
     }
 
     /// `response.output_text.annotation.added`.
-    pub(super) fn annotation<'a>(
+    pub(crate) fn annotation<'a>(
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
@@ -224,17 +236,17 @@ impl Texts {
     // The content of an item
 
     /// What the announcement of an item carries already. `beside`: what it says beside its content.
-    pub(super) fn open_content<'a>(
+    pub(crate) fn open_content<'a>(
         &mut self,
         item: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
         whom: &Whom<'a>,
-        beside: &Leftovers<'a>,
+        beside: &ExtraFields<'a>,
     ) -> Step {
         self.members = beside.text();
         self.waiting = self.members.is_some();
-        self.members_of = Key::of(whom);
+        self.members_of = ItemKey::of(whom);
         self.annotated.remove(&self.members_of);
         self.closed.remove(&self.members_of);
         self.places.begin(whom);
@@ -252,7 +264,7 @@ impl Texts {
                 self.places.of(&sent, piece.sort.channel, true);
             }
             let address = sent.address();
-            let Wire { assembler, out } = &mut reader.wire;
+            let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.part_opened(out, piece.sort.at(address), Some(text), told.as_deref())
         })
     }
@@ -261,17 +273,17 @@ impl Texts {
     ///
     /// Gives back what of the members beside it was not told at its opening. Where nobody announced a message, its first
     /// part carries them.
-    pub(super) fn close_content<'a>(
+    pub(crate) fn close_content<'a>(
         &mut self,
         item: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
         whom: &Whom<'a>,
-        mut beside: Leftovers<'a>,
+        mut beside: ExtraFields<'a>,
         again: bool,
-    ) -> Result<Leftovers<'a>, Fault> {
+    ) -> Result<ExtraFields<'a>, Fault> {
         let mut whom = whom.clone();
-        let announced = self.members_of == Key::of(&whom);
+        let announced = self.members_of == ItemKey::of(&whom);
         each_piece(item, at, reader, |reader, piece, at| {
             let place = self.places.listed(&whom, piece.sort.channel, piece.place);
             whom.sub = Some(place);
@@ -287,7 +299,7 @@ impl Texts {
             let told = rest.text();
             let text = piece.text(reader, at);
             let at = piece.sort.at(whom.address());
-            let Wire { assembler, out } = &mut reader.wire;
+            let DecodeContext { assembler, out } = &mut reader.wire;
             if again {
                 assembler.restate_part(out, at, text, told.as_deref())?;
             } else {
@@ -303,23 +315,23 @@ impl Texts {
         let known = self.told();
         let known = known.members.iter().filter(|_| !self.waiting);
         let known: HashMap<_, _> = known.map(|one| (one.key.name(), one.raw.text)).collect();
-        let mut left = Leftovers::default();
+        let mut left = ExtraFields::default();
         for member in beside.members {
             if known.get(&member.key.name()) != Some(&member.raw.text) {
                 left.members.push(member);
             }
         }
         self.members = None;
-        self.members_of = Key::Nobody;
+        self.members_of = ItemKey::Nobody;
         self.waiting = false;
         Ok(left)
     }
 
     /// What the last announced message says beside its content.
-    fn told(&self) -> Leftovers<'_> {
+    fn told(&self) -> ExtraFields<'_> {
         let text = self.members.as_deref().unwrap_or_default();
         let kind = Kind::Object;
-        Leftovers::of(&members(Raw { text, kind }))
+        ExtraFields::of(&members(Raw { text, kind }))
     }
 
     /// A list of annotations that repeats those that came one by one, and maybe brings more.
@@ -338,7 +350,7 @@ impl Texts {
             reader.notes.shape(listed, at.member("annotations"));
             return Ok(());
         }
-        let known = self.annotated.get(&Key::of(whom));
+        let known = self.annotated.get(&ItemKey::of(whom));
         let known = known.and_then(|counts| counts.get(&whom.sub)).copied();
         let listed = items(listed);
         let Some(fresh) = listed
@@ -354,7 +366,7 @@ impl Texts {
     }
 
     fn count(&mut self, whom: &Whom<'_>, more: usize) {
-        let key = Key::of(whom);
+        let key = ItemKey::of(whom);
         if !self.annotated.contains_key(&key) && self.annotated.len() >= REMEMBERED {
             return;
         }
@@ -365,7 +377,7 @@ impl Texts {
     }
 
     fn close(&mut self, whom: &Whom<'_>) {
-        for key in [Key::of(whom), Key::of_id(whom)] {
+        for key in [ItemKey::of(whom), ItemKey::of_id(whom)] {
             if !self.closed.contains_key(&key) && self.closed.len() >= REMEMBERED {
                 continue;
             }
@@ -377,7 +389,7 @@ impl Texts {
     }
 
     fn is_closed(&self, whom: &Whom<'_>) -> bool {
-        let mut keys = [Key::of(whom), Key::of_id(whom)].into_iter();
+        let mut keys = [ItemKey::of(whom), ItemKey::of_id(whom)].into_iter();
         keys.any(|key| {
             let places = self.closed.get(&key);
             places.is_some_and(|places| places.contains(&whom.sub))
@@ -390,6 +402,6 @@ fn annotate(reader: &mut Reader<'_, '_, '_>, whom: &Whom<'_>, sort: Sort, list: 
         annotations: Some(list),
         ..PartAttributes::default()
     };
-    let Wire { assembler, out } = &mut reader.wire;
+    let DecodeContext { assembler, out } = &mut reader.wire;
     assembler.part_attributes(out, sort.at(whom.address()), attributes)
 }

@@ -1,4 +1,4 @@
-use super::*;
+use crate::json::automaton::*;
 
 fn verdict(text: &[u8]) -> Status {
     let whole = check(text, MAX_DEPTH);

@@ -1,4 +1,4 @@
-use super::*;
+use crate::json::scan::*;
 
 #[test]
 fn members_and_items() {

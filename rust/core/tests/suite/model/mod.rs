@@ -1,6 +1,6 @@
 //! A plain model of the framer: it sees the whole body, and keeps what it likes.
 
-use streamweld_core::limits::Limits;
+use streamweld_core::model::limits::Limits;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {

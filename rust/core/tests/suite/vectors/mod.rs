@@ -4,9 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use streamweld_core::delta::InputEnd;
-use streamweld_core::policy::{Action, Base, Policy, SwitchValue};
-use streamweld_core::spec::Code;
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::policy::Action;
+use streamweld_core::model::policy::Base;
+use streamweld_core::model::policy::Policy;
+use streamweld_core::model::policy::SwitchValue;
+use streamweld_core::model::spec::Code;
 
 /// Every test of every file in that folder.
 pub(crate) fn tests_in(folder: &str) -> Vec<Value> {

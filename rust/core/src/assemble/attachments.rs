@@ -1,0 +1,172 @@
+//! What stands beside texts and calls in an answer: files, sources, results of tools, items that nobody models.
+//!
+//! Each is told once and kept for the snapshot; of the results of one call the last one counts. It knows no part of the
+//! three channels and no call. The rest of the `Assembler`.
+
+use crate::assemble::Assembler;
+use crate::assemble::At;
+use crate::assemble::part::attachment::Attachment;
+use crate::assemble::part::attachment::Record;
+use crate::assemble::part::call_events;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::model::output::Output;
+
+impl Assembler {
+    /// The id of the call that was addressed last, if it was told as final: a result may come without one.
+    pub fn last_told(&self, index: i32) -> Option<&str> {
+        let choice = self.choices.find(index)?;
+        let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
+        Some(&verdict.call_id)
+    }
+
+    /// A file or image.
+    pub fn file(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        media_type: Option<&str>,
+        data: Option<&str>,
+        url: Option<&str>,
+        metadata: Option<&str>,
+    ) -> Step {
+        if self.is_over() {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, choice)?;
+        let texts = [data, url, metadata];
+        desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+        call_events::flush_unstarted(desk.out, choice, None);
+        let (part, index) = (desk.next_part()?, choice.index);
+        let what = Attachment::File([media_type, data, url].map(own));
+        self.attach(out, part, index, what, metadata)
+    }
+
+    /// A source of the answer. `document`: the text of a JSON object.
+    pub fn source(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        url: Option<&str>,
+        title: Option<&str>,
+        document: Option<&str>,
+        metadata: Option<&str>,
+    ) -> Step {
+        if self.is_over() {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, choice)?;
+        let texts = [url, title, document, metadata];
+        desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+        let (part, index) = (desk.next_part()?, choice.index);
+        let what = Attachment::Source([url, title, document].map(own));
+        self.attach(out, part, index, what, metadata)
+    }
+
+    /// Attachment a tool gave that somebody else ran. `output`: JSON text. The same call again is the same part.
+    ///
+    /// It goes to the latest call with that id, under the id that this call was given; that call is answered.
+    pub fn result(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        call_id: &str,
+        output: &str,
+        is_error: bool,
+        metadata: Option<&str>,
+    ) -> Step {
+        if self.is_over() {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, choice)?;
+        desk.check_id(call_id)?;
+        desk.spend_bytes(call_id.len() + output.len() + metadata.map_or(0, str::len))?;
+        let index = choice.index;
+        let item = choice.book.item_of_result(call_id);
+        let call = item.and_then(|item| choice.item_call_mut(item));
+        let given = call.and_then(|(_, call)| {
+            call.answered = true;
+            call.verdict.as_ref().map(|verdict| verdict.call_id.clone())
+        });
+        let call_id = given.as_deref().unwrap_or(call_id);
+        let key = (index, call_id.to_owned());
+        let part = match self.attached.results.get(&key) {
+            Some(part) => *part,
+            None => {
+                let mut desk = RuleContext {
+                    shared: &mut self.shared,
+                    out,
+                };
+                let part = desk.next_part()?;
+                self.attached.results.insert(key, part);
+                part
+            }
+        };
+        let what = Attachment::Result {
+            call_id: call_id.to_owned(),
+            output: output.to_owned(),
+            is_error,
+        };
+        self.attach(out, part, index, what, metadata)
+    }
+
+    /// An item that nobody models but that a later turn must hand back. The next under the same key replaces it.
+    pub fn kept_unknown(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        event: Option<&str>,
+        raw: &[u8],
+        key: Option<&str>,
+    ) -> Step {
+        if self.is_over() {
+            return Ok(());
+        }
+        let At { choice, mut desk } = self.at(out, choice)?;
+        desk.spend_bytes(raw.len())?;
+        let index = choice.index;
+        let key = key.map(|key| (index, key.to_owned()));
+        let known = key.as_ref().and_then(|key| self.attached.keyed.get(key));
+        let mut desk = RuleContext {
+            shared: &mut self.shared,
+            out,
+        };
+        let part = match (known.copied(), key) {
+            (Some(part), _) => part,
+            (None, None) => desk.next_part()?,
+            (None, Some(key)) => {
+                desk.spend_bytes(key.1.len())?;
+                let part = desk.next_part()?;
+                self.attached.keyed.insert(key, part);
+                part
+            }
+        };
+        let what = Attachment::Unknown {
+            event: own(event),
+            raw: raw.to_vec(),
+        };
+        self.attach(out, part, index, what, None)
+    }
+
+    fn attach(
+        &mut self,
+        out: &mut Output<'_>,
+        part: u32,
+        choice: i32,
+        what: Attachment,
+        metadata: Option<&str>,
+    ) -> Step {
+        let record = Record {
+            what,
+            choice,
+            metadata: own(metadata),
+        };
+        out.emit(&record.event(part));
+        self.attached.records.insert(part, record);
+        Ok(())
+    }
+}
+
+fn own(text: Option<&str>) -> Option<String> {
+    text.map(str::to_owned)
+}

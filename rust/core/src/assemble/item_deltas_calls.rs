@@ -1,0 +1,282 @@
+//! Calls that the wire itself opens and closes: their wire deltas. The rest of the `Assembler`, beside `items`.
+
+use crate::assemble::Assembler;
+use crate::assemble::At;
+use crate::assemble::choice::Choice;
+use crate::assemble::part::item_call::Traits;
+use crate::assemble::part::item_call::add_arguments;
+use crate::assemble::part::item_call::describe;
+use crate::assemble::part::item_call::hold;
+use crate::assemble::part::item_call::name_call;
+use crate::assemble::part::item_call::note_ids;
+use crate::assemble::part::item_call::says;
+use crate::assemble::part::item_call::tell_arguments;
+use crate::assemble::part::item_end::end_item;
+use crate::assemble::part::item_shared_id::fork_item;
+use crate::assemble::part::item_text::whole;
+use crate::assemble::part::reannounced::is_another;
+use crate::assemble::part::reannounced::is_closed;
+use crate::assemble::part::reannounced::is_own_close;
+use crate::assemble::part::reannounced::rename_call;
+use crate::assemble::part::reannounced::say_again;
+use crate::assemble::part::reannounced::shadow;
+use crate::assemble::resolve::by_address::addressed_call;
+use crate::assemble::resolve::by_address::learn;
+use crate::assemble::resolve::by_address::new_call;
+use crate::assemble::resolve::by_address::new_item;
+use crate::assemble::resolve::by_address::restatement;
+use crate::assemble::resolve::item_index::Purpose;
+use crate::assemble::resolve::item_index::usable;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Text;
+use crate::model::delta::Address;
+use crate::model::delta::CallSaid;
+use crate::model::delta::ItemKind;
+use crate::model::event::WireFact;
+use crate::model::output::Output;
+
+impl Assembler {
+    /// A call is announced. Its arguments: what the opening carries already, a snapshot.
+    pub fn call_opened(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+            return Ok(());
+        };
+        let (address, name) = (usable(&desk, &call.address), named(call.name));
+        let (book, calls) = (&choice.book, &choice.calls);
+        let known = book.by_ids(calls, ItemKind::Call, &address).or_else(|| {
+            let bound = book.at(ItemKind::Call, address.index)?;
+            let record = book.get(bound)?;
+            (record.open && !record.announced && record.call.is_some()).then_some(bound)
+        });
+        let announced = |item: usize| book.get(item).is_some_and(|item| item.announced);
+        let again = known.is_some_and(announced);
+        let known = known.filter(|item| {
+            let call = choice.call_of(*item);
+            call.is_some_and(|call| !(again && is_another(call, &address, name)))
+        });
+        if name.is_none()
+            && known
+                .and_then(|item| choice.call_of(item))
+                .is_none_or(|call| call.name.is_empty())
+        {
+            desk.out.touch("no_name");
+        }
+        let undecided = |item: usize| {
+            let item = choice.book.get(item);
+            item.is_some_and(|item| item.first.is_some())
+        };
+        let item = match known {
+            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+            Some(earlier) if again && is_closed(choice, earlier) && !undecided(earlier) => {
+                let item = new_item(&mut desk, choice, ItemKind::Call, &address)?;
+                let traits = traits(&call, None);
+                shadow(&mut desk, choice, item, earlier, &address, traits)?;
+                item
+            }
+            Some(item) => {
+                let repeats = again && !undecided(item);
+                let parts = &mut choice.textual.parts;
+                let other = choice.book.learn(&mut desk, item, &address, parts)?;
+                // Announced again says it.
+                let other = other.filter(|_| !again);
+                note_ids(&mut desk, choice, item, &address, other)?;
+                if repeats {
+                    fork_item(&desk, choice, item, &address);
+                }
+                choice.book.bind(item, &address);
+                if let Some(slot) = choice.slot_of(item) {
+                    choice.bind(slot, address.index);
+                }
+                if repeats {
+                    say_again(&mut desk, choice, item, &address)?;
+                }
+                item
+            }
+        };
+        announce(choice, item);
+        if let Some(slot) = choice.slot_of(item) {
+            describe(&mut desk, choice, slot, traits(&call, call.metadata))?;
+            name_call(&mut desk, choice, slot, name)?;
+            hold(&mut desk, choice, item, call.arguments, address.index)?;
+        }
+        Ok(())
+    }
+
+    /// A piece of a call's arguments.
+    pub fn call_text(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        address: Address<'_>,
+        text: Text<'_>,
+        name: Option<&str>,
+        metadata: Option<&str>,
+    ) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        let address = usable(&desk, &address);
+        let brings = !text.is_empty() || name.is_some_and(|name| !name.is_empty());
+        let Some(item) = addressed_call(&mut desk, choice, &address, brings)? else {
+            return Ok(());
+        };
+        let Some(slot) = choice.slot_of(item) else {
+            return Ok(());
+        };
+        let traits = Traits {
+            metadata,
+            ..Traits::default()
+        };
+        describe(&mut desk, choice, slot, traits)?;
+        name_call(&mut desk, choice, slot, name)?;
+        add_arguments(&mut desk, choice, item, &text, address.index)
+    }
+
+    /// The whole arguments of a call, said with authority; it is not closed by that.
+    pub fn call_value(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        address: Address<'_>,
+        arguments: Option<Text<'_>>,
+    ) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        let address = usable(&desk, &address);
+        let brings = arguments.as_ref().is_some_and(|text| !text.is_empty());
+        match addressed_call(&mut desk, choice, &address, brings)? {
+            Some(item) => tell_arguments(&mut desk, choice, item, arguments),
+            None => Ok(()),
+        }
+    }
+
+    /// No more pieces of a call's arguments are announced; its close is still to come.
+    pub fn call_paused(&mut self, out: &mut Output<'_>, choice: i32, address: Address<'_>) -> Step {
+        let Some(At { choice, desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        let address = usable(&desk, &address);
+        let (book, calls) = (&choice.book, &choice.calls);
+        let found = book.find(calls, ItemKind::Call, &address, Purpose::Delta);
+        if let Some(call) = found.and_then(|item| choice.call_of(item)) {
+            desk.out.sign(WireFact::Closed(call.part));
+        }
+        Ok(())
+    }
+
+    /// A call is whole; it is created if nobody announced it. Its arguments None: as they were streamed.
+    pub fn call_closed(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+            return Ok(());
+        };
+        let (address, name) = (usable(&desk, &call.address), named(call.name));
+        let arguments = whole(call.arguments.clone());
+        let found = choice.book.closing(&choice.calls, &address, name);
+        let known = found.filter(|item| {
+            let announced = choice.book.get(*item).is_some_and(|item| item.announced);
+            let own = !announced || is_own_close(choice, *item, &address);
+            let call = choice.call_of(*item);
+            call.is_some_and(|call| own || !is_another(call, &address, name))
+        });
+        let mut again = false;
+        let known = known.filter(|item| {
+            let by_call_id = is_by_call_id(choice, *item, &address);
+            let Some((_, call)) = choice.item_call_mut(*item) else {
+                return false;
+            };
+            let Some(arguments) = arguments.as_deref() else {
+                return true;
+            };
+            again = call.verdict.is_some() && by_call_id;
+            // A whole call in one delta (AI SDK), or another item (Responses): the id is used again, with other arguments.
+            !again || says(call, arguments)
+        });
+        let item = match known {
+            Some(item) => {
+                learn(&mut desk, choice, item, &address)?;
+                if again {
+                    say_again(&mut desk, choice, item, &address)?;
+                }
+                item
+            }
+            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+        };
+        announce(choice, item);
+        if let Some((_, known)) = choice.item_call_mut(item) {
+            known.refused |= call.refused;
+        }
+        told(&mut desk, choice, item, name, &call)
+    }
+
+    /// A terminal list tells a call again.
+    pub fn restate_call(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
+        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+            return Ok(());
+        };
+        let (address, name) = (usable(&desk, &call.address), named(call.name));
+        let arguments = whole(call.arguments.clone()).unwrap_or_default();
+        let mut list = restatement(choice);
+        let found = list.call(choice, &address, name, &arguments);
+        choice.book.restated = Some(list);
+        let item = match found.filter(|item| choice.slot_of(*item).is_some()) {
+            Some(item) => {
+                learn(&mut desk, choice, item, &address)?;
+                item
+            }
+            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+        };
+        announce(choice, item);
+        if let Some(item) = choice.book.get_mut(item) {
+            item.restated = true;
+        }
+        told(&mut desk, choice, item, name, &call)
+    }
+}
+
+fn named(name: Option<&str>) -> Option<&str> {
+    name.filter(|name| !name.trim().is_empty())
+}
+
+fn traits<'a>(call: &CallSaid<'_>, metadata: Option<&'a str>) -> Traits<'a> {
+    Traits {
+        custom: call.custom,
+        provider_executed: call.provider_executed,
+        metadata,
+    }
+}
+
+/// What led to the item is the id of its call: the address names no item, or another one that shares it.
+fn is_by_call_id(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
+    let (Some(item_id), Some(item)) = (address.item_id, choice.book.get(item)) else {
+        return address.item_id.is_none();
+    };
+    address.call_id.is_some_and(|id| id != item_id) && item.item_id.as_deref() != Some(item_id)
+}
+
+fn announce(choice: &mut Choice, item: usize) {
+    if let Some(item) = choice.book.get_mut(item) {
+        item.announced = true;
+    }
+}
+
+/// The wire told the item's call as a whole.
+fn told(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    name: Option<&str>,
+    said: &CallSaid<'_>,
+) -> Step {
+    let Some(call) = choice.call_of(item) else {
+        return Ok(());
+    };
+    if call.verdict.is_none() {
+        let slot = call.slot;
+        describe(desk, choice, slot, traits(said, said.metadata))?;
+        rename_call(desk, choice, item, name)?;
+    }
+    tell_arguments(desk, choice, item, said.arguments.clone())?;
+    end_item(desk, choice, item, None, None)
+}

@@ -1,0 +1,305 @@
+//! Argument text into a call: append, repair, show; and where it belongs if not there (R1g, AM3, A8).
+//!
+//! The repairs themselves are `arguments`; which call is meant was decided before. It knows what only the text can tell.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::choice::DisplacedKey;
+use crate::assemble::part::call_events;
+use crate::assemble::part::fragment::Change;
+use crate::assemble::part::object_merge::ObjectMerge;
+use crate::assemble::resolve::apply_identity::say_guess;
+use crate::assemble::resolve::apply_identity::sibling;
+use crate::assemble::resolve::by_evidence::guess;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Text;
+use crate::model::policy::Overflow;
+use crate::model::spec::Code;
+
+/// What the fragment said beside its text.
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentIdentity {
+    pub index: Option<i64>,
+    pub header: bool,
+    pub identified: bool,
+}
+
+/// A piece of argument text for a call.
+#[inline]
+pub fn push_text(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    text: &Text<'_>,
+    told: FragmentIdentity,
+) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if !call.joiner.is_pending()
+        && text.lead_low.is_none()
+        && text.tail_high.is_none()
+        && !text.lone
+    {
+        return pour(desk, choice, slot, text.body.as_bytes(), told);
+    }
+    let (piece, lone) = call.joiner.join(text.clone());
+    if lone {
+        desk.say(Code::LONE_SURROGATE, call.part)?;
+    }
+    if piece.is_empty() {
+        return Ok(());
+    }
+    pour(desk, choice, slot, piece.as_bytes(), told)
+}
+
+/// Bytes for a call: append, repair, or settle where they belong instead.
+pub fn give(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    piece: &[u8],
+    index: Option<i64>,
+) -> Step {
+    let told = FragmentIdentity {
+        index,
+        header: true,
+        identified: true,
+    };
+    pour(desk, choice, slot, piece, told)
+}
+
+/// The same for the half of a character that the end of the stream left over.
+pub fn give_tail(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    piece: &[u8],
+) -> Step {
+    let told = FragmentIdentity {
+        index: choice.get(slot).and_then(|call| call.index),
+        header: false,
+        identified: true,
+    };
+    pour(desk, choice, slot, piece, told)
+}
+
+fn pour(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    piece: &[u8],
+    told: FragmentIdentity,
+) -> Step {
+    let Some(call) = choice.calls.get_mut(slot) else {
+        return Ok(());
+    };
+    if let Some(fork) = &mut call.fork {
+        fork.add(told.index, piece);
+        if fork.divides() && !call.text.accepts(piece) {
+            return divide(desk, choice, slot);
+        }
+    }
+    if let Some(merge) = &call.merge {
+        let before = merge.size;
+        call.settle_merge();
+        desk.count_arguments(before, call.text.size())?;
+    }
+    call.object_arguments = false;
+    let size = call.text.size();
+    desk.check_piece(piece.len())?;
+    let push = call.text.push(piece, told.header);
+    if let Err(fault) = desk.count_arguments(size, call.text.size()) {
+        call.text.undo(size);
+        return Err(fault);
+    }
+    if push.change == Change::Overflow {
+        call_events::publish(desk.out, choice, slot);
+        choice.track(slot);
+        return overflow(desk, choice, slot, &push.spill, told);
+    }
+    if let Some(code) = push.code {
+        desk.say(code, call.part)?;
+    }
+    if !call.text.is_empty() {
+        call.tentative = false;
+    }
+    if push.change == Change::Replaced {
+        call_events::reset(desk.out, choice, slot);
+    }
+    call_events::publish(desk.out, choice, slot);
+    choice.track(slot);
+    Ok(())
+}
+
+/// AM3 is settled: they were several calls, one for each index that announced the id.
+pub fn divide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    let Some(fork) = choice.get_mut(slot).and_then(|call| call.fork.take()) else {
+        return Ok(());
+    };
+    let mut last = slot;
+    for (place, (index, own)) in fork.texts().into_iter().enumerate() {
+        if place == 0 {
+            let length = own.len();
+            let Some(call) = choice.get_mut(slot) else {
+                return Ok(());
+            };
+            let size = call.text.size();
+            call.text.replace(own);
+            call.several_indexes = false;
+            desk.count_arguments(size, length)?;
+            call_events::reset(desk.out, choice, slot);
+            choice.by_index.set(index, slot);
+            call_events::publish(desk.out, choice, slot);
+            choice.track(slot);
+            continue;
+        }
+        let id = choice.get(slot).and_then(|call| call.id.clone());
+        let other = sibling(desk, choice, slot, Some(index))?;
+        if let Some(call) = choice.get_mut(other) {
+            call.first = Some(slot);
+            call.tentative = own.is_empty();
+        }
+        if let Some(id) = id {
+            choice.set_id(other, id);
+        }
+        if !own.is_empty() {
+            give(desk, choice, other, &own, Some(index))?;
+        }
+        choice.track(other);
+        last = choice.calls.len() - 1;
+    }
+    if let Some(id) = choice.get(slot).and_then(|call| call.id.clone()) {
+        choice.by_id.insert(id, last);
+    }
+    Ok(())
+}
+
+/// The end of AM3: an unfinished text whose pieces, each by itself, are whole objects was several calls.
+pub fn close_fork(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    let divides = choice.get(slot).is_some_and(|call| {
+        !call.is_complete() && call.fork.as_ref().is_some_and(|fork| fork.divides_whole())
+    });
+    if divides {
+        divide(desk, choice, slot)?;
+    }
+    if let Some(call) = choice.get_mut(slot) {
+        call.fork = None;
+    }
+    Ok(())
+}
+
+/// Arguments as an object: the first is the text, further ones merge into it.
+pub fn push_object(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    raw: &[u8],
+    told: FragmentIdentity,
+) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if !call.object_arguments {
+        let first = call.is_empty();
+        call.held_back = first;
+        pour(desk, choice, slot, raw, told)?;
+        if let Some(call) = choice.get_mut(slot) {
+            call.object_arguments = first && call.text.is_complete();
+        }
+        return Ok(());
+    }
+    let before = call
+        .merge
+        .as_ref()
+        .map_or(call.text.size(), |merge| merge.size);
+    if call.merge.is_none() {
+        desk.say(Code::ARGS_MERGED, call.part)?;
+        call.merge = Some(Box::new(ObjectMerge::new(&call.text.text())));
+    }
+    if let Some(merge) = choice.get_mut(slot).and_then(|call| call.merge.as_mut()) {
+        merge.add(&String::from_utf8_lossy(raw));
+        desk.count_arguments(before, merge.size)?;
+    }
+    Ok(())
+}
+
+/// A8: text behind a whole value, without a header of its own.
+fn overflow(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    spill: &[u8],
+    told: FragmentIdentity,
+) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    let index = told.index;
+    if call.text.overflow.is_empty() {
+        if call.announced_again.contains(&index) || call.text.shadow_has_header {
+            // R1g, R1e: it was announced a second time, and these are the second call's arguments.
+            call.text.shadow_has_header = false;
+            return give_sibling(desk, choice, slot, spill, index, true);
+        }
+        let known = told.identified || told.header;
+        let other = choice
+            .accepting(spill, false, Some(slot))
+            .filter(|_| !known);
+        if let Some(other) = other {
+            if let Some(note) = guess(choice, other) {
+                say_guess(desk, choice, other, note)?;
+            }
+            choice.bind(other, index);
+            let told = FragmentIdentity {
+                index,
+                header: false,
+                identified: false,
+            };
+            return pour(desk, choice, other, spill, told);
+        }
+        if desk.switches().on_overflow == Overflow::Split {
+            return give_sibling(desk, choice, slot, spill, index, false);
+        }
+        if let Some(call) = choice.get(slot) {
+            desk.say(Code::ARGS_OVERFLOW, call.part)?;
+        }
+    }
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    let size = call.text.size();
+    call.text.overflow.extend_from_slice(spill);
+    let counted = desk.count_arguments(size, call.text.size());
+    if counted.is_err() {
+        call.text.undo(size);
+    }
+    counted
+}
+
+fn give_sibling(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    spill: &[u8],
+    index: Option<i64>,
+    keep_id: bool,
+) -> Step {
+    let id = choice.get(slot).and_then(|call| call.id.clone());
+    match (&id, index) {
+        (Some(id), _) => choice.remember(slot, DisplacedKey::Id(id.clone())),
+        (None, Some(index)) => choice.remember(slot, DisplacedKey::Index(index)),
+        (None, None) => {}
+    }
+    let other = sibling(desk, choice, slot, index)?;
+    if let Some(id) = id.filter(|_| keep_id) {
+        if let Some(call) = choice.get_mut(other) {
+            call.first = Some(slot);
+        }
+        choice.set_id(other, id.clone());
+        choice.by_id.insert(id, other);
+    }
+    give(desk, choice, other, spill, index)?;
+    choice.track(other);
+    Ok(())
+}

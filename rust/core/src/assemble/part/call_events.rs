@@ -1,0 +1,194 @@
+//! The events of a tool call: started, delta, reset, retracted, and the final one.
+//!
+//! The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. Of
+//! a text that may yet turn out to be another one, only what is settled is shown before the close, so that a reset is rare.
+//! A call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
+//! close. It knows no rule of identity; it looks at the call's text and at how much of it was shown.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::part::arguments::text_of;
+use crate::assemble::part::call::Call;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Shared;
+use crate::model::event::Delta;
+use crate::model::event::Event;
+use crate::model::event::Mark;
+use crate::model::event::WireFact;
+use crate::model::output::Output;
+use crate::model::policy::UnstableId;
+
+/// The call has got a name and waits to be shown. A tentative call waits for its arguments instead.
+pub fn named(choice: &mut Choice, slot: usize) {
+    if choice.get(slot).is_some_and(|call| !call.started) {
+        choice.unstarted.push(slot);
+    }
+}
+
+/// Another part of the choice moves: names that were waiting are settled.
+#[inline]
+pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
+    if !choice.unstarted.is_empty() {
+        flush(out, choice, other_than);
+    }
+}
+
+fn flush(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
+    for slot in std::mem::take(&mut choice.unstarted) {
+        if Some(slot) == other_than {
+            choice.unstarted.push(slot);
+            continue;
+        }
+        let index = choice.index;
+        if let Some(call) = choice.get_mut(slot).filter(|call| !call.dropped) {
+            start(out, call, index);
+        }
+    }
+}
+
+/// Show what of the call's text is settled; white space alone may yet be no arguments.
+#[inline]
+pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
+    let Some(call) = choice.get(slot).filter(|call| !call.dropped) else {
+        return;
+    };
+    if !(call.tentative || call.name.is_empty() || call.text.is_blank()) {
+        flush_unstarted(out, choice, Some(slot));
+        choice.unstarted = Vec::new(); // what is left is this call
+        let index = choice.index;
+        if let Some(call) = choice.get_mut(slot) {
+            start(out, call, index);
+            show(out, call, index, call.settled());
+        }
+    }
+    choice.keep_account(slot);
+}
+
+/// The text is another one: take back what was shown, if it is not the beginning of that one.
+pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
+    let index = choice.index;
+    if let Some(call) = choice.get_mut(slot).filter(|call| call.text.taken_back) {
+        call.text.taken_back = false;
+        out.emit(&Event::ToolCallReset(mark(call, index)));
+    }
+}
+
+/// The call never was.
+pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
+    choice.set_dropped(slot, true);
+    choice.track(slot);
+    choice.keep_account(slot);
+    let index = choice.index;
+    if let Some(call) = choice.get(slot).filter(|call| call.started) {
+        out.emit(&Event::ToolCallRetracted(mark(call, index)));
+    }
+}
+
+/// Whatever was not shown yet, then the call.
+pub fn show_final(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
+    let index = choice.index;
+    let Some(call) = choice.get_mut(slot) else {
+        return;
+    };
+    start(desk.out, call, index);
+    show(desk.out, call, index, call.text.data.len());
+    final_event(desk.shared, call, index, |event| desk.out.emit(event));
+    choice.keep_account(slot);
+}
+
+/// The call as it closed; before that, as it stands.
+pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(&Event<'_>)) {
+    let metadata = call.metadata.as_ref().and_then(|members| members.text());
+    let metadata = metadata.as_deref();
+    let Some(verdict) = &call.verdict else {
+        let minted = call.id.is_none().then(|| shared.minted_id(call.part));
+        give(&Event::ToolCall {
+            part: call.part,
+            call_id: call.id.as_deref().or(minted.as_deref()).unwrap_or_default(),
+            name: &call.name,
+            arguments: &call.words(),
+            state: "open",
+            item_id: call.item_id.as_deref(),
+            reason: None,
+            raw_arguments: None,
+            provider_executed: call.provider_executed,
+            aliases: &call.aliases,
+            custom: call.custom,
+            choice,
+            metadata,
+        });
+        return;
+    };
+    give(&Event::ToolCall {
+        part: call.part,
+        call_id: &verdict.call_id,
+        name: &call.name,
+        arguments: &verdict.arguments,
+        state: verdict.state,
+        item_id: call.item_id.as_deref(),
+        reason: verdict.reason,
+        raw_arguments: verdict.raw_arguments.as_deref(),
+        provider_executed: call.provider_executed,
+        aliases: &verdict.aliases,
+        custom: call.custom,
+        choice,
+        metadata,
+    });
+}
+
+fn mark(call: &Call, choice: i32) -> Mark<'static> {
+    Mark {
+        part: call.part,
+        choice,
+        metadata: None,
+    }
+}
+
+/// The name is known, and the wire sends it whole: nothing has to settle it.
+pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
+    let index = choice.index;
+    if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {
+        start(out, call, index);
+    }
+}
+
+#[inline]
+fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
+    if call.started {
+        return;
+    }
+    call.started = true;
+    // An id that another call had before is not this call's in the end, nor is the first one where the last one counts.
+    let last = out.config.policy.switches.unstable_id == UnstableId::Last;
+    let keeps = call.first.is_none() && !last;
+    out.sign(WireFact::Address {
+        index: call.index,
+        sub: None,
+        item_id: call.item_id.as_deref(),
+    });
+    out.emit(&Event::ToolCallStarted {
+        part: call.part,
+        call_id: call.id.as_deref().filter(|_| keeps),
+        item_id: call.item_id.as_deref(),
+        name: &call.name,
+        provider_executed: call.provider_executed,
+        custom: call.custom,
+        choice,
+        metadata: None,
+    });
+}
+
+/// Shows the text up to there.
+#[inline]
+fn show(out: &mut Output<'_>, call: &mut Call, choice: i32, end: usize) {
+    if end <= call.text.shown {
+        return;
+    }
+    let text = text_of(call.text.data.get(call.text.shown..end).unwrap_or_default());
+    out.emit(&Event::ToolCallDelta(Delta {
+        part: call.part,
+        text: &text,
+        choice,
+        metadata: None,
+    }));
+    call.text.shown = end;
+}

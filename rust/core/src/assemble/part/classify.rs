@@ -1,0 +1,124 @@
+//! What a closed call came to: complete, empty, incomplete or invalid, and why. It changes nothing.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::finish_reason::CallsEnd;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call::Verdict;
+use crate::assemble::rule_context::RuleContext;
+use crate::json::Root;
+use crate::json::Status;
+use crate::model::fault::Fault;
+use crate::model::policy::UnstableId;
+use crate::model::spec::Code;
+
+const NAME_LENGTH: usize = 128;
+
+/// An alias that became another call's id is none.
+pub fn judge(
+    desk: &mut RuleContext<'_, '_>,
+    call: &Call,
+    given: String,
+    among: Option<&Choice>,
+    end: CallsEnd,
+) -> Result<Verdict, Fault> {
+    let text = &call.text;
+    let mut reason = None;
+    let mut state = "incomplete";
+    if end != CallsEnd::Cut {
+        reason = fault(desk, call, &given)?;
+        if reason.is_some() {
+            state = "invalid";
+        } else if text.is_blank() {
+            if end == CallsEnd::Success {
+                state = "empty";
+            }
+        } else if call.custom {
+            if end != CallsEnd::Unfinished {
+                state = "complete";
+            }
+        } else if ends_whole(call) {
+            state = "complete";
+        } else if end != CallsEnd::Unfinished {
+            desk.out
+                .diagnose(Code::ARGS_INVALID, Some(call.part), "incomplete")?;
+        }
+    }
+    let mut raw_arguments = call.raw.as_deref().map(str::to_owned);
+    if !text.overflow.is_empty() {
+        let all = [text.data.as_slice(), text.overflow.as_slice()].concat();
+        raw_arguments = Some(String::from_utf8_lossy(&all).into_owned());
+    }
+    let last = desk.switches().unstable_id == UnstableId::Last;
+    let wire = call.wire_id(last);
+    let count = |id: &str| among.map_or(0, |choice| choice.owned(id, 0).take(2).count());
+    let own = call.id.as_deref().filter(|id| count(id) < 2);
+    let others = call.aliases.iter().map(String::as_str);
+    let others = others.filter(|alias| count(alias) == 0);
+    let aliases = own
+        .into_iter()
+        .chain(others)
+        .filter(|alias| *alias != given && Some(*alias) != wire)
+        .map(str::to_owned)
+        .collect();
+    Ok(Verdict {
+        arguments: text.text().into_owned(),
+        call_id: given,
+        state,
+        reason,
+        raw_arguments,
+        aliases,
+    })
+}
+
+/// Why a closed call is invalid, or `None`. An unfinished text is no fault here.
+fn fault(
+    desk: &mut RuleContext<'_, '_>,
+    call: &Call,
+    given: &str,
+) -> Result<Option<&'static str>, Fault> {
+    let text = &call.text;
+    let part = Some(call.part);
+    if call.name.is_empty() {
+        desk.out.diagnose(Code::NO_NAME, part, "")?;
+        return Ok(Some("no_name"));
+    }
+    if !is_name(&call.name) && !desk.shared.settings.tools.has(&call.name) {
+        desk.out.diagnose(Code::ID_INVALID, part, "name")?;
+        return Ok(Some("bad_name"));
+    }
+    if given.chars().any(char::is_control) {
+        desk.out.diagnose(Code::ID_INVALID, part, "id")?;
+        return Ok(Some("bad_id"));
+    }
+    if !text.overflow.is_empty() {
+        return Ok(Some("overflow"));
+    }
+    let reason = fault_of_text(call).or(call.refused.then_some("refused"));
+    if let Some(reason) = reason {
+        desk.out.diagnose(Code::ARGS_INVALID, part, reason)?;
+    }
+    Ok(reason)
+}
+
+/// Why a whole text is no argument object.
+fn fault_of_text(call: &Call) -> Option<&'static str> {
+    let text = &call.text;
+    if call.custom || text.is_blank() {
+        return None;
+    }
+    if text.plain || matches!(text.automaton.finish(), Status::Broken { .. }) {
+        return Some("not_json");
+    }
+    let other = ends_whole(call) && text.automaton.root() != Some(Root::Object);
+    other.then_some("not_object")
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:/-".contains(&byte);
+    !name.is_empty() && name.len() <= NAME_LENGTH && name.bytes().all(fits)
+}
+
+/// The text, ended here, is one whole value.
+pub fn ends_whole(call: &Call) -> bool {
+    call.text.automaton.finish() == Status::Complete
+}

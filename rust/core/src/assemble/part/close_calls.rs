@@ -1,0 +1,337 @@
+//! The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
+//!
+//! stitch     neighbours that are JSON only together are one call: `stitch`
+//! pair       one nameless call with arguments belongs to the only named call without
+//! drop       tentative calls without arguments, nameless calls without anything
+//! unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
+//! dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
+//! identify   ids are made unique, missing ones are minted
+//! judge      complete, empty, incomplete or invalid, and why: `judge`
+//! order      by index where every call has one of its own that never changed hands, else by arrival
+//!
+//! Every step is linear in the calls and their text. It knows calls, and nothing of finish reasons but what it is told.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::choice::DisplacedKey;
+use crate::assemble::finish_reason::CallsEnd;
+use crate::assemble::part::append_arguments::close_fork;
+use crate::assemble::part::append_arguments::give_tail;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call_events;
+use crate::assemble::part::canonical_json;
+use crate::assemble::part::classify::judge;
+use crate::assemble::part::fragment::Change;
+use crate::assemble::part::join_fragments::absorb;
+use crate::assemble::part::join_fragments::stitch;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Root;
+use crate::model::fault::Fault;
+use crate::model::policy::IdenticalCall;
+use crate::model::policy::UnstableId;
+use crate::model::spec::Code;
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+/// Close every call of the choice.
+///
+/// `broken_off`: the input ended too early, so that a call which went on behind the finish reason was cut all the same,
+/// unless its JSON is whole.
+pub fn close_calls(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    end: CallsEnd,
+    broken_off: bool,
+) -> Step {
+    let ended = end != CallsEnd::Cut;
+    for slot in choice.undecided() {
+        settle(desk, choice, slot, ended)?;
+    }
+    for slot in choice.undecided() {
+        drop_empty(desk, choice, slot)?;
+    }
+    if ended {
+        stitch(desk, choice)?;
+        pair(desk, choice)?;
+        for slot in choice.undecided() {
+            unwrap(desk, choice, slot)?;
+        }
+    }
+    dedupe(desk, choice)?;
+    let mut ids: HashMap<usize, String> = HashMap::new();
+    for slot in choice.undecided() {
+        ids.insert(slot, identify(desk, choice, slot)?);
+    }
+    for slot in choice.undecided() {
+        if let Some(call) = choice
+            .get(slot)
+            .filter(|call| call.suspect && call.is_empty())
+        {
+            desk.say(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
+        }
+    }
+    // All are judged before one is shown: a policy that raises at one of them leaves none to be run.
+    choice.list_owners();
+    let mut verdicts = Vec::with_capacity(ids.len());
+    for slot in choice.in_order() {
+        let Some(call) = choice.get(slot).filter(|call| call.verdict.is_none()) else {
+            continue;
+        };
+        let given = ids.remove(&slot).unwrap_or_default();
+        let went_on = broken_off && call.late && !call.is_complete();
+        let end = if went_on { CallsEnd::Cut } else { end };
+        verdicts.push((slot, judge(desk, call, given, Some(choice), end)?));
+    }
+    for (slot, verdict) in verdicts {
+        choice.tell(slot, verdict);
+        call_events::show_final(desk, choice, slot);
+    }
+    Ok(())
+}
+
+/// The wire closed that call by itself: what concerns it alone. A call of the client's without text waits for the end of
+/// its choice, whose reason says whether it is whole.
+pub fn close_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    // Only the provider needs the arguments of its own calls, and many have none: no text is waited for.
+    let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
+    if choice.get(slot).is_none_or(waits) {
+        return Ok(());
+    }
+    settle(desk, choice, slot, true)?;
+    unwrap(desk, choice, slot)?;
+    if choice.get(slot).is_none_or(waits) {
+        choice.track(slot);
+        return Ok(());
+    }
+    let given = identify(desk, choice, slot)?;
+    let has_aliases = |call: &Call| !call.aliases.is_empty();
+    let asks = choice.get(slot).is_some_and(has_aliases);
+    if asks {
+        choice.list_owners();
+    }
+    let Some(call) = choice.get(slot) else {
+        return Ok(());
+    };
+    let among = asks.then_some(&*choice);
+    let verdict = judge(desk, call, given, among, CallsEnd::Success)?;
+    choice.tell(slot, verdict);
+    call_events::show_final(desk, choice, slot);
+    Ok(())
+}
+
+/// No more fragments: what was held or undecided is decided.
+fn settle(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, ended: bool) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if let Some(tail) = call.joiner.finish() {
+        desk.say(Code::LONE_SURROGATE, call.part)?;
+        give_tail(desk, choice, slot, tail.encode_utf8(&mut [0; 4]).as_bytes())?;
+    }
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    call.settle_merge();
+    if !ended {
+        return Ok(());
+    }
+    close_fork(desk, choice, slot)?;
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    let part = call.part;
+    let push = call.text.end();
+    if push.change == Change::Replaced {
+        call_events::reset(desk.out, choice, slot);
+    }
+    match push.code {
+        Some(code) => desk.say(code, part),
+        None => Ok(()),
+    }
+}
+
+fn drop_empty(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    let Some(call) = choice.get(slot).filter(|call| call.is_empty()) else {
+        return Ok(());
+    };
+    let part = call.part;
+    if call.tentative {
+        let needs = desk.shared.settings.tools.needs_arguments(&call.name);
+        call_events::retract(desk.out, choice, slot);
+        desk.say(Code::DUP_ID_HEADER_DROPPED, part)?;
+        if !needs {
+            desk.say(Code::AMBIGUOUS_EMPTY_HEADER, part)?;
+        }
+    } else if call.name.is_empty() {
+        call_events::retract(desk.out, choice, slot);
+    }
+    Ok(())
+}
+
+fn pair(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+    let live = || {
+        let calls = choice.calls.iter();
+        calls.filter(|call| !call.dropped && call.verdict.is_none())
+    };
+    let mut nameless = live().filter(|call| call.name.is_empty() && call.is_complete());
+    let mut bare =
+        live().filter(|call| !call.name.is_empty() && call.text.is_blank() && !call.custom);
+    let (Some(from), None) = (nameless.next(), nameless.next()) else {
+        return Ok(());
+    };
+    let (Some(to), None) = (bare.next(), bare.next()) else {
+        return Ok(());
+    };
+    if from.text.automaton.root() != Some(Root::Object) {
+        return Ok(());
+    }
+    let (part, other) = (to.part, from.part);
+    let (to, from, data) = (to.slot, from.slot, from.text.data.clone());
+    if let Some(call) = choice.get_mut(to) {
+        call.text.replace(data);
+    }
+    call_events::reset(desk.out, choice, to);
+    absorb(desk, choice, to, from);
+    desk.out
+        .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
+}
+
+/// A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it.
+fn unwrap(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if !call.is_empty() && call.text.is_blank() {
+        call.raw = Some(call.text.text().into());
+        call.text.replace(Vec::new());
+        return Ok(());
+    }
+    let root = call.text.automaton.root();
+    let wraps = matches!(root, Some(Root::String | Root::Literal));
+    if !call.is_complete() || !call.text.overflow.is_empty() || !wraps {
+        return Ok(());
+    }
+    let raw = call.text.text().into_owned();
+    let inner = canonical_json::unwrap(&raw).filter(|inner| {
+        let blank = [' ', '\t', '\n', '\r'];
+        inner.trim_start_matches(blank).starts_with('{')
+    });
+    let (inner, code) = match (raw.trim(), inner) {
+        ("null" | "\"\"", _) => (String::new(), Code::ARGS_PLACEHOLDER_REPLACED),
+        (_, Some(inner)) => (inner, Code::ARGS_DOUBLE_ENCODED),
+        _ => return Ok(()),
+    };
+    call.text.replace(inner.into_bytes());
+    call.raw = Some(raw.into());
+    let part = call.part;
+    call_events::reset(desk.out, choice, slot);
+    desk.say(code, part)
+}
+
+/// The later one of two calls that say the same under the same id, or without id on the same index.
+fn dedupe(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+    let drops_twins = desk.switches().identical_idless_same_index == IdenticalCall::Drop;
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<(DisplacedKey, String), usize> = HashMap::new();
+    for slot in choice.live() {
+        let Some(call) = choice.get(slot) else {
+            continue;
+        };
+        let key = match (&call.id, call.index) {
+            (Some(id), _) => DisplacedKey::Id(id.clone()),
+            (None, Some(index)) if drops_twins && call.is_complete() => DisplacedKey::Index(index),
+            _ => continue,
+        };
+        let place = *places
+            .entry((key, call.name.clone()))
+            .or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        if let Some(group) = groups.get_mut(place) {
+            group.push(slot);
+        }
+    }
+    for group in groups.into_iter().filter(|group| group.len() > 1) {
+        // What was told is final, so that of the others the later one goes, whichever came first.
+        let told = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
+        let (told, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(told);
+        let mut said: HashSet<String> = HashSet::new();
+        for slot in told.into_iter().chain(others) {
+            let Some(call) = choice.get_mut(slot) else {
+                continue;
+            };
+            let content = if call.is_complete() {
+                call.canonical().into_owned()
+            } else {
+                call.text.text().into_owned()
+            };
+            let (part, by_index) = (call.part, call.id.is_none());
+            if said.insert(content) || call.verdict.is_some() {
+                continue;
+            }
+            call_events::retract(desk.out, choice, slot);
+            desk.say(Code::ARGS_REPLAY_DROPPED, part)?;
+            if by_index {
+                desk.say(Code::AMBIGUOUS_IDENTICAL_CALL, part)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn identify(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+) -> Result<String, Fault> {
+    let last = desk.switches().unstable_id == UnstableId::Last;
+    let keeper = reuse_of(choice, slot, last).map(|(first, wire)| {
+        // The first call may be told later (it is still open): its own id waits for it.
+        let own = choice.get(first).is_some_and(|first| {
+            first.verdict.is_none() && first.wire_id(last) == Some(wire.as_str())
+        });
+        let free = !desk.shared.is_taken(&wire);
+        // A reused id, also where it is no more than an alias of the first call.
+        desk.shared.ids_given.insert(wire);
+        (first, own && free)
+    });
+    if let Some((first, true)) = keeper
+        && let Some(first) = choice.get_mut(first)
+    {
+        first.keeps_id = true;
+    }
+    let Some(call) = choice.get(slot) else {
+        return Ok(String::new());
+    };
+    let wire = call.wire_id(last);
+    if let Some(wire) = wire
+        && call.keeps_id
+    {
+        return Ok(wire.to_owned());
+    }
+    let wanted = wire.map_or_else(|| desk.shared.minted_id(call.part), str::to_owned);
+    let given = desk.shared.fresh_id(wanted, wire.is_none());
+    desk.shared.ids_given.insert(given.clone());
+    if Some(given.as_str()) != wire {
+        let allowed = wire.is_none() && desk.shared.ids_optional;
+        let code = if allowed {
+            Code::ID_ABSENT
+        } else {
+            Code::ID_MINTED
+        };
+        desk.out.diagnose(code, Some(call.part), &given)?;
+    }
+    Ok(given)
+}
+
+/// The call that had the id of this one before, and the id.
+fn reuse_of(choice: &Choice, slot: usize, last: bool) -> Option<(usize, String)> {
+    let call = choice.get(slot)?;
+    let wire = call.wire_id(last)?;
+    let mut first = choice.get(call.first?)?;
+    while first.dropped {
+        first = choice.get(first.first?)?;
+    }
+    first.has_id(wire).then(|| (first.slot, wire.to_owned()))
+}

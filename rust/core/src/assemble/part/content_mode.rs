@@ -1,0 +1,68 @@
+//! AM8: what a piece of content means where deltas may repeat the text so far. Off (`delta`) unless a caller asks.
+//!
+//! `cumulative`: a piece that begins with the text so far is that text. `auto`: the same from the first piece on that has
+//! more than all of a text of some length. Plain text has no grammar that could tell, so neither is the default. It
+//! knows text only.
+
+use crate::json::Text;
+use crate::model::policy::ContentMode as Mode;
+use std::borrow::Cow;
+
+/// Characters: "a" before "and" is real.
+const AUTO_FROM: usize = 4;
+
+/// Reads the content of one choice. Linear: a comparison costs at most what the piece costs.
+#[derive(Clone, Debug)]
+pub struct ContentMode {
+    cumulative: bool,
+    /// The caller was told that this stream repeats.
+    pub said: bool,
+    /// Code points; the halves of a surrogate pair are two.
+    so_far: Vec<u32>,
+}
+
+impl ContentMode {
+    pub fn new(mode: Mode) -> Option<ContentMode> {
+        (mode != Mode::Delta).then(|| ContentMode {
+            cumulative: mode == Mode::Cumulative,
+            said: false,
+            so_far: Vec::new(),
+        })
+    }
+
+    /// What the piece adds, and whether that is less than the piece.
+    pub fn read<'a>(&mut self, text: Text<'a>) -> (Text<'a>, bool) {
+        let points = code_points(&text);
+        let length = self.so_far.len();
+        let enough = if self.cumulative {
+            points.len() >= length
+        } else {
+            points.len() > length && length >= AUTO_FROM
+        };
+        let new = match points.strip_prefix(self.so_far.as_slice()) {
+            Some(new) if enough && length > 0 => new,
+            _ => {
+                self.so_far.extend(points);
+                return (text, false);
+            }
+        };
+        self.cumulative = true;
+        self.so_far.extend_from_slice(new);
+        let tail_high = text.tail_high.filter(|_| !new.is_empty());
+        let body = new.iter().filter_map(|point| char::from_u32(*point));
+        let rest = Text {
+            body: Cow::Owned(body.collect()),
+            lead_low: None,
+            tail_high,
+            lone: text.lone,
+        };
+        (rest, true)
+    }
+}
+
+fn code_points(text: &Text<'_>) -> Vec<u32> {
+    let lead = text.lead_low.map(u32::from);
+    let tail = text.tail_high.map(u32::from);
+    let body = text.body.chars().map(u32::from);
+    lead.into_iter().chain(body).chain(tail).collect()
+}

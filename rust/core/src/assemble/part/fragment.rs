@@ -1,0 +1,99 @@
+//! What became of one fragment of argument text, and the questions about a fragment alone.
+
+use crate::json::Automaton;
+use crate::model::spec::Code;
+use std::borrow::Cow;
+
+/// What became of a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The text has more at its end.
+    Grew,
+    /// The text is another one.
+    Replaced,
+    /// Nothing to add.
+    Kept,
+    /// Not decided yet.
+    Held,
+    /// It does not belong to a finished text.
+    Overflow,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Push<'a> {
+    pub change: Change,
+    /// The diagnostic of the repair.
+    pub code: Option<Code>,
+    /// Of `Overflow`: the text that does not belong here.
+    pub spill: Cow<'a, [u8]>,
+}
+
+pub const fn plainly<'a>(change: Change) -> Push<'a> {
+    Push {
+        change,
+        code: None,
+        spill: Cow::Borrowed(&[]),
+    }
+}
+
+pub fn repaired<'a>(change: Change, code: Option<Code>) -> Push<'a> {
+    Push {
+        change,
+        code,
+        spill: Cow::Borrowed(&[]),
+    }
+}
+
+pub fn overflow(spill: Cow<'_, [u8]>) -> Push<'_> {
+    Push {
+        change: Change::Overflow,
+        code: None,
+        spill,
+    }
+}
+
+pub fn alone(piece: &[u8]) -> Automaton {
+    let mut automaton = Automaton::new();
+    automaton.feed(piece);
+    automaton
+}
+
+pub fn is_object(piece: &[u8]) -> bool {
+    alone(piece).is_complete_object()
+}
+
+pub fn trim(data: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let start = data
+        .iter()
+        .position(|byte| !blank(byte))
+        .unwrap_or(data.len());
+    let end = data
+        .iter()
+        .rposition(|byte| !blank(byte))
+        .map_or(start, |at| at + 1);
+    data.get(start..end).unwrap_or_default()
+}
+
+/// `{}`, which says nothing.
+pub fn is_empty_object(piece: &[u8]) -> bool {
+    let inside = trim(piece).strip_prefix(b"{");
+    inside.is_some_and(|inside| trim(inside) == b"}")
+}
+
+/// The room that a text is first given beyond what it needs.
+const ROOM: usize = 32;
+
+/// Appends a fragment. A text grows by a quarter, not to twice its size: many streams wait with half a text.
+#[inline]
+pub fn extend(text: &mut Vec<u8>, piece: &[u8]) {
+    if text.capacity() - text.len() < piece.len() {
+        make_room(text, piece.len());
+    }
+    text.extend_from_slice(piece);
+}
+
+#[cold]
+fn make_room(text: &mut Vec<u8>, more: usize) {
+    text.reserve_exact(more.max(text.len() / 4).max(ROOM));
+}

@@ -1,0 +1,446 @@
+//! Calls that the wire opens and closes: how their text comes together, and their close.
+//!
+//! opening   its arguments are a snapshot: what the deltas repeat (P22, M7), or begin with (the first delta goes on
+//!           with it), or leave out (M6)
+//! deltas    the argument rules of `arguments`, as in Chat
+//! value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
+//! close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
+//!
+//! A call that is announced again is `item_again`'s business until that is decided. It knows no address.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::part::arguments::ArgumentText;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call::Id;
+use crate::assemble::part::call::MAX_ALIASES;
+use crate::assemble::part::call_events;
+use crate::assemble::part::canonical_json::canonical;
+use crate::assemble::part::canonical_json::is_whole;
+use crate::assemble::part::close_calls::close_call;
+use crate::assemble::part::fragment::alone;
+use crate::assemble::part::fragment::trim;
+use crate::assemble::part::item::Item;
+use crate::assemble::part::item_shared_id::push_item;
+use crate::assemble::part::item_text::whole;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Root;
+use crate::json::Status;
+use crate::json::Text;
+use crate::model::delta::Address;
+use crate::model::event::WireFact;
+use crate::model::fault::Fault;
+use crate::model::spec::Code;
+
+/// Bytes of an empty object with white space in it.
+const SHORT: usize = 64;
+/// M9: what a gateway drops when it eats the first fragment.
+const LOST: &[u8] = b"{\"";
+
+/// What the wire says about a call beside its name and text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traits<'a> {
+    pub custom: bool,
+    pub provider_executed: bool,
+    pub metadata: Option<&'a str>,
+}
+
+impl Choice {
+    /// The call of an item.
+    pub fn call_of(&self, item: usize) -> Option<&Call> {
+        self.calls.get(self.book.get(item)?.call?)
+    }
+
+    /// The item and its call.
+    pub fn item_call_mut(&mut self, item: usize) -> Option<(&mut Item, &mut Call)> {
+        let item = self.book.get_mut(item)?;
+        let call = self.calls.get_mut(item.call?)?;
+        Some((item, call))
+    }
+
+    pub fn slot_of(&self, item: usize) -> Option<usize> {
+        self.book.get(item)?.call
+    }
+}
+
+/// The call of an item. `hidden`: it may turn out to be none.
+pub fn begin_call(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    address: &Address<'_>,
+    traits: Traits<'_>,
+    hidden: bool,
+) -> Result<usize, Fault> {
+    let nameless = address.call_id.is_none() && !desk.shared.ids_optional;
+    let taken = address.call_id.is_some_and(|id| desk.shared.is_used(id));
+    if hidden {
+        desk.out.touch("another_call");
+    } else if nameless {
+        desk.out.touch("no_id");
+    } else if taken {
+        desk.out.touch("id_taken");
+    }
+    let slot = choice.create(desk, traits.custom)?;
+    let item_id = choice.book.get(item).and_then(|item| item.told_id());
+    let item_id = item_id.cloned();
+    let known = |id: &str| choice.book.by_call.key(id).cloned();
+    let id = address.call_id;
+    let id = id.map(|id| known(id).unwrap_or_else(|| id.into()));
+    if let Some(id) = &id {
+        desk.shared.ids_seen.insert(id.clone());
+    }
+    if let Some(call) = choice.get_mut(slot) {
+        call.item_id = item_id;
+        call.provider_executed = traits.provider_executed;
+    }
+    choice.set_dropped(slot, hidden);
+    if let Some(id) = id {
+        choice.set_id(slot, id);
+    }
+    choice.bind(slot, address.index);
+    if let Some(item) = choice.book.get_mut(item) {
+        item.call = Some(slot);
+    }
+    Ok(slot)
+}
+
+/// What the wire says about a call beside its name and text, until the call is told.
+pub fn describe(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    traits: Traits<'_>,
+) -> Step {
+    let Some(call) = choice.get_mut(slot).filter(|call| call.verdict.is_none()) else {
+        return Ok(());
+    };
+    call.provider_executed |= traits.provider_executed;
+    if traits.custom && !call.custom && call.is_empty() {
+        call.custom = true;
+        call.text = ArgumentText::new(true);
+    }
+    if let Some(metadata) = traits.metadata {
+        let more = call.metadata.get_or_insert_default().add(metadata);
+        desk.spend_text(more)?;
+    }
+    Ok(())
+}
+
+/// The protocol sends a name whole: the first holds, and shows the call.
+pub fn name_call(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    name: Option<&str>,
+) -> Step {
+    let Some(name) = name.filter(|name| !name.trim().is_empty()) else {
+        return Ok(());
+    };
+    desk.check_name(name)?;
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if call.name.is_empty() {
+        name.clone_into(&mut call.name);
+        if !call.dropped {
+            call_events::show_start(desk.out, choice, slot);
+            call_events::publish(desk.out, choice, slot);
+        }
+    } else if name != call.name && !std::mem::replace(&mut call.name_conflict_said, true) {
+        let part = call.part;
+        desk.out.diagnose(Code::NAME_CONFLICT, Some(part), name)?;
+    }
+    Ok(())
+}
+
+/// Ids that led to the item: the first ones are its own, the others aliases. `other` is news worth telling.
+pub fn note_ids(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    address: &Address<'_>,
+    other: Option<String>,
+) -> Step {
+    let first_part = choice.spots(item).next();
+    let first_part = first_part.and_then(|spot| choice.one(spot).map(|(_, part)| part.part));
+    if let (Some(call), Some(call_id)) = (choice.call_of(item), address.call_id)
+        && call.verdict.is_none()
+        && call.id.is_none()
+    {
+        let (slot, id) = (call.slot, Id::from(call_id));
+        desk.shared.ids_seen.insert(id.clone());
+        choice.set_id(slot, id);
+    }
+    let Some((record, call)) = choice.item_call_mut(item) else {
+        return match other {
+            Some(other) => desk.out.diagnose(Code::UNSTABLE_ID, first_part, &other),
+            None => Ok(()),
+        };
+    };
+    if call.verdict.is_none() {
+        if call.item_id.is_none() {
+            call.item_id = record.told_id().cloned();
+        }
+        for identity in [address.item_id, address.call_id].into_iter().flatten() {
+            let of_item = [record.item_id.as_deref(), call.item_id.as_deref()];
+            let known = of_item.contains(&Some(identity)) || call.has_id(identity);
+            if !known && call.aliases.len() < MAX_ALIASES && !identity.contains('|') {
+                call.aliases.push(identity.to_owned());
+            }
+        }
+    }
+    match other.filter(|_| !call.dropped) {
+        Some(other) => desk
+            .out
+            .diagnose(Code::UNSTABLE_ID, Some(call.part), &other),
+        None => Ok(()),
+    }
+}
+
+/// Arguments that the opening carries.
+pub fn hold(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    arguments: Option<Text<'_>>,
+    index: Option<i64>,
+) -> Step {
+    let Some(held) = whole(arguments) else {
+        return Ok(());
+    };
+    let Some((record, call)) = choice.item_call_mut(item).filter(|(item, _)| !item.valued) else {
+        return Ok(());
+    };
+    if record.snapshot.is_none() && call.is_empty() {
+        desk.check_piece(held.len())?;
+        desk.count_arguments(0, held.len())?;
+        record.snapshot = Some(held.into());
+    } else if record.snapshot.as_deref() != Some(&held)
+        && !call.text.data.starts_with(held.as_bytes())
+    {
+        return push_item(desk, choice, item, &Text::plain(&held), index);
+    }
+    Ok(())
+}
+
+/// One delta of the arguments.
+pub fn add_arguments(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    text: &Text<'_>,
+    index: Option<i64>,
+) -> Step {
+    let Some((record, call)) = choice.item_call_mut(item).filter(|_| !text.is_empty()) else {
+        return Ok(());
+    };
+    if record.valued || call.verdict.is_some() {
+        if std::mem::replace(&mut record.late_said, true) {
+            return Ok(());
+        }
+        let part = call.part;
+        return desk.say(Code::LATE_DELTA, part);
+    }
+    if let Some(held) = record
+        .snapshot
+        .as_ref()
+        .filter(|_| !record.own_text)
+        .cloned()
+    {
+        record.own_text = true;
+        let (said, _) = text.clone().into_whole();
+        let repeated = held.starts_with(said.as_ref()) || said.starts_with(&*held);
+        if !repeated && (call.custom || goes_on(held.as_bytes(), said.as_bytes())) {
+            record.snapshot = None;
+            push_item(desk, choice, item, &Text::plain(&held), index)?;
+        }
+    }
+    push_item(desk, choice, item, text, index)
+}
+
+/// The text, behind what the opening carried, keeps it JSON.
+fn goes_on(held: &[u8], text: &[u8]) -> bool {
+    let mut automaton = alone(held);
+    automaton.status() == Status::Prefix && !matches!(automaton.feed(text), Status::Broken { .. })
+}
+
+/// The whole arguments, with authority.
+pub fn tell_arguments(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    arguments: Option<Text<'_>>,
+) -> Step {
+    let Some(payload) = whole(arguments) else {
+        return Ok(());
+    };
+    let payload = payload.as_bytes();
+    let Some((record, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
+    if call.verdict.is_some() {
+        if says_the_same(call, payload) {
+            return Ok(());
+        }
+        return say_conflict(desk, choice, item);
+    }
+    desk.check_piece(payload.len())?;
+    let real = |held: &&str| !is_placeholder(held.as_bytes());
+    if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
+        if !call.custom && is_placeholder(payload) {
+            // P12, over what the opening carried
+            return say_conflict(desk, choice, item);
+        }
+        record.snapshot = None;
+    }
+    call.joiner.finish();
+    record.valued = true;
+    desk.out.sign(WireFact::Closed(call.part));
+    let text = &call.text;
+    if text.data == payload && text.overflow.is_empty() {
+        return Ok(());
+    }
+    if text.is_complete() && !call.custom && text.overflow.is_empty() {
+        let weaker = !is_whole(payload) || trim(payload).first() != Some(&b'{');
+        if !text.is_placeholder() && (weaker || is_placeholder(payload)) {
+            return say_conflict(desk, choice, item);
+        }
+    }
+    let (size, slot) = (text.size(), call.slot);
+    let goes_on = payload.starts_with(&text.data);
+    let same = says_the_same(call, payload);
+    desk.count_arguments(size, payload.len())?;
+    call.text.replace(payload.to_vec());
+    call.text.plain = call.custom; // whatever was streamed
+    if !goes_on {
+        call_events::reset(desk.out, choice, slot);
+        if !same {
+            say_conflict(desk, choice, item)?;
+        }
+    }
+    call_events::publish(desk.out, choice, slot);
+    Ok(())
+}
+
+fn says_the_same(call: &mut Call, payload: &[u8]) -> bool {
+    if call.text.data == payload {
+        return true;
+    }
+    if call.custom || !call.text.is_complete() || !is_whole(payload) {
+        return false;
+    }
+    call.canonical() == canonical(&String::from_utf8_lossy(payload))
+}
+
+fn is_placeholder(payload: &[u8]) -> bool {
+    if payload.len() >= SHORT {
+        return false;
+    }
+    let mut text = ArgumentText::default();
+    text.replace(payload.to_vec());
+    let empty = || is_whole(payload) && canonical(&String::from_utf8_lossy(payload)) == "{}";
+    text.is_placeholder() || empty()
+}
+
+pub fn say_conflict(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+    let Some((record, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
+    if std::mem::replace(&mut record.conflict_said, true) {
+        return Ok(());
+    }
+    let part = call.part;
+    desk.say(Code::CONFLICT, part)
+}
+
+/// The arguments are the call's own, or say nothing beside them.
+pub fn says(call: &mut Call, arguments: &str) -> bool {
+    let payload = arguments.as_bytes();
+    payload.is_empty() || says_the_same(call, payload) || (!call.custom && is_placeholder(payload))
+}
+
+/// No more text: what the opening carried counts where the deltas came to nothing, and what was lost is put back.
+pub fn settle_text(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    ended: bool,
+) -> Step {
+    let Some((record, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
+    if call.verdict.is_some() {
+        return Ok(());
+    }
+    let held = record.snapshot.take();
+    let slot = call.slot;
+    if let Some(better) = held.and_then(|held| better(call, held.as_bytes(), ended)) {
+        return replace(desk, choice, slot, better);
+    }
+    let text = &call.text;
+    let broken = text.automaton.is_broken() && text.overflow.is_empty();
+    if ended && !call.custom && broken {
+        let restored = [LOST, &text.data].concat();
+        let automaton = alone(&restored);
+        if automaton.status() == Status::Complete && automaton.root() == Some(Root::Object) {
+            let part = call.part;
+            desk.say(Code::ARGS_RESTORED, part)?;
+            return replace(desk, choice, slot, restored);
+        }
+    }
+    Ok(())
+}
+
+/// The opening's arguments, or what they are together with the deltas, where the deltas alone are worth less.
+fn better(call: &Call, held: &[u8], ended: bool) -> Option<Vec<u8>> {
+    let text = &call.text;
+    if call.is_empty() || text.is_blank() {
+        return Some(held.to_vec());
+    }
+    if call.custom || !text.overflow.is_empty() {
+        return None;
+    }
+    if text.is_complete() {
+        let better = text.is_placeholder() && !is_placeholder(held);
+        return better.then(|| held.to_vec());
+    }
+    if !ended {
+        return None;
+    }
+    let joined = [held, &text.data].concat();
+    if is_whole(&joined) {
+        return Some(joined);
+    }
+    is_whole(held).then(|| held.to_vec())
+}
+
+fn replace(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    data: Vec<u8>,
+) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    desk.count_arguments(call.text.size(), data.len())?;
+    call.text.replace(data);
+    call.text.plain = call.custom;
+    call_events::reset(desk.out, choice, slot);
+    call_events::publish(desk.out, choice, slot);
+    Ok(())
+}
+
+/// The wire closes the call: it is told, if there is anything to tell.
+pub fn end_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+    let told = |call: &&Call| call.verdict.is_none() && !call.dropped;
+    if choice.call_of(item).filter(told).is_none() {
+        return Ok(());
+    }
+    settle_text(desk, choice, item, true)?;
+    match choice.slot_of(item) {
+        Some(slot) => close_call(desk, choice, slot),
+        None => Ok(()),
+    }
+}

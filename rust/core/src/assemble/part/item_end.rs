@@ -1,0 +1,55 @@
+//! Where items end: by a close of the wire, or because the choice is over.
+//!
+//! It knows items; what the end of a part or a call means stands with them.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::part::item_call::end_call;
+use crate::assemble::part::item_call::settle_text;
+use crate::assemble::part::item_text::finish_item;
+use crate::assemble::part::reannounced::decide;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::model::delta::ItemKind;
+use crate::model::event::WireFact;
+
+/// The wire closed the item.
+pub fn end_item(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    encrypted_content: Option<&str>,
+    metadata: Option<&str>,
+) -> Step {
+    decide(desk, choice, item)?;
+    choice.book.close(item);
+    match choice.book.get(item).map(|item| item.kind) {
+        Some(ItemKind::Call) => {
+            end_call(desk, choice, item)?;
+            if let Some(call) = choice.call_of(item) {
+                desk.out.sign(WireFact::Ended(call.part));
+            }
+        }
+        Some(_) => {
+            finish_item(desk, choice, item, encrypted_content, metadata, true)?;
+            for (_, part) in choice.spots(item).filter_map(|spot| choice.one(spot)) {
+                desk.out.sign(WireFact::Ended(part.part));
+            }
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `finalise`.
+pub fn end_items(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> Step {
+    for item in choice.book.opened() {
+        decide(desk, choice, item)?;
+        choice.book.close(item);
+        match choice.book.get(item).map(|item| item.kind) {
+            Some(ItemKind::Call) => settle_text(desk, choice, item, ended)?,
+            Some(_) => finish_item(desk, choice, item, None, None, ended)?,
+            None => {}
+        }
+    }
+    Ok(())
+}

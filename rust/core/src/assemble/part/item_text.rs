@@ -1,0 +1,456 @@
+//! Text, reasoning and refusal parts that the wire opens and closes: which part a delta means, and what becomes of it.
+//!
+//! Several may be open at once. A part begins with its opening, or with its first text; what the opening carries already is
+//! held until the deltas show whether they repeat it (M4, P22) or go on behind it (M5). An authoritative text replaces what
+//! was streamed. Reasoning of an item that may yet bring its encrypted content waits for the end of that item. It knows no
+//! calls, and of the wire only which channel something came in.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::choice::leave;
+use crate::assemble::part::item::Item;
+use crate::assemble::part::item::ItemPart;
+use crate::assemble::part::item::Spot;
+use crate::assemble::part::text::TextPart;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Text;
+use crate::model::delta::Channel;
+use crate::model::delta::ItemKind;
+use crate::model::delta::PartAttributes;
+use crate::model::event::WireFact;
+use crate::model::fault::Fault;
+use crate::model::spec::Code;
+use std::borrow::Cow;
+
+/// What a part is, where it has to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Make {
+    pub channel: Channel,
+    pub kind: &'static str,
+    pub sub: Option<i64>,
+}
+
+/// Of whole text, no half of a character is left.
+pub fn whole(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
+    let text = text.map(|text| text.into_whole().0);
+    text.filter(|text| !text.is_empty())
+}
+
+impl Choice {
+    pub fn one(&self, spot: Spot) -> Option<(&ItemPart, &TextPart)> {
+        let one = self.book.get(spot.item)?.parts.get(spot.one)?;
+        Some((one, self.textual.parts.get(one.place)?))
+    }
+
+    pub fn one_mut(&mut self, spot: Spot) -> Option<(&mut ItemPart, &mut TextPart)> {
+        let one = self.book.get_mut(spot.item)?.parts.get_mut(spot.one)?;
+        let part = self.textual.parts.get_mut(one.place)?;
+        Some((one, part))
+    }
+
+    /// The parts of an item.
+    pub fn spots(&self, item: usize) -> impl DoubleEndedIterator<Item = Spot> + Clone + use<> {
+        let count = self.book.get(item).map_or(0, |item| item.parts.len());
+        (0..count).map(move |one| Spot { item, one })
+    }
+
+    /// The part is over.
+    fn close_one(&mut self, spot: Spot) {
+        if let Some((_, part)) = self.one_mut(spot) {
+            part.open = false;
+        }
+        if let Some(item) = self.book.get_mut(spot.item) {
+            item.open_parts = item.open_parts.saturating_sub(1);
+        }
+    }
+
+    /// A delta of the part comes under that number.
+    fn move_part(&mut self, spot: Spot, sub: Option<i64>) {
+        let Choice { book, textual, .. } = self;
+        let Some(Item { parts, ways, .. }) = book.get_mut(spot.item) else {
+            return;
+        };
+        let Some(one) = parts.get_mut(spot.one) else {
+            return;
+        };
+        let Some(part) = textual.parts.get(one.place) else {
+            return;
+        };
+        if one.valued || one.closed || !part.open {
+            return; // it comes too late
+        }
+        one.steady |= one.begun && one.last_sub == sub;
+        let before = std::mem::replace(&mut one.last_sub, sub);
+        if let Some(ways) = ways.as_mut().filter(|_| before != sub) {
+            ways.moved(spot.one, (part.channel, part.kind), one, before);
+        }
+    }
+
+    pub fn is_part_open(&self, spot: Spot) -> bool {
+        self.one(spot).is_some_and(|(_, part)| part.open)
+    }
+}
+
+/// The part of the item that a delta or a close means.
+///
+/// That with the same `sub`; else the one that is open in the channel, whatever it is called (P28: a new content_index
+/// in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
+pub fn find_part(
+    choice: &Choice,
+    item: usize,
+    channel: Channel,
+    kind: Option<&str>,
+    sub: Option<i64>,
+) -> Option<Spot> {
+    let (named, last) = match &choice.book.get(item)?.ways {
+        Some(ways) => {
+            let spot = |one| Spot { item, one };
+            let last = || ways.last(channel, kind);
+            let named = ways.named(channel, kind, sub);
+            (named.map(spot), last().map(spot))
+        }
+        None => {
+            let same = |spot: &Spot| {
+                choice.one(*spot).is_some_and(|(_, part)| {
+                    part.channel == channel && kind.is_none_or(|kind| kind == part.kind)
+                })
+            };
+            let fits = |spot: &Spot| {
+                let one = choice.one(*spot);
+                one.is_some_and(|(one, _)| one.sub == sub || one.last_sub == sub)
+            };
+            let mut all = choice.spots(item).rev().filter(same);
+            (all.clone().find(fits), all.next())
+        }
+    };
+    if named.is_some() {
+        return named;
+    }
+    let last = last?;
+    let (one, _) = choice.one(last)?;
+    let loose = sub.is_none() || one.sub.is_none() || !(one.valued || one.closed || one.steady);
+    loose.then_some(last)
+}
+
+/// A new part of the item.
+pub fn open_part(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    make: Make,
+    snapshot: Option<Text<'_>>,
+    metadata: Option<&str>,
+) -> Result<Spot, Fault> {
+    let mut part = TextPart::new(desk.next_part()?, make.channel, make.kind);
+    let held = whole(snapshot).map(Cow::into_owned);
+    if let Some(held) = &held {
+        desk.spend_bytes(held.len())?;
+    }
+    let place = choice.textual.parts.len();
+    let index = choice.index;
+    let mut spot = Spot { item, one: 0 };
+    let Choice { book, textual, .. } = choice;
+    if let Some(item) = book.get_mut(item) {
+        part.item_id = item.told_id().cloned();
+        spot.one = item.parts.len();
+        let sort_of = |one: &ItemPart| {
+            let part = textual.parts.get(one.place)?;
+            Some((part.channel, part.kind))
+        };
+        let one = ItemPart::new(place, make.sub, held);
+        item.add(one, (make.channel, make.kind), sort_of);
+    }
+    textual.parts.reserve_exact(usize::from(place == 0));
+    textual.parts.push(part);
+    choice.weigh(spot);
+    put_metadata(desk, choice, spot, metadata)?;
+    if let Some((_, part)) = choice.one(spot) {
+        let record = choice.book.get(spot.item);
+        desk.out.sign(WireFact::Address {
+            index: record.and_then(|item| item.index),
+            sub: make.sub,
+            item_id: record.and_then(|item| item.item_id.as_deref()),
+        });
+        part.started(index, metadata, |event| desk.out.emit(event));
+    }
+    Ok(spot)
+}
+
+/// For the close of the part.
+pub fn put_metadata(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    metadata: Option<&str>,
+) -> Step {
+    let (Some(metadata), Some((_, part))) = (metadata, choice.one_mut(spot)) else {
+        return Ok(());
+    };
+    let more = part.metadata.get_or_insert_default().add(metadata);
+    desk.spend_text(more)
+}
+
+/// What hangs on a part. A second signature or encrypted content replaces the first.
+pub fn annotate(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    told: PartAttributes<'_>,
+) -> Step {
+    let texts = [told.annotations, told.signature, told.encrypted_content];
+    desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+    let Some((_, part)) = choice.one_mut(spot) else {
+        return Ok(());
+    };
+    part.annotations.extend(told.annotations.map(str::to_owned));
+    if let Some(signature) = told.signature {
+        part.attributes.signature = Some(signature.to_owned());
+    }
+    if let Some(encrypted) = told.encrypted_content {
+        part.attributes.encrypted_content = Some(encrypted.to_owned());
+    }
+    Ok(())
+}
+
+/// One delta of the part.
+pub fn add_text(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    text: Text<'_>,
+    sub: Option<i64>,
+    metadata: Option<&str>,
+) -> Step {
+    let step = take_text(desk, choice, spot, text, sub, metadata);
+    choice.weigh(spot);
+    step
+}
+
+fn take_text(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    text: Text<'_>,
+    sub: Option<i64>,
+    metadata: Option<&str>,
+) -> Step {
+    choice.move_part(spot, sub);
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return Ok(());
+    };
+    let number = part.part;
+    if one.valued || one.closed || !part.open {
+        if text.is_empty() || std::mem::replace(&mut one.late_said, true) {
+            return Ok(());
+        }
+        return desk.say(Code::LATE_DELTA, number);
+    }
+    let (text, lone) = one.joiner.join(text);
+    if lone {
+        desk.say(Code::LONE_SURROGATE, number)?;
+    }
+    if text.is_empty() {
+        return put_metadata(desk, choice, spot, metadata);
+    }
+    let Some(held) = &one.snapshot else {
+        desk.spend_bytes(text.len())?;
+        show(desk, choice, spot, &text, metadata);
+        return Ok(());
+    };
+    let (repeated, rest) = held.split_at_checked(one.again).unwrap_or((held, ""));
+    let shown = if rest.starts_with(text.as_ref()) {
+        one.again += text.len();
+        if one.again < held.len() {
+            return put_metadata(desk, choice, spot, metadata);
+        }
+        held.clone() // M4: all of it was repeated
+    } else if text.starts_with(rest) {
+        [repeated, &text].concat() // M4: repeated, and continued
+    } else {
+        [held, repeated, &text].concat() // M5: it is the beginning
+    };
+    let before = held.len();
+    one.snapshot = None;
+    desk.spend_bytes(shown.len().saturating_sub(before))?;
+    show(desk, choice, spot, &shown, metadata);
+    Ok(())
+}
+
+fn show(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    text: &str,
+    metadata: Option<&str>,
+) {
+    let index = choice.index;
+    if let Some((one, part)) = choice.one_mut(spot) {
+        one.begun = true;
+        part.text.push_str(text);
+        part.delta(index, text, metadata, |event| desk.out.emit(event));
+    }
+}
+
+/// The whole text, with authority. It replaces what was streamed; only what it adds at the end is one more delta.
+pub fn tell_value(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    text: Option<Text<'_>>,
+) -> Step {
+    let Some(text) = whole(text) else {
+        return Ok(());
+    };
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return Ok(());
+    };
+    if one.valued || !part.open {
+        if part.text == text {
+            return Ok(());
+        }
+        return conflict(desk, choice, spot);
+    }
+    one.valued = true;
+    one.snapshot = None;
+    one.joiner.finish();
+    choice.weigh(spot);
+    let Some((_, part)) = choice.one(spot) else {
+        return Ok(());
+    };
+    if part.text == text {
+        return Ok(());
+    }
+    desk.spend_bytes(text.len().saturating_sub(part.text.len()))?;
+    if let Some(more) = text.strip_prefix(part.text.as_str()) {
+        show(desk, choice, spot, more, None);
+        return Ok(());
+    }
+    conflict(desk, choice, spot)?;
+    if let Some((one, part)) = choice.one_mut(spot) {
+        one.begun = true;
+        part.text = text.into_owned();
+    }
+    Ok(())
+}
+
+fn conflict(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> Step {
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return Ok(());
+    };
+    if std::mem::replace(&mut one.conflict_said, true) {
+        return Ok(());
+    }
+    desk.out
+        .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
+}
+
+/// The wire closes the part. `alone`: nothing of its item comes behind that.
+pub fn close_part(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    text: Option<Text<'_>>,
+    metadata: Option<&str>,
+    alone: bool,
+) -> Step {
+    tell_value(desk, choice, spot, text)?;
+    if !choice.is_part_open(spot) {
+        return Ok(());
+    }
+    put_metadata(desk, choice, spot, metadata)?;
+    let waits = choice
+        .book
+        .get(spot.item)
+        .is_some_and(|item| item.item_id.is_some());
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return Ok(());
+    };
+    one.closed = true;
+    desk.out.sign(WireFact::Closed(part.part));
+    if alone || part.channel != Channel::Reasoning || !waits {
+        return end_part(desk, choice, spot);
+    }
+    Ok(())
+}
+
+/// The part is over, as it stands.
+pub fn end_part(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> Step {
+    let Some((one, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) else {
+        return Ok(());
+    };
+    let number = part.part;
+    let (held, tail) = (one.snapshot.take(), one.joiner.finish());
+    if let Some(held) = held {
+        show(desk, choice, spot, &held, None);
+    }
+    if let Some(tail) = tail {
+        desk.say(Code::LONE_SURROGATE, number)?;
+        desk.spend_bytes(tail.len_utf8())?;
+        show(desk, choice, spot, tail.encode_utf8(&mut [0; 4]), None);
+    }
+    choice.close_one(spot);
+    choice.weigh(spot);
+    if let Some((_, part)) = choice.one(spot) {
+        part.done(choice.index, |event| desk.out.emit(event));
+    }
+    Ok(())
+}
+
+/// The item is over, and all of its parts. `whole`: it was not cut.
+pub fn finish_item(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    encrypted_content: Option<&str>,
+    metadata: Option<&str>,
+    whole: bool,
+) -> Step {
+    let bare = choice.book.get(item).is_some_and(|item| {
+        item.kind == ItemKind::Reasoning
+            && item.parts.is_empty()
+            && (item.item_id.is_some() || encrypted_content.is_some_and(|text| !text.is_empty()))
+    });
+    if bare && whole {
+        // Nothing to read, but a later turn must hand it back.
+        let make = Make {
+            channel: Channel::Reasoning,
+            kind: "summary",
+            sub: None,
+        };
+        open_part(desk, choice, item, make, None, None)?;
+    }
+    let open: Vec<Spot> = choice
+        .spots(item)
+        .filter(|spot| choice.is_part_open(*spot))
+        .collect();
+    if let Some(last) = open.last() {
+        let told = PartAttributes {
+            encrypted_content,
+            ..PartAttributes::default()
+        };
+        annotate(desk, choice, *last, told)?;
+        put_metadata(desk, choice, *last, metadata)?;
+    } else if let Some(metadata) = metadata {
+        leave(desk, choice, metadata)?;
+    }
+    open.into_iter()
+        .try_for_each(|spot| end_part(desk, choice, spot))
+}
+
+/// The answer starts again: an open part closes with nothing.
+pub fn take_back(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) {
+    let index = choice.index;
+    for spot in choice.spots(item) {
+        if let Some((_, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) {
+            part.text.clear();
+            part.annotations.clear();
+            part.attributes = Default::default();
+            part.metadata = None;
+            choice.close_one(spot);
+            if let Some((_, part)) = choice.one(spot) {
+                part.done(index, |event| desk.out.emit(event));
+            }
+        }
+        choice.weigh(spot);
+    }
+}

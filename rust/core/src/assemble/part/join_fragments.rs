@@ -1,0 +1,155 @@
+//! Pieces of one call that were taken for calls: neighbours that are JSON only together.
+//!
+//! First along an index, then along the order of arrival. It knows calls and their text.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call::Id;
+use crate::assemble::part::call::MAX_ALIASES;
+use crate::assemble::part::call_events;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::model::spec::Code;
+use std::collections::HashMap;
+
+/// Every piece is tried behind few others, or the stream is made to cost more than it should.
+const COST: usize = 8;
+
+pub fn stitch(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+    let live = || {
+        let calls = choice.calls.iter();
+        calls.filter(|call| !call.dropped && call.verdict.is_none())
+    };
+    if !live().any(|call| call.text.is_unfinished() && !call.is_empty()) {
+        return Ok(());
+    }
+    let mut budget = COST * live().map(|call| call.text.size()).sum::<usize>();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<Option<i64>, usize> = HashMap::new();
+    for call in live() {
+        let place = *places.entry(call.index).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        if let Some(group) = groups.get_mut(place) {
+            group.push(call.slot);
+        }
+    }
+    groups.push(choice.undecided());
+    for mut group in groups {
+        group.retain(|slot| choice.get(*slot).is_some_and(|call| !call.dropped));
+        along(desk, choice, &group, &mut budget)?;
+    }
+    Ok(())
+}
+
+fn along(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    mut slots: &[usize],
+    budget: &mut usize,
+) -> Step {
+    while let [left, others @ ..] = slots
+        && !others.is_empty()
+    {
+        let count = pieces_of_one(choice, *left, others, budget);
+        let (pieces, rest) = others.split_at_checked(count).unwrap_or((others, &[]));
+        slots = rest;
+        if pieces.is_empty() {
+            continue;
+        }
+        let mut joined = Vec::new();
+        if let Some(call) = choice.get(*left) {
+            joined.extend_from_slice(&call.text.data);
+        }
+        for slot in pieces {
+            if let Some(call) = choice.get(*slot) {
+                joined.extend_from_slice(&call.text.data);
+                joined.extend_from_slice(&call.text.overflow);
+            }
+        }
+        let mut part = None;
+        if let Some(call) = choice.get_mut(*left) {
+            call.text.replace(joined);
+            part = Some(call.part);
+        }
+        for slot in pieces {
+            absorb(desk, choice, *left, *slot);
+            let other = choice.get(*slot).map_or(0, |call| call.part);
+            desk.out
+                .diagnose(Code::ARGS_STITCHED, part, &other.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// How many of the calls behind it are JSON only together with the left one, under no two names.
+fn pieces_of_one(choice: &Choice, left: usize, others: &[usize], budget: &mut usize) -> usize {
+    let Some(left) = choice.get(left).filter(|call| is_open(call)) else {
+        return 0;
+    };
+    let mut joined = left.text.automaton;
+    let mut cost = 0;
+    let mut found = 0;
+    let rights = others.iter().map_while(|slot| choice.get(*slot));
+    for (count, right) in (1..).zip(rights) {
+        let two_names = !left.name.is_empty() && !right.name.is_empty() && left.name != right.name;
+        if right.custom || right.is_empty() || two_names {
+            break;
+        }
+        cost += right.text.size();
+        if cost > *budget {
+            break;
+        }
+        joined.feed(&right.text.data);
+        joined.feed(&right.text.overflow);
+        if joined.is_broken() {
+            break;
+        }
+        if joined.is_complete_object() {
+            found = count;
+            break;
+        }
+    }
+    *budget = budget.saturating_sub(cost);
+    found
+}
+
+fn is_open(call: &Call) -> bool {
+    !call.custom && !call.is_empty() && call.text.is_unfinished()
+}
+
+/// `other` was a piece of `slot`.
+pub fn absorb(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
+    call_events::retract(desk.out, choice, other);
+    let Some(gone) = choice.get_mut(other) else {
+        return;
+    };
+    let aliases = gone.aliases.iter().map(|alias| Id::from(alias.as_str()));
+    let ids: Vec<Id> = gone.id.iter().cloned().chain(aliases).collect();
+    let (name, metadata) = (gone.name.clone(), gone.metadata.take());
+    let mut ids = ids.into_iter();
+    if choice.get(slot).is_some_and(|call| call.id.is_none())
+        && let Some(id) = ids.next()
+    {
+        choice.set_id(slot, id);
+    }
+    let Some(call) = choice.get_mut(slot) else {
+        return;
+    };
+    for id in ids {
+        if !call.has_id(&id) && call.aliases.len() < MAX_ALIASES {
+            call.aliases.push(id.to_string());
+        }
+    }
+    if call.name.is_empty() {
+        call.name = name;
+    }
+    match (&mut call.metadata, metadata) {
+        (Some(own), Some(metadata)) => {
+            own.add(&metadata.text().unwrap_or_else(|| "{}".to_owned()));
+        }
+        (own @ None, metadata) => *own = metadata,
+        (Some(_), None) => {}
+    }
+}

@@ -1,0 +1,323 @@
+//! JSON objects that come in several pieces: the arguments of a call sent as objects, and provider metadata.
+//!
+//! `ObjectMerge` merges arguments member by member: a string that begins with the one before replaces it, any other string
+//! is appended to it; every other value replaces. `RawMembers` keeps the last text of each key. Merging costs what the
+//! new piece costs; the whole text is made only when somebody asks. It knows no calls and no events.
+
+use crate::assemble::part::canonical_json::canonical;
+use crate::assemble::part::canonical_json::is_whole;
+use crate::json::Raw;
+use crate::json::Scan;
+use crate::json::Scanner;
+use crate::json::Text;
+use crate::json::write_string;
+use crate::model::lazy_box::blank;
+use std::collections::HashMap;
+
+/// Each member's key and text, in order; of equal keys the last holds, at the place of the first.
+fn members(raw: &str) -> Vec<(String, &str)> {
+    let mut found = Keyed::default();
+    // The text was checked before it came here: an error cannot happen, and would only end the list.
+    let _ = read(raw, |key, text| {
+        *found.slot(key) = text;
+    });
+    found.members
+}
+
+fn read<'a>(raw: &'a str, mut each: impl FnMut(String, &'a str)) -> Scan<()> {
+    let mut scanner = Scanner::new(raw, None);
+    scanner.enter_object()?;
+    while let Some(key) = scanner.next_key()? {
+        let Raw { text, .. } = scanner.skip()?;
+        each(key.name().into_owned(), text);
+    }
+    Ok(())
+}
+
+/// Up to so many keys are looked through one by one.
+const FEW: usize = 8;
+
+/// Values by key, in the order in which the keys first came.
+#[derive(Clone, Debug)]
+struct Keyed<V> {
+    members: Vec<(String, V)>,
+    /// Where each stands, once there are too many to look through.
+    places: HashMap<String, usize>,
+}
+
+impl<V> Default for Keyed<V> {
+    fn default() -> Self {
+        Keyed {
+            members: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+}
+
+impl<V: Default> Keyed<V> {
+    fn slot(&mut self, key: String) -> &mut V {
+        let place = match self.place(&key) {
+            Some(place) => place,
+            None => {
+                let place = self.members.len();
+                if place == FEW {
+                    let known = self.members.iter().map(|(key, _)| key.clone());
+                    self.places = known.zip(0..).collect();
+                }
+                if place >= FEW {
+                    self.places.insert(key.clone(), place);
+                }
+                self.members.push((key, V::default()));
+                place
+            }
+        };
+        // Unreachable fallback: the place was just found or filled.
+        #[allow(clippy::indexing_slicing)]
+        &mut self.members[place].1
+    }
+
+    fn place(&self, key: &str) -> Option<usize> {
+        if self.members.len() > FEW {
+            return self.places.get(key).copied();
+        }
+        self.members.iter().position(|(known, _)| known == key)
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.place(key).is_some()
+    }
+
+    fn get(&self, key: &str) -> Option<&V> {
+        let place = self.place(key)?;
+        self.members.get(place).map(|(_, value)| value)
+    }
+}
+
+/// A value under way: its text on the wire, or of a string, its characters.
+#[derive(Clone, Debug)]
+enum Value {
+    Wire(String),
+    /// And how many they are, so that a piece costs no more than itself.
+    Pieces(String, usize),
+}
+
+impl Default for Value {
+    fn default() -> Value {
+        Value::Wire(String::new())
+    }
+}
+
+impl Value {
+    fn length(&self) -> usize {
+        match self {
+            Value::Wire(text) => text.chars().count(),
+            Value::Pieces(_, length) => *length,
+        }
+    }
+}
+
+/// The members so far.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectMerge {
+    members: Keyed<Value>,
+    /// Characters, about: what the caps count.
+    pub size: usize,
+}
+
+impl ObjectMerge {
+    pub fn new(first: &str) -> ObjectMerge {
+        let mut merge = ObjectMerge {
+            size: 2,
+            ..ObjectMerge::default()
+        };
+        merge.add(first);
+        merge
+    }
+
+    /// One more object: its text on the wire.
+    pub fn add(&mut self, raw: &str) {
+        for (key, text) in members(raw) {
+            if !self.members.has(&key) {
+                self.size += key.chars().count() + 4;
+            }
+            let value = self.members.slot(key);
+            self.size -= value.length();
+            match (inside(text), &mut *value) {
+                (None, _) => *value = Value::Wire(text.to_owned()),
+                (Some(inner), Value::Pieces(before, length)) => {
+                    let (piece, _) = Text::unescape(inner).into_whole();
+                    let more = piece.chars().count();
+                    if piece.starts_with(before.as_str()) {
+                        *before = piece.into_owned();
+                        *length = more;
+                    } else {
+                        before.push_str(&piece);
+                        *length += more;
+                    }
+                }
+                (Some(inner), Value::Wire(_)) => {
+                    let piece = Text::unescape(inner).into_whole().0.into_owned();
+                    let length = piece.chars().count();
+                    *value = Value::Pieces(piece, length);
+                }
+            }
+            self.size += value.length();
+        }
+    }
+
+    /// Whether another object has the same members; costs what that object costs.
+    pub fn says(&self, raw: &str) -> bool {
+        if !is_whole(raw.as_bytes()) {
+            return false;
+        }
+        let others = members(raw);
+        others.len() == self.members.members.len()
+            && others
+                .iter()
+                .all(|(key, text)| self.members.get(key).is_some_and(|value| same(value, text)))
+    }
+
+    /// Compact JSON, members in the order in which they first came.
+    pub fn text(&self) -> String {
+        let mut out = String::from("{");
+        for (place, (key, value)) in self.members.members.iter().enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            write_string(&mut out, key);
+            out.push(':');
+            match value {
+                Value::Wire(text) => out.push_str(text),
+                Value::Pieces(text, _) => write_string(&mut out, text),
+            }
+        }
+        out.push('}');
+        out
+    }
+}
+
+fn same(value: &Value, text: &str) -> bool {
+    match value {
+        Value::Pieces(pieces, _) => inside(text)
+            .is_some_and(|inner| Text::unescape(inner).into_whole().0 == pieces.as_str()),
+        // A text much shorter is another one, or written so differently that it need not be recognised.
+        Value::Wire(wire) => {
+            wire == text
+                || (wire.chars().count() <= 2 * text.chars().count()
+                    && canonical(wire) == canonical(text))
+        }
+    }
+}
+
+/// What stands between the quotes of a JSON string.
+fn inside(text: &str) -> Option<&str> {
+    text.strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+}
+
+/// Members of raw objects, the last of each key.
+#[derive(Clone, Debug, Default)]
+pub struct RawMembers {
+    /// Of one object, which mostly is all there is: its text, as `text` gives it.
+    first: Option<Box<str>>,
+    /// Of several.
+    members: Option<Box<Keyed<String>>>,
+    size: usize,
+}
+
+impl RawMembers {
+    /// Take in the text of one object; tells by how much the whole has grown.
+    pub fn add(&mut self, raw: &str) -> i64 {
+        let before = signed(self.size);
+        let more = members(raw);
+        if self.first.is_none() && self.members.is_none() {
+            let sizes = more
+                .iter()
+                .map(|(key, text)| key.chars().count() + 4 + text.chars().count());
+            self.size += sizes.sum::<usize>();
+            self.first = written(&more).map(String::into_boxed_str);
+            return signed(self.size) - before;
+        }
+        for (key, text) in more {
+            let mut size = self.size;
+            let members = self.several();
+            if !members.has(&key) {
+                size += key.chars().count() + 4;
+            }
+            let value = members.slot(key);
+            size -= value.chars().count();
+            size += text.chars().count();
+            value.clear();
+            value.push_str(text);
+            self.size = size;
+        }
+        signed(self.size) - before
+    }
+
+    pub fn put(&mut self, key: &str, text: String) {
+        *self.several().slot(key.to_owned()) = text;
+    }
+
+    /// A second object comes: the first is taken apart.
+    fn several(&mut self) -> &mut Keyed<String> {
+        let first = self.first.take();
+        self.members.get_or_insert_with(|| {
+            let mut keyed = Keyed::default();
+            for (key, text) in first.as_deref().map(members).unwrap_or_default() {
+                text.clone_into(keyed.slot(key));
+            }
+            Box::new(keyed)
+        })
+    }
+
+    pub fn text(&self) -> Option<String> {
+        match &self.members {
+            Some(keyed) => written(&keyed.members),
+            None => self.first.as_deref().map(str::to_owned),
+        }
+    }
+}
+
+blank!(RawMembers);
+
+/// The text of an object; `None` of none.
+fn written(members: &[(String, impl AsRef<str>)]) -> Option<String> {
+    if members.is_empty() {
+        return None;
+    }
+    let mut out = String::from("{");
+    for (place, (key, text)) in members.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        write_string(&mut out, key);
+        out.push(':');
+        out.push_str(text.as_ref());
+    }
+    out.push('}');
+    Some(out)
+}
+
+fn signed(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_keys_are_found_as_few_are() {
+        let mut keyed: Keyed<usize> = Keyed::default();
+        for round in 0..2 {
+            for number in 0..3 * FEW {
+                *keyed.slot(format!("key {number}")) += number + round;
+                assert!(!keyed.has(&format!("key {}", number + 3 * FEW)));
+            }
+        }
+        assert_eq!(keyed.members.len(), 3 * FEW);
+        for number in 0..3 * FEW {
+            assert_eq!(keyed.get(&format!("key {number}")), Some(&(2 * number + 1)));
+        }
+    }
+}

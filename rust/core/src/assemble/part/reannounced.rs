@@ -1,0 +1,189 @@
+//! A call that is announced again: the same one under another name, or a second one that shares its id.
+//!
+//! open    the same call: ids are aliases; its text goes through the argument rules, and an overflow is a second call
+//! closed  what comes is collected in silence. At its close, or at the end: without text, or with the same name and
+//!         arguments, it is dropped; the first one, if it still waits for text, takes it; else it is a second call
+//! another name under the same id: a second call at once, unless it is the close of an open one that says it
+//!
+//! It knows calls and items, and no deltas of its own.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call_events;
+use crate::assemble::part::item_call::Traits;
+use crate::assemble::part::item_call::begin_call;
+use crate::assemble::part::item_call::end_call;
+use crate::assemble::part::item_call::name_call;
+use crate::assemble::part::item_call::say_conflict;
+use crate::assemble::part::item_call::settle_text;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::model::delta::Address;
+use crate::model::spec::Code;
+
+/// An announcement that led to the call means a second one: another name, or another id of a finished call.
+pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> bool {
+    if name.is_some_and(|name| !call.name.is_empty() && name != call.name) {
+        return true;
+    }
+    let other_id =
+        call.id.is_some() && address.call_id.is_some_and(|call_id| !call.has_id(call_id));
+    other_id && (call.verdict.is_some() || call.is_complete())
+}
+
+/// A close that names an open call by its ids is the close of that call, also where it says another name.
+///
+/// Announcements make calls, closes end them; the AI SDK's own repair of a call may rename it.
+pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
+    let (Some(record), Some(call)) = (choice.book.get(item), choice.call_of(item)) else {
+        return false;
+    };
+    if !record.open || call.verdict.is_some() {
+        return false;
+    }
+    match (address.call_id, &call.id) {
+        (Some(call_id), Some(_)) => call.has_id(call_id),
+        _ => address.item_id.is_some() && address.item_id == record.item_id.as_deref(),
+    }
+}
+
+/// The name that a close says holds over that of the opening.
+pub fn rename_call(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    name: Option<&str>,
+) -> Step {
+    let Some((_, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
+    match name.filter(|name| !call.name.is_empty() && **name != call.name) {
+        Some(other) => {
+            desk.check_name(other)?;
+            other.clone_into(&mut call.name);
+            say_conflict(desk, choice, item)
+        }
+        None => {
+            let slot = call.slot;
+            name_call(desk, choice, slot, name)
+        }
+    }
+}
+
+/// Nothing more is expected of its call.
+pub fn is_closed(choice: &Choice, item: usize) -> bool {
+    let open = choice.book.get(item).is_some_and(|item| item.open);
+    let told = choice
+        .call_of(item)
+        .is_some_and(|call| call.verdict.is_some());
+    !open || told
+}
+
+/// Once a call: it was announced again.
+pub fn say_again(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    address: &Address<'_>,
+) -> Step {
+    let Some((record, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
+    // So that an overflow of its text is a second call.
+    call.announced_again.insert(None);
+    if std::mem::replace(&mut record.again_said, true) {
+        return Ok(());
+    }
+    let index = address.index.map(|index| index.to_string());
+    let detail = address.item_id.or(index.as_deref()).unwrap_or_default();
+    desk.out
+        .diagnose(Code::ANNOUNCED_AGAIN, Some(call.part), detail)
+}
+
+/// The new item announces the closed call of `first`: nothing of it is shown until it is decided.
+pub fn shadow(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    first: usize,
+    address: &Address<'_>,
+    traits: Traits<'_>,
+) -> Step {
+    if let Some(item) = choice.book.get_mut(item) {
+        item.first = Some(first);
+        item.announced = true;
+    }
+    begin_call(desk, choice, item, address, traits, true)?;
+    Ok(())
+}
+
+/// The item that announced a closed call has closed, or everything ends.
+pub fn decide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+    let Some(record) = choice.book.get_mut(item) else {
+        return Ok(());
+    };
+    let item_id = record.item_id.clone();
+    let address = Address {
+        item_id: item_id.as_deref(),
+        ..Address::default()
+    };
+    let (Some(first), Some(slot)) = (record.first, record.call) else {
+        return Ok(());
+    };
+    let Some(earlier) = choice.slot_of(first) else {
+        return Ok(());
+    };
+    if let Some(record) = choice.book.get_mut(item) {
+        record.first = None;
+    }
+    settle_text(desk, choice, item, true)?;
+    let (Some(call), Some(before)) = (choice.get(slot), choice.get(earlier)) else {
+        return Ok(());
+    };
+    let empty = call.text.is_blank() && (call.is_empty() || !call.custom);
+    if !empty && before.verdict.is_none() && before.text.is_blank() {
+        // The first one waits for its text: here it is.
+        let data = call.text.data.clone();
+        if let Some(before) = choice.get_mut(earlier) {
+            before.text.replace(data);
+        }
+        call_events::publish(desk.out, choice, earlier);
+        inherit(choice, item, first);
+        say_again(desk, choice, first, &address)?;
+        return end_call(desk, choice, first);
+    }
+    let (name, named) = (before.name.clone(), call.name.clone());
+    if empty || ((named.is_empty() || named == name) && same(choice, earlier, slot)) {
+        inherit(choice, item, first);
+        return say_again(desk, choice, first, &address);
+    }
+    choice.set_dropped(slot, false);
+    name_call(desk, choice, slot, Some(&name))?;
+    call_events::show_start(desk.out, choice, slot);
+    call_events::publish(desk.out, choice, slot);
+    Ok(())
+}
+
+fn inherit(choice: &mut Choice, item: usize, first: usize) {
+    if let Some(item) = choice.book.get_mut(item) {
+        item.heir = Some(first);
+    }
+}
+
+fn same(choice: &mut Choice, one: usize, other: usize) -> bool {
+    let (Some(first), Some(second)) = (choice.get(one), choice.get(other)) else {
+        return false;
+    };
+    if first.custom == second.custom && first.text.data == second.text.data {
+        return true;
+    }
+    let comparable = |call: &Call| call.is_complete() && !call.custom;
+    if !comparable(first) || !comparable(second) {
+        return false;
+    }
+    let said = |choice: &mut Choice, slot| {
+        let call = choice.get_mut(slot);
+        call.map(|call| call.canonical().into_owned())
+    };
+    said(choice, one) == said(choice, other)
+}

@@ -1,0 +1,461 @@
+//! The text, reasoning and refusal parts of one choice: open, grow, close; what hangs on them; what is repeated.
+//!
+//! One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. It knows no calls, and no
+//! more of the wire than which channel a piece came in.
+
+use crate::assemble::part::content_mode::ContentMode;
+pub use crate::assemble::part::text::Attributes;
+pub use crate::assemble::part::text::TextPart;
+use crate::assemble::part::text::joined;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Surrogates;
+use crate::json::Text;
+pub use crate::model::delta::Channel;
+use crate::model::event::WireFact;
+use crate::model::fault::Fault;
+use crate::model::lazy_box::LazyBox;
+use crate::model::output::Output;
+use crate::model::policy::ContentMode as Mode;
+use crate::model::spec::Code;
+use std::collections::HashSet;
+
+/// How much was said in one channel, so that a comparison need not look at the text itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct ChannelLength {
+    parts: u32,
+    pieces: u32,
+    /// Bytes.
+    length: usize,
+}
+
+/// The textual parts of one choice.
+#[derive(Clone, Debug)]
+pub struct TextParts {
+    choice: i32,
+    content_mode: Mode,
+    mode: Option<Box<ContentMode>>,
+    joiners: [Surrogates; 3],
+    said: [ChannelLength; 3],
+    /// Waiting for the next text part.
+    annotations: LazyBox<Vec<String>>,
+    /// For the next reasoning part.
+    attributes: LazyBox<Vec<Attributes>>,
+    pub parts: Vec<TextPart>,
+    /// The one that is open; parts that the wire itself opens and closes are not counted (`item_parts`).
+    open: Option<usize>,
+}
+
+impl TextParts {
+    pub fn new(choice: i32, content_mode: Mode) -> TextParts {
+        TextParts {
+            choice,
+            content_mode,
+            mode: ContentMode::new(content_mode).map(Box::new),
+            joiners: [Surrogates::default(); 3],
+            said: [ChannelLength::default(); 3],
+            annotations: LazyBox::default(),
+            attributes: LazyBox::default(),
+            parts: Vec::new(),
+            open: None,
+        }
+    }
+
+    /// The open part.
+    #[inline]
+    pub fn current(&self) -> Option<&TextPart> {
+        self.parts.get(self.open?)
+    }
+
+    #[inline]
+    fn current_mut(&mut self, channel: Channel) -> Option<&mut TextPart> {
+        let part = self.parts.get_mut(self.open?);
+        part.filter(|part| part.channel == channel)
+    }
+
+    /// The numbers of all open parts.
+    pub fn open_parts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.parts
+            .iter()
+            .filter(|part| part.open)
+            .map(|part| part.part)
+    }
+
+    fn current_part(&self) -> Option<u32> {
+        self.current().map(|part| part.part)
+    }
+
+    fn joiner(&mut self, channel: Channel) -> &mut Surrogates {
+        let [text, reasoning, refusal] = &mut self.joiners;
+        match channel {
+            Channel::Text => text,
+            Channel::Reasoning => reasoning,
+            Channel::Refusal => refusal,
+        }
+    }
+
+    fn said_mut(&mut self, channel: Channel) -> &mut ChannelLength {
+        let [text, reasoning, refusal] = &mut self.said;
+        match channel {
+            Channel::Text => text,
+            Channel::Reasoning => reasoning,
+            Channel::Refusal => refusal,
+        }
+    }
+
+    fn said(&self, channel: Channel) -> ChannelLength {
+        let [text, reasoning, refusal] = self.said;
+        match channel {
+            Channel::Text => text,
+            Channel::Reasoning => reasoning,
+            Channel::Refusal => refusal,
+        }
+    }
+
+    /// One piece as sent. False if no event could carry its metadata.
+    #[inline]
+    pub fn push(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        channel: Channel,
+        kind: &'static str,
+        text: Text<'_>,
+        metadata: Option<&str>,
+    ) -> Result<bool, Fault> {
+        if channel == Channel::Text
+            && let Some(mode) = &mut self.mode
+        {
+            let (new, less) = mode.read(text);
+            if less {
+                desk.out.touch("text_again");
+            }
+            if less && !mode.said {
+                mode.said = true;
+                let part = self.current_part();
+                desk.out.diagnose(Code::CONTENT_CUMULATIVE, part, "")?;
+            }
+            return self.push_raw(desk, channel, kind, new, metadata);
+        }
+        self.push_raw(desk, channel, kind, text, metadata)
+    }
+
+    /// The same for what is no delta of a stream, but known to be new.
+    #[inline]
+    pub fn push_raw(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        channel: Channel,
+        kind: &'static str,
+        text: Text<'_>,
+        metadata: Option<&str>,
+    ) -> Result<bool, Fault> {
+        let (text, lone) = self.joiner(channel).join(text);
+        if lone {
+            let part = self.current_part();
+            desk.out.diagnose(Code::LONE_SURROGATE, part, "")?;
+        }
+        if text.is_empty() {
+            return Ok(false);
+        }
+        self.append(desk, channel, kind, &text, metadata)?;
+        Ok(true)
+    }
+
+    /// Half a character waits for its other half.
+    pub fn owes(&self) -> bool {
+        self.joiners.iter().any(Surrogates::is_pending)
+    }
+
+    /// Another part goes on: the open one is whole.
+    #[inline]
+    pub fn close_open(&mut self, desk: &mut RuleContext<'_, '_>) -> Step {
+        if self.open.is_none() {
+            return Ok(());
+        }
+        self.flush_joiner(desk)?;
+        self.close(desk.out);
+        Ok(())
+    }
+
+    /// AM9: the piece is all the text so far, which came in two pieces or more.
+    pub fn restates(&self, text: &Text<'_>) -> bool {
+        let said = self.said(Channel::Text);
+        said.pieces > 1
+            && said.length == text.body.len()
+            && text.lead_low.is_none()
+            && text.tail_high.is_none()
+            && self.whole(Channel::Text) == *text.body
+    }
+
+    /// How many bytes were said in a channel.
+    pub fn length(&self, channel: Channel) -> usize {
+        self.said(channel).length
+    }
+
+    /// All that was said in a channel; costs its length.
+    pub fn whole(&self, channel: Channel) -> String {
+        let parts = self.parts.iter();
+        let parts = parts.filter(|part| part.channel == channel && !part.void);
+        parts.map(|part| part.text.as_str()).collect()
+    }
+
+    pub fn annotate(&mut self, desk: &mut RuleContext<'_, '_>, raw: &str) -> Step {
+        desk.spend_bytes(raw.len())?;
+        match self.current_mut(Channel::Text) {
+            Some(part) => part.annotations.push(raw.to_owned()),
+            None => self.annotations.push(raw.to_owned()),
+        }
+        Ok(())
+    }
+
+    pub fn attribute(&mut self, desk: &mut RuleContext<'_, '_>, attributes: Attributes) -> Step {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let details: usize = attributes.details.iter().map(String::len).sum();
+        desk.spend_bytes(
+            length(&attributes.signature) + length(&attributes.encrypted_content) + details,
+        )?;
+        match self.current_mut(Channel::Reasoning) {
+            Some(part) => part.attributes.take_in(attributes),
+            None => self.attributes.push(attributes),
+        }
+        Ok(())
+    }
+
+    /// A terminal message says what the only part of a channel, still open, should have been.
+    pub fn correct(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        channel: Channel,
+        text: &str,
+    ) -> Result<bool, Fault> {
+        if self.said(channel).parts > 1 {
+            return Ok(false);
+        }
+        let Some(part) = self.current_mut(channel) else {
+            return Ok(false);
+        };
+        desk.spend_bytes(text.len())?;
+        text.clone_into(&mut part.text);
+        self.said_mut(channel).length = text.len();
+        Ok(true)
+    }
+
+    /// The open text part was reasoning all along: it closes empty, and its text is shown as reasoning.
+    pub fn retype(&mut self, desk: &mut RuleContext<'_, '_>) -> Step {
+        if self.current_mut(Channel::Text).is_none() {
+            return Ok(());
+        }
+        self.flush_joiner(desk)?;
+        let Some(part) = self.current_mut(Channel::Text) else {
+            return Ok(());
+        };
+        part.void = true;
+        let text = std::mem::take(&mut part.text);
+        self.close(desk.out);
+        let said = self.said_mut(Channel::Text);
+        said.length -= text.len();
+        said.parts -= 1;
+        self.append(desk, Channel::Reasoning, "raw", &text, None)
+    }
+
+    /// AM10: nothing of it was said. An open part closes empty; none is part of the answer any more.
+    pub fn take_back(&mut self, out: &mut Output<'_>) {
+        if let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) {
+            part.text.clear();
+            self.close(out);
+        }
+        self.parts.clear();
+        self.said = [ChannelLength::default(); 3];
+        self.mode = ContentMode::new(self.content_mode).map(Box::new);
+        self.joiners = [Surrogates::default(); 3];
+        self.annotations = LazyBox::default();
+        self.attributes = LazyBox::default();
+    }
+
+    /// The same from that part on.
+    pub fn take_back_from(&mut self, first: u32) {
+        let parts = self.parts.iter_mut().rev();
+        for part in parts.take_while(|part| part.part >= first) {
+            part.void = true;
+        }
+    }
+
+    /// The choice closes, also half a character that opened no part. Gives back what found no part: member and raw array.
+    pub fn end(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+    ) -> Result<Vec<(&'static str, String)>, Fault> {
+        self.close_open(desk)?;
+        for channel in [Channel::Text, Channel::Reasoning, Channel::Refusal] {
+            if let Some(half) = self.joiner(channel).finish() {
+                desk.out.diagnose(Code::LONE_SURROGATE, None, "")?;
+                self.append(desk, channel, "raw", half.encode_utf8(&mut [0; 4]), None)?;
+            }
+        }
+        self.close_open(desk)?;
+        let mut left = Vec::new();
+        if !self.attributes.is_empty() {
+            let waiting = self.attributes.take();
+            let attached = self.have_attached(&waiting);
+            let details: Vec<String> = waiting.iter().flat_map(|one| one.details.clone()).collect();
+            if !attached {
+                // Signed or encrypted reasoning without a word of it: it must be handed back all the same.
+                self.attributes = waiting.into();
+                self.open(desk, Channel::Reasoning, "raw", None)?;
+                self.close(desk.out);
+            } else if !details.is_empty()
+                && !self
+                    .parts
+                    .iter()
+                    .any(|part| !part.attributes.details.is_empty())
+            {
+                left.push(("reasoning_details", joined(&details)));
+            }
+        }
+        if !self.annotations.is_empty() {
+            left.push(("annotations", joined(&self.annotations.take())));
+        }
+        Ok(left)
+    }
+
+    /// A terminal message repeats what deltas brought: the parts have all of that.
+    fn have_attached(&self, waiting: &[Attributes]) -> bool {
+        let among = |field: fn(&Attributes) -> &Option<String>| {
+            let known = self.parts.iter().map(|part| field(&part.attributes));
+            let known: HashSet<&String> = known.flatten().collect();
+            let mut texts = waiting.iter().filter_map(|one| field(one).as_ref());
+            texts.all(|text| known.contains(text))
+        };
+        among(|attributes| &attributes.signature)
+            && among(|attributes| &attributes.encrypted_content)
+    }
+
+    #[inline]
+    fn append(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        channel: Channel,
+        kind: &'static str,
+        text: &str,
+        mut metadata: Option<&str>,
+    ) -> Step {
+        desk.spend_bytes(text.len())?;
+        if self.current_mut(channel).is_none() {
+            self.close_open(desk)?;
+            self.open(desk, channel, kind, metadata.take())?;
+        }
+        self.grow(desk, channel, text, metadata);
+        Ok(())
+    }
+
+    /// The usual piece of text: nothing waits for it, and the part is open. False, and nothing was done, in any other case.
+    #[inline]
+    pub fn go_on(&mut self, desk: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {
+        if text.is_empty() || !self.goes_on() {
+            return Ok(false);
+        }
+        desk.spend_bytes(text.len())?;
+        self.grow(desk, Channel::Text, text, None);
+        Ok(true)
+    }
+
+    /// Nothing waits for the next piece of text, and the part is open.
+    #[inline]
+    pub fn goes_on(&self) -> bool {
+        let [joiner, ..] = &self.joiners;
+        let open = self.current().map(|part| part.channel) == Some(Channel::Text);
+        open && self.mode.is_none() && !joiner.is_pending()
+    }
+
+    /// `go_on` for so many pieces, none of them empty, but for telling them: the part that has them now. `None`, and nothing
+    /// was done, where it could not take all of them; one by one it finds which.
+    pub fn go_on_by(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        texts: &str,
+        count: usize,
+    ) -> Option<u32> {
+        if !self.goes_on() || desk.spend_bytes(texts.len()).is_err() {
+            return None;
+        }
+        let said = self.said_mut(Channel::Text);
+        said.pieces = said
+            .pieces
+            .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        said.length += texts.len();
+        let part = self.parts.get_mut(self.open?)?;
+        part.text.push_str(texts);
+        Some(part.part)
+    }
+
+    /// To the open part, which is of that channel.
+    #[inline]
+    fn grow(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        channel: Channel,
+        text: &str,
+        metadata: Option<&str>,
+    ) {
+        let choice = self.choice;
+        let said = self.said_mut(channel);
+        said.pieces = said.pieces.saturating_add(1);
+        said.length += text.len();
+        let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) else {
+            return;
+        };
+        part.text.push_str(text);
+        part.delta(choice, text, metadata, |event| desk.out.emit(event));
+    }
+
+    fn open(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        channel: Channel,
+        kind: &'static str,
+        metadata: Option<&str>,
+    ) -> Step {
+        let (part, choice) = (desk.next_part()?, self.choice);
+        let mut new = TextPart::new(part, channel, kind);
+        if channel == Channel::Text {
+            new.annotations = self.annotations.take();
+        } else if channel == Channel::Reasoning {
+            for one in self.attributes.take() {
+                new.attributes.take_in(one);
+            }
+        }
+        desk.out.sign(WireFact::Address {
+            index: None,
+            sub: None,
+            item_id: None,
+        });
+        new.started(choice, metadata, |event| desk.out.emit(event));
+        self.open = Some(self.parts.len());
+        self.parts.reserve_exact(usize::from(self.parts.is_empty()));
+        self.parts.push(new);
+        self.said_mut(channel).parts += 1;
+        Ok(())
+    }
+
+    fn close(&mut self, out: &mut Output<'_>) {
+        let choice = self.choice;
+        let place = self.open.take();
+        if let Some(part) = place.and_then(|place| self.parts.get_mut(place)) {
+            part.open = false;
+            part.done(choice, |event| out.emit(event));
+        }
+    }
+
+    fn flush_joiner(&mut self, desk: &mut RuleContext<'_, '_>) -> Step {
+        let Some((part, channel, kind)) =
+            self.current().map(|one| (one.part, one.channel, one.kind))
+        else {
+            return Ok(());
+        };
+        let Some(tail) = self.joiner(channel).finish() else {
+            return Ok(());
+        };
+        desk.say(Code::LONE_SURROGATE, part)?;
+        self.append(desk, channel, kind, tail.encode_utf8(&mut [0; 4]), None)
+    }
+}

@@ -1,0 +1,250 @@
+//! Who a call is: opens it, and takes what a fragment says of its id, name and index.
+//!
+//! Carries out what `identity` decided; it knows no argument text but how much of it there is.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::choice::DisplacedKey;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call::Id;
+use crate::assemble::part::call::MAX_ALIASES;
+use crate::assemble::part::call_events;
+use crate::assemble::part::shared_id::SharedId;
+use crate::assemble::resolve::by_evidence::Decision;
+use crate::assemble::resolve::by_evidence::Incoming;
+use crate::assemble::resolve::names::Relation;
+use crate::assemble::resolve::names::relate;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::model::fault::Fault;
+use crate::model::policy::EmptyHeader;
+use crate::model::policy::ParallelHeaders;
+use crate::model::spec::Code;
+
+pub fn open_call(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    decision: &Decision,
+) -> Result<usize, Fault> {
+    if let Some(index) = incoming.index
+        && let Some(displaced) = choice.by_index.get(index)
+        && choice.get(displaced).is_some_and(|call| call.id.is_none())
+    {
+        choice.remember(displaced, DisplacedKey::Index(index));
+    }
+    let first = incoming.id.and_then(|id| choice.by_id.get(id).copied());
+    if let (Some(id), Some(first)) = (incoming.id, first) {
+        choice.remember(first, DisplacedKey::Id(id.into()));
+    }
+    call_events::flush_unstarted(desk.out, choice, None);
+    let before = incoming.index.and_then(|index| choice.by_index.get(index));
+    let before = before.and_then(|slot| choice.get(slot));
+    let contested =
+        before.is_some_and(|call| call.text.is_unfinished() && !call.is_empty() && !call.dropped);
+    let another = incoming
+        .index
+        .is_some_and(|index| choice.by_index.get(index).is_some());
+    let taken = incoming.id.is_some_and(|id| desk.shared.is_used(id));
+    if another || taken || decision.tentative || incoming.id.is_none() || incoming.name.is_none() {
+        // For readers it is another call, or none that can be answered.
+        desk.out.touch(match incoming.id {
+            _ if another => "index_taken",
+            _ if taken => "id_taken",
+            Some(_) => "no_name",
+            None => "no_id",
+        });
+    }
+    let slot = choice.create(desk, incoming.custom)?;
+    let tentative = decision.tentative && desk.switches().dup_id_empty_header == EmptyHeader::Drop;
+    if let Some(suspect) = decision.suspect.and_then(|slot| choice.get_mut(slot)) {
+        suspect.suspect = true;
+    }
+    let id = incoming.id.map(Id::from);
+    if let Some(id) = &id {
+        choice.by_id.insert(id.clone(), slot);
+        desk.shared.ids_seen.insert(id.clone());
+    }
+    if let Some(call) = choice.get_mut(slot) {
+        call.tentative = tentative;
+        // It takes the index from a call that is under way.
+        call.contested = contested.then_some(Code::AMBIGUOUS_SAME_INDEX);
+        call.first = first;
+        call.name = incoming.name.unwrap_or_default().to_owned();
+    }
+    if let Some(id) = id {
+        choice.set_id(slot, id);
+    }
+    if incoming.name.is_some() && !tentative {
+        call_events::named(choice, slot);
+    }
+    choice.bind(slot, incoming.index);
+    Ok(slot)
+}
+
+/// A named ambiguity, once a call.
+pub fn say_guess(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    code: Code,
+) -> Step {
+    let call = choice.get_mut(slot);
+    let Some(call) = call.filter(|call| !call.guess_said.contains(&code)) else {
+        return Ok(());
+    };
+    call.guess_said.push(code);
+    desk.say(code, call.part)?;
+    if code == Code::AMBIGUOUS_ORPHAN_INDEX {
+        choice.contest(slot, code);
+    }
+    Ok(())
+}
+
+/// A further call of the same tool.
+pub fn sibling(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    index: Option<i64>,
+) -> Result<usize, Fault> {
+    call_events::flush_unstarted(desk.out, choice, None);
+    desk.out.touch("another_call");
+    let (custom, name) = match choice.get(slot) {
+        Some(call) => (call.custom, call.name.clone()),
+        None => (false, String::new()),
+    };
+    let other = choice.create(desk, custom)?;
+    if let Some(call) = choice.get_mut(other) {
+        call.name = name;
+    }
+    call_events::named(choice, other);
+    choice.bind(other, index);
+    Ok(other)
+}
+
+/// The fragment belongs to a call that is there: id, name and index may say more about it.
+pub fn address(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    incoming: &Incoming<'_>,
+) -> Step {
+    take_id(desk, choice, slot, incoming.id)?;
+    let repeated = choice
+        .get(slot)
+        .is_some_and(|call| incoming.name == Some(call.name.as_str()));
+    if let Some(name) = incoming.name.filter(|_| !repeated) {
+        take_name(desk, choice, slot, name)?;
+    }
+    let free = incoming
+        .index
+        .filter(|index| choice.by_index.get(*index).is_none());
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if repeated && incoming.payload.is_empty() && call.is_complete() {
+        call.announced_again.insert(incoming.index);
+    }
+    let parallel = repeated
+        && incoming.id.is_some()
+        && call.index.is_some()
+        && !call.is_complete()
+        && !call.custom;
+    if let Some(index) = free.filter(|_| parallel) {
+        open_fork(desk, call, index)?;
+    }
+    choice.bind(slot, incoming.index);
+    if !incoming.payload.is_empty() {
+        call_events::flush_unstarted(desk.out, choice, Some(slot));
+    }
+    Ok(())
+}
+
+/// AM3: the id is announced on a second index while its call is unfinished.
+fn open_fork(desk: &mut RuleContext<'_, '_>, call: &mut Call, index: i64) -> Step {
+    call.announced_again.insert(Some(index));
+    let auto = desk.switches().dup_id_parallel_headers == ParallelHeaders::Auto;
+    let Some(first) = call.index.filter(|_| auto) else {
+        return Ok(());
+    };
+    if call.fork.is_none() {
+        call.fork = Some(Box::new(SharedId::new(first, &call.text.data)));
+        desk.say(Code::AMBIGUOUS_DUPLICATE_ID, call.part)?;
+    }
+    if let Some(fork) = &mut call.fork {
+        fork.announce(index);
+    }
+    Ok(())
+}
+
+pub fn take_id(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    identity: Option<&str>,
+) -> Step {
+    let (Some(identity), Some(call)) = (identity, choice.calls.get_mut(slot)) else {
+        return Ok(());
+    };
+    if call.id.as_deref() == Some(identity) {
+        call.last_id = None;
+        return Ok(());
+    }
+    let first = call.id.is_none();
+    let id = Id::from(identity);
+    if first {
+        call.last_id = None;
+        choice.set_id(slot, id.clone());
+        choice.by_id.insert(id.clone(), slot);
+        desk.shared.ids_seen.insert(id);
+        return Ok(());
+    }
+    if !call.aliases.iter().any(|alias| alias == identity) {
+        call.id_changed = true;
+        if call.aliases.len() == MAX_ALIASES {
+            call.last_id = Some(id);
+            return Ok(());
+        }
+        call.aliases.push(identity.to_owned());
+        desk.out
+            .diagnose(Code::UNSTABLE_ID, Some(call.part), identity)?;
+    }
+    call.last_id = Some(id.clone());
+    choice.by_id.insert(id.clone(), slot);
+    desk.shared.ids_seen.insert(id);
+    Ok(())
+}
+
+pub fn take_name(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    name: &str,
+) -> Step {
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    let tools = &desk.shared.settings.tools;
+    match relate(&call.name, name, tools, !call.is_empty()) {
+        Relation::Late | Relation::Grows => {
+            let first = call.name.is_empty();
+            name.clone_into(&mut call.name);
+            if first {
+                call_events::named(choice, slot);
+            }
+        }
+        Relation::Fragment => {
+            call.name.push_str(name);
+            desk.check_name(&call.name)?;
+            desk.out
+                .diagnose(Code::NAME_JOINED, Some(call.part), name)?;
+        }
+        Relation::Other if !call.name_conflict_said => {
+            call.name_conflict_said = true;
+            desk.out
+                .diagnose(Code::NAME_CONFLICT, Some(call.part), name)?;
+        }
+        Relation::Same | Relation::Other => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,415 @@
+//! Which call a fragment belongs to: the rules R1 to R3. The decision table stands in the Python twin of this module
+//! (`_pure/assemble/identity.py`), once, with every rule's condition and verdict; the names here are its names.
+//!
+//! `decide` looks and changes nothing (but what a call remembers of its own text); `routing` carries the decision out.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::choice::DisplacedKey;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::canonical_json::canonical;
+use crate::assemble::part::canonical_json::is_whole;
+pub use crate::assemble::resolve::decision::Decision;
+pub use crate::assemble::resolve::decision::Incoming;
+pub use crate::assemble::resolve::decision::Resolution;
+use crate::assemble::resolve::names::Relation;
+use crate::assemble::resolve::names::relate;
+use crate::assemble::rule_context::RuleContext;
+use crate::model::policy::IdenticalCall;
+use crate::model::policy::OrphanIndex;
+use crate::model::policy::ParallelHeaders;
+use crate::model::policy::SameIndexNewId;
+use crate::model::spec::Code;
+
+/// The table.
+pub fn decide(
+    desk: &RuleContext<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+) -> Decision {
+    if let Some(identity) = incoming.id {
+        return match choice.by_id.get(identity).copied() {
+            Some(known) => known_id(desk, choice, incoming, identity, known),
+            None => new_id(desk, choice, incoming),
+        };
+    }
+    match incoming.index {
+        None => no_index(desk, choice, incoming),
+        Some(index) => match choice.by_index.get(index) {
+            Some(call) => bound(desk, choice, incoming, index, call),
+            None => unbound(desk, choice, incoming),
+        },
+    }
+}
+
+fn relation(desk: &RuleContext<'_, '_>, call: &Call, name: Option<&str>) -> Option<Relation> {
+    name.map(|name| {
+        relate(
+            &call.name,
+            name,
+            &desk.shared.settings.tools,
+            !call.is_empty(),
+        )
+    })
+}
+
+fn known_id(
+    desk: &RuleContext<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    identity: &str,
+    known: usize,
+) -> Decision {
+    let bound = incoming.index.and_then(|index| choice.by_index.get(index));
+    let slot = bound
+        .filter(|slot| choice.get(*slot).is_some_and(|call| call.has_id(identity)))
+        .unwrap_or(known);
+    let said = incoming.name.is_some_and(|name| {
+        let complete = choice.get(slot).is_some_and(Call::is_complete);
+        complete
+            && said_before(
+                choice,
+                &DisplacedKey::Id(identity.into()),
+                name,
+                incoming.payload,
+            )
+    });
+    let bound_is_open = bound
+        .filter(|bound| *bound != slot)
+        .and_then(|bound| choice.get(bound))
+        .is_some_and(|bound| !bound.is_complete() && bound.custom == incoming.custom);
+    let Some(call) = choice.get_mut(slot) else {
+        return Decision::new("R2f");
+    };
+    let payload = incoming.payload;
+    let relation = relation(desk, call, incoming.name);
+    let elsewhere = incoming.index.is_some() && bound != Some(slot) && call.index.is_some();
+    let fragment = relation == Some(Relation::Fragment);
+    if !call.suits(payload, incoming.custom) {
+        return Decision::new("R1b");
+    }
+    if call.custom && !payload.is_empty() && incoming.name.is_some() && !call.is_empty() {
+        // Free-form text has no end that could tell a second call from the next piece.
+        if elsewhere {
+            return Decision::new("R1b");
+        }
+        return Decision::join("R1a", slot).noting(Some(Code::AMBIGUOUS_DUPLICATE_ID));
+    }
+    if !call.is_complete() {
+        if relation == Some(Relation::Other) || (fragment && elsewhere) {
+            // Another tool's name, unless it rides on a piece that can only be the next one of this call.
+            let goes_on =
+                payload.is_empty() || (!incoming.starts_object() && call.accepts(payload));
+            if elsewhere || !goes_on {
+                return Decision::new("R1b");
+            }
+        }
+        let splits = desk.switches().dup_id_parallel_headers == ParallelHeaders::Split;
+        if incoming.name.is_some() && elsewhere && bound.is_none() && splits {
+            return Decision::new("R1b");
+        }
+        return Decision::join("R1a", slot);
+    }
+    if relation == Some(Relation::Other) || (fragment && (!payload.is_empty() || elsewhere)) {
+        return Decision::new("R1b");
+    }
+    if incoming.name.is_some() {
+        if payload.is_empty() {
+            if incoming.index.is_some() && bound.is_none() {
+                return Decision {
+                    tentative: true,
+                    ..Decision::new("R1c")
+                };
+            }
+            return Decision::join("R1a", slot);
+        }
+        if call.text.shadow > 0 && !elsewhere {
+            return Decision::join("R1e", slot);
+        }
+        if call.repeats(payload) || said {
+            return Decision::of("R1d", slot, Resolution::Drop);
+        }
+        if !elsewhere && call.text.begins_with(payload) && !call.text.is_placeholder() {
+            return Decision::of("R1e", slot, Resolution::Shadow);
+        }
+        return Decision::new("R1b");
+    }
+    if payload.is_empty() {
+        return Decision::join("R1a", slot);
+    }
+    if call.repeats(payload) {
+        return Decision::of("R1d", slot, Resolution::Drop);
+    }
+    match bound {
+        Some(bound) if bound_is_open => Decision::join("R1f", bound),
+        _ => Decision::join("R1a", slot),
+    }
+}
+
+fn new_id(desk: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
+    let payload = incoming.payload;
+    let Some(index) = incoming.index else {
+        let latest = choice.latest.and_then(|slot| choice.get(slot));
+        let latest = match latest {
+            Some(other) if !payload.is_empty() && other.custom != incoming.custom => {
+                let slot = choice.latest_unfinished(incoming.custom);
+                slot.and_then(|slot| choice.get(slot))
+            }
+            latest => latest,
+        };
+        return match latest {
+            Some(latest)
+                if incoming.name.is_none()
+                    && !latest.name.is_empty()
+                    && !latest.is_complete()
+                    && latest.takes(payload, incoming.custom) =>
+            {
+                Decision::join("R2a", latest.slot)
+            }
+            _ => Decision::new("R2f"),
+        };
+    };
+    let Some(bound) = choice
+        .by_index
+        .get(index)
+        .and_then(|slot| choice.get_mut(slot))
+    else {
+        return Decision::new("R2f");
+    };
+    if !bound.suits(payload, incoming.custom) {
+        return Decision::new("R2f");
+    }
+    let slot = bound.slot;
+    let relation = relation(desk, bound, incoming.name);
+    if bound.id.is_none() {
+        let same = matches!(relation, None | Some(Relation::Same | Relation::Late));
+        if bound.is_complete() && !payload.is_empty() && same && bound.repeats(payload) {
+            return Decision::of("R2b", slot, Resolution::Drop);
+        }
+        let speaks = incoming.name.is_some() || !payload.is_empty();
+        if relation == Some(Relation::Other) || (bound.is_complete() && speaks) {
+            return Decision::new("R2c");
+        }
+        return Decision::join("R2b", slot);
+    }
+    let Some(name) = incoming.name else {
+        if !bound.is_complete() {
+            return Decision::join("R2e", slot);
+        }
+        if !payload.is_empty() && bound.repeats(payload) {
+            return Decision::of("R2e", slot, Resolution::Drop);
+        }
+        return Decision::new("R2f");
+    };
+    if bound.is_complete() {
+        return Decision::new("R2c");
+    }
+    let proven = relation == Some(Relation::Fragment)
+        && desk.shared.settings.tools.begins(&bound.name, name);
+    if matches!(relation, Some(Relation::Same | Relation::Late)) || proven {
+        if bound.is_empty() && relation == Some(Relation::Same) {
+            // AM1: the announcement of a parallel call, or one call whose id is new in every delta.
+            if desk.switches().same_index_new_id_same_name_empty == SameIndexNewId::Merge {
+                return Decision::join("R2d", slot);
+            }
+            return Decision {
+                suspect: Some(slot),
+                ..Decision::new("R2c")
+            };
+        }
+        let goes_on = !payload.is_empty()
+            && (bound.id_changed || !incoming.starts_object())
+            && bound.accepts(payload);
+        if goes_on || (relation == Some(Relation::Late) && payload.is_empty()) {
+            return Decision::join("R2d", slot);
+        }
+    }
+    Decision::new("R2c")
+}
+
+fn bound(
+    desk: &RuleContext<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    index: i64,
+    slot: usize,
+) -> Decision {
+    let payload = incoming.payload;
+    let drops = desk.switches().identical_idless_same_index == IdenticalCall::Drop;
+    let Some(call) = choice.get_mut(slot) else {
+        return Decision::new("R3b1");
+    };
+    let relation = relation(desk, call, incoming.name);
+    let texts = !call.is_empty() && !payload.is_empty();
+    let two_headers = call.custom && incoming.name.is_some() && texts;
+    if two_headers || !call.suits(payload, incoming.custom) {
+        return Decision::new("R3a2"); // free-form text and JSON share no call, nor do two headers with text
+    }
+    if !call.is_complete() {
+        if relation == Some(Relation::Other) {
+            return Decision::new("R3a2");
+        }
+        return Decision::join("R3a1", slot);
+    }
+    if let Some(name) = incoming.name {
+        if payload.is_empty() {
+            if matches!(
+                relation,
+                Some(Relation::Same | Relation::Late | Relation::Grows)
+            ) {
+                return Decision::join("R3a1", slot);
+            }
+            return Decision::new("R3a2");
+        }
+        let same = relation == Some(Relation::Same);
+        if same && second_is_due(call, Some(index)) {
+            return Decision::join("R3a1", slot);
+        }
+        if drops
+            && ((same && call.repeats(payload))
+                || said_before(choice, &DisplacedKey::Index(index), name, payload))
+        {
+            return Decision::of("R3a3", slot, Resolution::Drop)
+                .noting(Some(Code::AMBIGUOUS_IDENTICAL_CALL));
+        }
+        return Decision::new("R3a2");
+    }
+    let own = payload.is_empty()
+        || call.text.shadow > 0
+        || call.text.begins_with(payload)
+        || call.repeats(payload)
+        || call.announced_again.contains(&Some(index))
+        || call.text.is_placeholder();
+    if own {
+        return Decision::join("R3a1", slot);
+    }
+    if call.text.is_last(payload) && choice.latest == Some(slot) {
+        return Decision::join("R3a1", slot); // A5: the same fragment twice in a row
+    }
+    match choice.accepting(payload, false, Some(slot)) {
+        Some(other) => Decision::join("R3a4", other).noting(guess(choice, other)),
+        None => Decision::join("R3a1", slot),
+    }
+}
+
+/// R1e or R1g is open for a finished call: what comes is held for it, or opens the second call under its id.
+fn second_is_due(call: &Call, index: Option<i64>) -> bool {
+    call.text.shadow > 0 || (call.id.is_some() && call.announced_again.contains(&index))
+}
+
+/// AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text.
+pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
+    let call = choice.get(slot)?;
+    let others = choice.open_calls(call.custom).unfinished.len() > 1;
+    let any = call.custom || call.text.automaton.in_string();
+    (others || any).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
+}
+
+fn unbound(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
+    if incoming.name.is_some() {
+        return Decision::new("R3b1");
+    }
+    let payload = incoming.payload;
+    if payload.is_empty() {
+        return latest_or_nothing(choice, "R3b2");
+    }
+    let latest = desk.switches().orphan_index == OrphanIndex::Latest;
+    let custom = incoming.custom;
+    let takes = |slot: &usize| {
+        choice
+            .get(*slot)
+            .is_some_and(|call| call.takes(payload, custom))
+    };
+    if let Some(slot) = choice.next_waiting(custom, latest).filter(takes) {
+        let candidates = choice.open_calls(custom);
+        // What is under way is told from what waits by its JSON; free-form text could be anybody's.
+        let among = if custom {
+            &candidates.unfinished
+        } else {
+            &candidates.waiting
+        };
+        let several = among.len() > 1;
+        return Decision::join("R3b2", slot)
+            .noting(several.then_some(Code::AMBIGUOUS_ORPHAN_INDEX));
+    }
+    match choice.accepting(payload, custom, None) {
+        Some(other) => Decision::join("R3b2", other).noting(guess(choice, other)),
+        None => Decision::new("R3b3"),
+    }
+}
+
+fn no_index(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
+    let payload = incoming.payload;
+    if incoming.array_len > 1 && incoming.name.is_none() {
+        let placed = choice.multi.get(&incoming.position).copied();
+        let fits =
+            |call: &Call| !call.dropped && (payload.is_empty() || call.custom == incoming.custom);
+        let placed = placed.filter(|slot| choice.get(*slot).is_some_and(fits));
+        if let Some(placed) = placed {
+            return Decision::join("R3c3", placed);
+        }
+    }
+    let unfinished = choice.latest_unfinished(incoming.custom);
+    let unfinished = unfinished.and_then(|slot| choice.get(slot));
+    let latest = choice.latest.and_then(|slot| choice.get(slot));
+    if let Some(name) = incoming.name {
+        if let Some(call) = unfinished {
+            let relation = relation(desk, call, Some(name));
+            let proven = relation == Some(Relation::Fragment)
+                && desk.shared.settings.tools.begins(&call.name, name);
+            let same = relation == Some(Relation::Same);
+            let second = call.custom && same && !call.is_empty() && !payload.is_empty();
+            let joins = same || relation == Some(Relation::Late) || proven;
+            if joins && !second && call.takes(payload, incoming.custom) {
+                return Decision::join("R3c2", call.slot).noting(one_of_several(choice, incoming));
+            }
+        }
+        return match latest {
+            Some(latest)
+                if latest.name == name
+                    && latest.is_complete()
+                    && !payload.is_empty()
+                    && !incoming.custom
+                    && second_is_due(latest, None) =>
+            {
+                Decision::join("R3c2", latest.slot)
+            }
+            _ => Decision::new("R3c1"),
+        };
+    }
+    if payload.is_empty() {
+        return latest_or_nothing(choice, "R3c2");
+    }
+    if let Some(call) = unfinished {
+        return Decision::join("R3c2", call.slot).noting(one_of_several(choice, incoming));
+    }
+    match latest {
+        Some(latest) if latest.custom == incoming.custom => Decision::join("R3c2", latest.slot),
+        _ => Decision::new("R3b3"),
+    }
+}
+
+/// AM2: several calls are open, and nothing says which one is meant.
+fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
+    let several = choice.open_calls(incoming.custom).unfinished.len() > 1;
+    (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
+}
+
+/// Only extra members: they go to the latest call.
+fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
+    match choice.latest.and_then(|slot| choice.get(slot)) {
+        Some(latest) if !latest.dropped => Decision::join(rule, latest.slot),
+        _ => Decision {
+            deed: Resolution::Ignore,
+            ..Decision::new(rule)
+        },
+    }
+}
+
+/// R1d, R3a3: an earlier, displaced call under that id or index said the same.
+fn said_before(choice: &Choice, key: &DisplacedKey, name: &str, payload: &[u8]) -> bool {
+    if choice.payloads.is_empty() || !is_whole(payload) {
+        return false;
+    }
+    let said = canonical(&String::from_utf8_lossy(payload));
+    choice.said_before(key, name, said)
+}

@@ -1,0 +1,460 @@
+//! The items of one choice, and how an address finds one of them.
+//!
+//! An address is evidence: ids, then an index, then what is open; first-seen ids stay public, every other one becomes an
+//! alias of the item it led to. Every lookup is one step. It knows no events and no argument rule.
+//!
+//! a   `item_id` is known, or one half of `call|item` is; a call is also found by an `item_id` that is its call id
+//! b   `call_id` is the id of a call (of several with one id, that which the index is bound to)
+//! c   `index` is bound to an open item of the kind; for a close, to any of the kind
+//! d   a call, and nothing of the address is known: the latest open call, unless an id says that it is another one
+//! e   else there is no such item
+
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call::Id;
+use crate::assemble::part::item::Item;
+use crate::assemble::part::text::TextPart;
+use crate::assemble::resolve::call_list::CallList;
+use crate::assemble::resolve::restatement::Restatement;
+use crate::assemble::rule_context::RuleContext;
+use crate::model::delta::Address;
+use crate::model::delta::ItemKind;
+use crate::model::fault::Fault;
+use crate::model::lazy_box::LazyBox;
+use crate::model::lazy_box::blank;
+use crate::model::small_map::Map;
+
+/// What an address is looked up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Delta,
+    Close,
+}
+
+pub const KINDS: [ItemKind; 3] = [ItemKind::Message, ItemKind::Reasoning, ItemKind::Call];
+
+/// The items of one choice, and the ways to them.
+#[derive(Clone, Debug, Default)]
+pub struct ItemIndex {
+    items: Vec<Item>,
+    open: CallList,
+    /// By kind.
+    open_of: [LazyBox<CallList>; 3],
+    by_id: Map<ItemKind, Map<Id, usize>>,
+    pub by_call: Map<Id, usize>,
+    /// What `by_call` held before it was forgotten: results may come later.
+    earlier: LazyBox<Map<Id, usize>>,
+    /// Calls whose id a later one took, by that id and their name.
+    namesakes: LazyBox<Map<(String, String), usize>>,
+    by_index: Map<(ItemKind, i64), usize>,
+    /// Those that have a part or a call, in order.
+    pub filled: Vec<usize>,
+    /// Of the last item that began.
+    pub last_kind: Option<ItemKind>,
+    /// A terminal list is being told.
+    pub restated: Option<Box<Restatement>>,
+}
+
+blank!(ItemIndex, CallList, Map<Id, usize>, Map<(String, String), usize>);
+
+impl ItemIndex {
+    #[inline]
+    pub fn get(&self, item: usize) -> Option<&Item> {
+        self.items.get(item)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, item: usize) -> Option<&mut Item> {
+        self.items.get_mut(item)
+    }
+
+    /// How many items there are, and how many ids.
+    pub fn sizes(&self) -> (usize, usize) {
+        let ids = self.by_id.values().map(Map::len).sum::<usize>();
+        (self.items.len(), ids + self.by_call.len())
+    }
+
+    pub fn is_used(&self) -> bool {
+        !self.items.is_empty()
+    }
+
+    /// The wire closed whatever it opened, and ended with something that is an answer.
+    pub fn all_closed(&self) -> bool {
+        self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
+    }
+
+    pub fn create(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        calls: &[Call],
+        kind: ItemKind,
+        address: &Address<'_>,
+    ) -> Result<usize, Fault> {
+        desk.count_item()?;
+        let number = self.items.len();
+        self.items.reserve_exact(usize::from(number == 0));
+        self.items.push(Item::new(kind));
+        self.last_kind = Some(kind);
+        self.open.add(number);
+        self.roster_mut(kind).add(number);
+        // Where an id was in use, it means the newcomer from here on.
+        if let (Some(ids), Some(item_id)) = (self.by_id.get_mut(&kind), address.item_id) {
+            ids.remove(item_id);
+        }
+        if let Some(call_id) = address.call_id {
+            let before = self.by_call.get(call_id).copied();
+            self.by_call.remove(call_id);
+            if let Some((before, call)) =
+                before.and_then(|item| Some((item, self.call(calls, item)?)))
+            {
+                let key = (call_id.to_owned(), call.name.clone());
+                self.namesakes.insert(key, before);
+            }
+        }
+        self.learn(desk, number, address, &mut [])?;
+        self.bind(number, address);
+        Ok(number)
+    }
+
+    pub fn close(&mut self, item: usize) {
+        let Some(record) = self.items.get_mut(item) else {
+            return;
+        };
+        record.open = false;
+        let kind = record.kind;
+        self.open.remove(item);
+        self.roster_mut(kind).remove(item);
+    }
+
+    fn roster_mut(&mut self, kind: ItemKind) -> &mut LazyBox<CallList> {
+        let [message, reasoning, call] = &mut self.open_of;
+        match kind {
+            ItemKind::Message => message,
+            ItemKind::Reasoning => reasoning,
+            ItemKind::Call => call,
+        }
+    }
+
+    fn roster(&self, kind: ItemKind) -> &CallList {
+        let [message, reasoning, call] = &self.open_of;
+        match kind {
+            ItemKind::Message => message,
+            ItemKind::Reasoning => reasoning,
+            ItemKind::Call => call,
+        }
+    }
+
+    /// An opening names an index: from here on it means that item.
+    pub fn bind(&mut self, item: usize, address: &Address<'_>) {
+        if let (Some(index), Some(record)) = (address.index, self.items.get_mut(item)) {
+            record.index.get_or_insert(index);
+            self.by_index.insert((record.kind, index), item);
+        }
+    }
+
+    /// Notes the ids of an address that led to the item. Gives back one that differs from its own, the first time.
+    pub fn learn(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        item: usize,
+        address: &Address<'_>,
+        parts: &mut [TextPart],
+    ) -> Result<Option<String>, Fault> {
+        let ids = [address.item_id, address.call_id, address.public_id];
+        for identity in ids.into_iter().flatten() {
+            desk.check_id(identity)?;
+        }
+        let Some(record) = self.items.get_mut(item) else {
+            return Ok(None);
+        };
+        if let Some(public_id) = address.public_id.filter(|_| record.public_id.is_none()) {
+            let public_id = record.public_id.insert(public_id.into()).clone();
+            for one in &record.parts {
+                if let Some(part) = parts.get_mut(one.place) {
+                    part.item_id = Some(public_id.clone());
+                }
+            }
+        }
+        let kind = record.kind;
+        let mut other = None;
+        if let Some(item_id) = address.item_id {
+            let ids = self.by_id.get(&kind);
+            let known = ids.is_some_and(|ids| ids.contains_key(item_id));
+            if known {
+                record.item_id.get_or_insert_with(|| item_id.into());
+            } else {
+                let known_otherwise = kind == ItemKind::Call
+                    && (self.by_call.contains_key(item_id) || item_id.contains('|'));
+                let id = Id::from(item_id);
+                let keep = if record.item_id.is_none() && !known_otherwise {
+                    record.item_id = Some(id.clone());
+                    true
+                } else if record.count_alias() {
+                    other = (!known_otherwise).then(|| item_id.to_owned());
+                    true
+                } else {
+                    false
+                };
+                if keep {
+                    self.by_id.slot(kind).insert(id, item);
+                    if kind != ItemKind::Call {
+                        desk.spend_bytes(item_id.chars().count())?;
+                    }
+                }
+            }
+        }
+        if let Some(call_id) = address.call_id.filter(|_| kind == ItemKind::Call) {
+            if !self.by_call.contains_key(call_id) && record.count_alias() {
+                self.by_call.insert(call_id.into(), item);
+            }
+        }
+        if other.is_some() && !record.alias_said {
+            record.alias_said = true;
+            return Ok(other);
+        }
+        Ok(None)
+    }
+
+    fn id(&self, kind: ItemKind, id: &str) -> Option<usize> {
+        self.by_id.get(&kind)?.get(id).copied()
+    }
+
+    /// What the ids alone say (a, b).
+    pub fn by_ids(&self, calls: &[Call], kind: ItemKind, address: &Address<'_>) -> Option<usize> {
+        let mut found = address.item_id.and_then(|id| self.by_item_id(kind, id));
+        if let (None, ItemKind::Call, Some(call_id)) = (found, kind, address.call_id) {
+            found = self
+                .by_call
+                .get(call_id)
+                .copied()
+                .or_else(|| self.id(kind, call_id))
+                .or_else(|| self.unanswered(calls, call_id));
+            let bound = self.at(kind, address.index);
+            let bound_id = bound
+                .and_then(|bound| self.call(calls, bound))
+                .and_then(|call| call.id.as_deref());
+            if found.is_some() && bound_id == Some(call_id) {
+                found = bound;
+            }
+        }
+        found.map(|item| self.heir(item))
+    }
+
+    fn by_item_id(&self, kind: ItemKind, item_id: &str) -> Option<usize> {
+        let found = self.id(kind, item_id);
+        if found.is_some() || kind != ItemKind::Call {
+            return found;
+        }
+        if let Some(found) = self.by_call.get(item_id) {
+            return Some(*found);
+        }
+        let (first, second) = item_id.split_once('|')?;
+        [first, second].into_iter().find_map(|half| {
+            self.id(kind, half)
+                .or_else(|| self.by_call.get(half).copied())
+        })
+    }
+
+    /// A call of an earlier step that waits for its result: its id can only mean that call.
+    ///
+    /// Behind its result the id is free, as the ids of texts are: the next step is another answer of the model.
+    fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
+        let item = self.heir(*self.earlier.get(call_id)?);
+        let call = self.call(calls, item)?;
+        (!call.dropped && !call.answered).then_some(item)
+    }
+
+    /// The call that a close speaks of: of several open ones with one id, that of the name.
+    pub fn closing(
+        &self,
+        calls: &[Call],
+        address: &Address<'_>,
+        name: Option<&str>,
+    ) -> Option<usize> {
+        let found = self.find(calls, ItemKind::Call, address, Purpose::Close)?;
+        let call = self.call(calls, found);
+        let (Some(call), Some(call_id), Some(name)) = (call, address.call_id, name) else {
+            return Some(found);
+        };
+        if call.name.is_empty() || call.name == name {
+            return Some(found);
+        }
+        let same = self.namesakes.get(&(call_id.to_owned(), name.to_owned()));
+        let open = |item: &usize| self.get(*item).is_some_and(|item| item.open);
+        same.copied().filter(open).or(Some(found))
+    }
+
+    /// The call of an item.
+    pub fn call<'c>(&self, calls: &'c [Call], item: usize) -> Option<&'c Call> {
+        calls.get(self.get(item)?.call?)
+    }
+
+    /// The item of the kind that an index is bound to.
+    pub fn at(&self, kind: ItemKind, index: Option<i64>) -> Option<usize> {
+        let found = self.by_index.get(&(kind, index?))?;
+        Some(self.heir(*found))
+    }
+
+    /// The item that it turned out to be another name of, or itself.
+    pub fn heir(&self, item: usize) -> usize {
+        self.get(item).and_then(|item| item.heir).unwrap_or(item)
+    }
+
+    /// The item that a delta or a close speaks of.
+    pub fn find(
+        &self,
+        calls: &[Call],
+        kind: ItemKind,
+        address: &Address<'_>,
+        purpose: Purpose,
+    ) -> Option<usize> {
+        if let Some(found) = self.by_ids(calls, kind, address) {
+            return Some(found);
+        }
+        let bound = self.at(kind, address.index);
+        if let Some(item) = bound.filter(|item| !self.contradicts(calls, *item, address)) {
+            let record = self.get(item)?;
+            let means = record.open
+                || purpose == Purpose::Close
+                || address.item_id.is_none()
+                || !record.announced
+                || kind == ItemKind::Call;
+            return means.then_some(item);
+        }
+        if kind == ItemKind::Call {
+            return self.latest_call(calls, address, bound);
+        }
+        if address.item_id.is_none() && (address.index.is_none() || bound.is_none()) {
+            // A text without a usable address, or on the index of an item of another kind.
+            let taken = |index: i64| {
+                let mut kinds = KINDS.into_iter();
+                kinds.any(|kind| self.by_index.contains_key(&(kind, index)))
+            };
+            return self
+                .latest(kind)
+                .filter(|_| address.index.is_none_or(taken));
+        }
+        None
+    }
+
+    fn latest_call(
+        &self,
+        calls: &[Call],
+        address: &Address<'_>,
+        bound: Option<usize>,
+    ) -> Option<usize> {
+        let latest = self.latest(ItemKind::Call)?;
+        if bound.is_some() || self.contradicts(calls, latest, address) {
+            return None;
+        }
+        let several = self.roster(ItemKind::Call).len() > 1;
+        if address.item_id.is_some() && (address.index.is_some() || several) {
+            return None;
+        }
+        Some(latest)
+    }
+
+    /// The latest open call was taken, and nothing says that it is not another one.
+    pub fn is_guess(&self, address: &Address<'_>) -> bool {
+        address.item_id.is_none()
+            && address.call_id.is_none()
+            && self.roster(ItemKind::Call).len() > 1
+            && self.at(ItemKind::Call, address.index).is_none()
+    }
+
+    /// The open item of the kind that was opened last.
+    pub fn latest(&self, kind: ItemKind) -> Option<usize> {
+        self.roster(kind).last()
+    }
+
+    /// The open item, of whatever kind, that a close without a kind means.
+    pub fn whatever_at(&self, calls: &[Call], address: &Address<'_>) -> Option<usize> {
+        let mut kinds = KINDS.into_iter();
+        if let Some(found) = kinds.find_map(|kind| self.by_ids(calls, kind, address)) {
+            return Some(found);
+        }
+        if address.index.is_some() {
+            let here = KINDS
+                .into_iter()
+                .filter_map(|kind| self.at(kind, address.index));
+            return here
+                .filter(|item| self.get(*item).is_some_and(|item| item.open))
+                .max();
+        }
+        if address.item_id.is_none() && address.call_id.is_none() {
+            return self.open.last(); // each is added once, when it is made
+        }
+        None
+    }
+
+    /// The item of the call that a result speaks of: the latest with that id, also behind a step that is over.
+    pub fn item_of_result(&self, call_id: &str) -> Option<usize> {
+        let found = self.by_call.get(call_id);
+        let found = found.or_else(|| self.earlier.get(call_id));
+        found.map(|item| self.heir(*item))
+    }
+
+    /// The open items, in order of their beginning.
+    pub fn opened(&self) -> Vec<usize> {
+        let mut opened: Vec<usize> = self.open.latest().collect();
+        opened.sort_unstable();
+        opened
+    }
+
+    /// Those of them that are found by an address: they began since the last one was forgotten.
+    pub fn opened_here(&self) -> Vec<usize> {
+        let mut opened: Vec<usize> = self.open_of.iter().flat_map(|open| open.latest()).collect();
+        opened.sort_unstable();
+        opened
+    }
+
+    /// The item is a call, and the address says another call id.
+    fn contradicts(&self, calls: &[Call], item: usize, address: &Address<'_>) -> bool {
+        let call = self.call(calls, item);
+        let (Some(call), Some(said)) = (call, address.call_id) else {
+            return false;
+        };
+        call.id.is_some() && !call.has_id(said)
+    }
+
+    /// Ids and indexes may be used again.
+    pub fn forget(&mut self) {
+        self.by_id.clear();
+        if self.by_call.len() > 0 {
+            self.by_call.pour(&mut self.earlier);
+        }
+        if !self.namesakes.is_blank() {
+            self.namesakes.clear();
+        }
+        self.by_index.clear();
+        for open in self.open_of.iter_mut().filter(|open| !open.is_blank()) {
+            open.clear();
+        }
+    }
+
+    /// What is open never was.
+    pub fn drop_open(&mut self) {
+        self.forget();
+        self.open.clear();
+    }
+
+    /// The whole answer begins again.
+    pub fn start_again(&mut self) {
+        *self = ItemIndex::default();
+    }
+}
+
+/// Without what cannot be evidence: blank ids, and indexes that are none.
+pub fn usable<'a>(desk: &RuleContext<'_, '_>, address: &Address<'a>) -> Address<'a> {
+    let limit = desk.out.config.limits.max_tool_index;
+    let within = |index: &i64| {
+        u64::try_from(*index).is_ok_and(|index| limit.is_none_or(|limit| index <= limit))
+    };
+    let present = |id: &&str| !id.trim().is_empty();
+    Address {
+        item_id: address.item_id.filter(present),
+        call_id: address.call_id.filter(present),
+        index: address.index.filter(within),
+        sub: address.sub,
+        public_id: address.public_id.filter(present),
+    }
+}

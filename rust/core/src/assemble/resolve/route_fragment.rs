@@ -1,0 +1,268 @@
+//! One fragment off the wire: the fast path for the next piece of a call under way, else what `identity` decides.
+//!
+//! It changes the choice and its calls through `binding` and `pouring`, and decides nothing about identity itself.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::choice::LEGACY_INDEX;
+use crate::assemble::choice::leave;
+use crate::assemble::part::append_arguments::FragmentIdentity;
+use crate::assemble::part::append_arguments::push_object;
+use crate::assemble::part::append_arguments::push_text;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call_events;
+use crate::assemble::resolve::apply_identity::address;
+use crate::assemble::resolve::apply_identity::open_call;
+use crate::assemble::resolve::apply_identity::say_guess;
+use crate::assemble::resolve::by_evidence::Incoming;
+use crate::assemble::resolve::by_evidence::Resolution;
+use crate::assemble::resolve::by_evidence::decide;
+use crate::assemble::resolve::names::Relation;
+use crate::assemble::resolve::names::relate;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Text;
+use crate::model::delta::Fragment;
+use crate::model::fault::Fault;
+use crate::model::limits::as_len;
+use crate::model::spec::Code;
+use std::borrow::Cow;
+
+/// Of a list of entries, so many can be continued by place (R3c3).
+const PLACES: u32 = 4096;
+
+/// One fragment off the wire.
+#[inline]
+pub fn take_fragment(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    fragment: &Fragment<'_>,
+) -> Step {
+    let (index, unusable) = usable_index(desk, fragment);
+    let has_text = fragment
+        .arguments
+        .as_ref()
+        .is_some_and(|text| !text.is_empty());
+    if let (Some(index), Some(text), true) = (index, &fragment.arguments, has_text)
+        && fragment.object_arguments.is_none()
+        && fragment.metadata.is_none()
+        && choice.finish.raw.is_none()
+        && let Some(slot) = choice.by_index.get(index)
+        && choice.get(slot).is_some_and(|call| goes_on(call, fragment))
+    {
+        // The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
+        choice.textual.close_open(desk)?;
+        place(choice, slot, fragment.position, fragment.array_len);
+        choice.latest = Some(slot);
+        if fragment.id.is_some() || fragment.name.is_some() {
+            desk.out.touch("told_again"); // readers join what is told again
+        }
+        call_events::flush_unstarted(desk.out, choice, Some(slot));
+        let told = FragmentIdentity {
+            index: Some(index),
+            header: fragment.name.is_some(),
+            identified: fragment.id.is_some(),
+        };
+        return push_text(desk, choice, slot, text, told);
+    }
+    take_slowly(desk, choice, fragment, index, unusable)
+}
+
+#[inline(never)]
+fn take_slowly(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    fragment: &Fragment<'_>,
+    index: Option<i64>,
+    unusable: Option<String>,
+) -> Step {
+    let text = fragment.arguments.as_ref().filter(|text| !text.is_empty());
+    let id = fragment.id.as_deref().filter(|id| is_present(id));
+    let name = fragment.name.as_deref().filter(|name| is_present(name));
+    let bare =
+        id.is_none() && name.is_none() && text.is_none() && fragment.object_arguments.is_none();
+    if bare && fragment.metadata.is_none() {
+        return Ok(()); // N6: nothing is left of it
+    }
+    if let Some(id) = id {
+        desk.check_id(id)?;
+    }
+    if let Some(name) = name {
+        desk.check_name(name)?;
+    }
+    let shown = match (fragment.object_arguments, text) {
+        (Some(raw), _) => Cow::Borrowed(raw),
+        (None, Some(text)) => text.clone().into_whole().0,
+        (None, None) => Cow::Borrowed(""),
+    };
+    let incoming = Incoming {
+        index,
+        id,
+        name,
+        payload: shown.as_bytes(),
+        is_object: fragment.object_arguments.is_some(),
+        custom: fragment.custom,
+        position: fragment.position,
+        array_len: fragment.array_len,
+    };
+    let Some(slot) = route(desk, choice, &incoming, text)? else {
+        return match &fragment.metadata {
+            Some(metadata) => leave(desk, choice, metadata),
+            None => Ok(()),
+        };
+    };
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    if let Some(metadata) = &fragment.metadata {
+        let more = call.metadata.get_or_insert_default().add(metadata);
+        desk.spend_text(more)?;
+    }
+    if index.is_none() && !call.index_said {
+        call.index_said = true;
+        let part = Some(call.part);
+        return match unusable {
+            None => desk.out.diagnose(Code::INDEX_MISSING, part, ""),
+            Some(sent) => desk.out.diagnose(Code::INDEX_UNUSABLE, part, &sent),
+        };
+    }
+    Ok(())
+}
+
+/// Find or open the call, and give it what the fragment brings. `text` is the payload as sent (not of an object).
+fn route(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    text: Option<&Text<'_>>,
+) -> Result<Option<usize>, Fault> {
+    let decision = decide(desk, choice, incoming);
+    if decision.deed == Resolution::Ignore {
+        return Ok(None);
+    }
+    choice.textual.close_open(desk)?;
+    let slot = match decision.call {
+        None => open_call(desk, choice, incoming, &decision)?,
+        Some(slot) => {
+            if let Some(call) = choice
+                .get_mut(slot)
+                .filter(|_| !incoming.payload.is_empty())
+            {
+                call.settle_type(incoming.custom);
+            }
+            if means_another(desk, choice, slot, incoming) {
+                let again = incoming.id.is_some() || incoming.name.is_some();
+                desk.out
+                    .touch(if again { "told_again" } else { "other_index" });
+            }
+            address(desk, choice, slot, incoming)?;
+            if let Some(note) = decision.note {
+                say_guess(desk, choice, slot, note)?;
+            }
+            let guessed = incoming.id.is_none() && !incoming.payload.is_empty();
+            let call = choice.get_mut(slot).filter(|_| guessed);
+            if let Some(code) = call.and_then(|call| call.contested.take()) {
+                say_guess(desk, choice, slot, code)?;
+            }
+            slot
+        }
+    };
+    place(choice, slot, incoming.position, incoming.array_len);
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(None);
+    };
+    let told = FragmentIdentity {
+        index: incoming.index,
+        header: incoming.name.is_some(),
+        identified: incoming.id.is_some(),
+    };
+    if decision.deed == Resolution::Drop {
+        call.text.shadow = 0;
+        desk.say(Code::ARGS_REPLAY_DROPPED, call.part)?;
+    } else if decision.deed == Resolution::Shadow {
+        call.text.begin_shadow(incoming.payload);
+        desk.out.touch("args_again");
+    } else if incoming.is_object {
+        desk.out.touch("args_object"); // readers expect text
+        push_object(desk, choice, slot, incoming.payload, told)?;
+    } else if let Some(text) = text {
+        if call.suspect && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {
+            // AM1: nothing but the order says that this is the displaced call's text.
+            call.suspect = false;
+            desk.say(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
+        }
+        push_text(desk, choice, slot, text, told)?;
+    }
+    let behind = choice.finish.raw.is_some();
+    if let Some(call) = choice.get_mut(slot) {
+        call.late |= behind;
+    }
+    choice.track(slot);
+    Ok(Some(slot))
+}
+
+/// Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too.
+fn means_another(
+    desk: &RuleContext<'_, '_>,
+    choice: &Choice,
+    slot: usize,
+    incoming: &Incoming<'_>,
+) -> bool {
+    let Some(call) = choice.get(slot) else {
+        return false;
+    };
+    if incoming.index.is_none() || incoming.index != call.index || incoming.id.is_some() {
+        return true;
+    }
+    let tools = &desk.shared.settings.tools;
+    incoming
+        .name
+        .is_some_and(|name| relate(&call.name, name, tools, !call.is_empty()) != Relation::Fragment)
+}
+
+/// R3c3: where it stood in a list of several, whatever addressed it there.
+#[inline]
+fn place(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
+    if array_len > 1 && position < PLACES {
+        choice.multi.insert(position, slot);
+    }
+}
+
+/// The index, or `None` and what was sent instead (N3).
+#[inline]
+fn usable_index(
+    desk: &RuleContext<'_, '_>,
+    fragment: &Fragment<'_>,
+) -> (Option<i64>, Option<String>) {
+    if fragment.legacy {
+        return (Some(LEGACY_INDEX), None);
+    }
+    match fragment.index {
+        None => (None, fragment.index_raw.map(str::to_owned)),
+        Some(index) if index as usize > as_len(desk.out.config.limits.max_tool_index) => {
+            (None, Some(index.to_string()))
+        }
+        Some(index) => (Some(i64::from(index)), None),
+    }
+}
+
+/// Whether the fast path applies: the call is under way and the fragment says nothing new about it.
+#[inline]
+fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
+    call.text.is_unfinished()
+        && !call.is_empty()
+        && call.fork.is_none()
+        && call.contested.is_none()
+        && call.merge.is_none()
+        && (fragment.id.is_none()
+            || (fragment.id.as_deref() == call.id.as_deref() && !call.id_changed))
+        && fragment.name.as_ref().is_none_or(|name| *name == call.name)
+        && !call.name.is_empty()
+        && !fragment.custom
+}
+
+/// N2, N4: a blank id or name is none. (Words that stand for none are the decoder's to know.)
+fn is_present(text: &str) -> bool {
+    !text
+        .chars()
+        .all(|one| one.is_whitespace() || matches!(one, '\u{1c}'..='\u{1f}'))
+}

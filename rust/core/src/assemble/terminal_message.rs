@@ -1,0 +1,272 @@
+//! A terminal full message beside what was streamed: it is authoritative, so it corrects and completes, and never
+//! appends.
+//!
+//! Also the only thing there is where a gateway answers a streaming request with a whole body. What it leaves out stays;
+//! what it says otherwise holds, unless it is empty, shrinks to {} or is no JSON object where the streamed arguments are
+//! one. It knows no identity rules of deltas: a message names its calls one by one.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::part::append_arguments::give;
+use crate::assemble::part::call::Call;
+use crate::assemble::part::call_events;
+use crate::assemble::part::canonical_json::canonical;
+use crate::assemble::part::canonical_json::is_whole;
+use crate::assemble::part::text_parts::Channel;
+use crate::assemble::resolve::apply_identity::open_call;
+use crate::assemble::resolve::apply_identity::take_id;
+use crate::assemble::resolve::apply_identity::take_name;
+use crate::assemble::resolve::by_evidence::Decision;
+use crate::assemble::resolve::by_evidence::Incoming;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Text;
+use crate::model::delta::Fragment;
+use crate::model::delta::Message;
+use crate::model::fault::Fault;
+use crate::model::spec::Code;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+/// The whole message of one choice.
+pub fn reconcile(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    message: Message<'_>,
+) -> Step {
+    if !std::mem::replace(&mut choice.message_seen, true) {
+        choice.changed.extend(0..choice.calls.len());
+    }
+    channel(desk, choice, Channel::Reasoning, message.reasoning)?;
+    channel(desk, choice, Channel::Text, message.content)?;
+    channel(desk, choice, Channel::Refusal, message.refusal)?;
+    if message.fragments.is_empty() {
+        return Ok(());
+    }
+    calls(desk, choice, &message.fragments)
+}
+
+fn channel(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    channel: Channel,
+    text: Option<Text<'_>>,
+) -> Step {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(());
+    };
+    if choice.textual.length(channel) == 0 {
+        call_events::flush_unstarted(desk.out, choice, None);
+        choice.textual.push_raw(desk, channel, "raw", text, None)?;
+        return Ok(());
+    }
+    let (clean, _) = text.into_whole();
+    if clean.len() >= choice.textual.length(channel)
+        && let Some(more) = clean.strip_prefix(choice.textual.whole(channel).as_str())
+    {
+        if !more.is_empty() {
+            call_events::flush_unstarted(desk.out, choice, None);
+            let more = Text::plain(more);
+            choice.textual.push_raw(desk, channel, "raw", more, None)?;
+        }
+        return Ok(());
+    }
+    let part = choice.textual.current().map(|part| part.part);
+    let corrected = choice.textual.correct(desk, channel, &clean)?;
+    let part = part.filter(|_| corrected);
+    desk.out.diagnose(Code::CONFLICT, part, channel.name())
+}
+
+fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>]) -> Step {
+    choice.list_owners();
+    let count = choice.calls.len();
+    // Many messages must not look through all calls each: one asks about no more than it has entries.
+    let streamed = choice.calls.iter().filter(|call| was_streamed(call));
+    let streamed = streamed.take(fragments.len()).map(|call| call.slot);
+    let streamed: Vec<usize> = streamed.collect();
+    let mut tried: HashMap<&str, usize> = HashMap::new();
+    let mut met: HashSet<usize> = HashSet::new();
+    for (place, fragment) in fragments.iter().enumerate() {
+        let Some((incoming, payload)) = read(desk, fragment)? else {
+            continue;
+        };
+        let incoming = Incoming {
+            payload: payload.as_bytes(),
+            ..incoming
+        };
+        choice.textual.close_open(desk)?;
+        let at_place = streamed.get(place).copied();
+        let from = incoming.id.and_then(|id| tried.get(id).copied());
+        let named = named(choice, &incoming, from.unwrap_or_default(), &met);
+        if let Some(id) = fragment.id.as_deref() {
+            tried.insert(id, named.map_or(usize::MAX, |slot| slot + 1));
+        }
+        let slot = match named.or_else(|| find(choice, &incoming, at_place, &met)) {
+            Some(slot) => {
+                take(desk, choice, slot, &incoming)?;
+                slot
+            }
+            None => {
+                let slot = open_call(desk, choice, &incoming, &Decision::new("message"))?;
+                if !incoming.payload.is_empty() {
+                    give(desk, choice, slot, incoming.payload, None)?;
+                }
+                choice.track(slot);
+                slot
+            }
+        };
+        met.insert(slot);
+        if let (Some(metadata), Some(call)) = (&fragment.metadata, choice.get_mut(slot)) {
+            let more = call.metadata.get_or_insert_default().add(metadata);
+            desk.spend_text(more)?;
+        }
+    }
+    for slot in choice.take_changed(count) {
+        if met.contains(&slot) {
+            choice.changed.insert(slot); // the next message may leave it out
+        } else if let Some(call) = choice.get_mut(slot)
+            && was_streamed(call)
+            && (!call.name.is_empty() || !call.is_empty())
+            && !std::mem::replace(&mut call.conflict_said, true)
+        {
+            desk.out
+                .diagnose(Code::CONFLICT, Some(call.part), "tool_calls")?;
+        }
+    }
+    Ok(())
+}
+
+/// A message's entry; its index is a place in the list at most, and says nothing that the list does not.
+fn read<'a>(
+    desk: &RuleContext<'_, '_>,
+    fragment: &'a Fragment<'_>,
+) -> Result<Option<(Incoming<'a>, Cow<'a, str>)>, Fault> {
+    let payload = match (fragment.object_arguments, &fragment.arguments) {
+        (Some(raw), _) if !raw.is_empty() => Cow::Borrowed(raw),
+        (_, Some(text)) => text.clone().into_whole().0,
+        _ => Cow::Borrowed(""),
+    };
+    if fragment.id.is_none() && fragment.name.is_none() && payload.is_empty() {
+        return Ok(None);
+    }
+    if let Some(id) = &fragment.id {
+        desk.check_id(id)?;
+    }
+    if let Some(name) = &fragment.name {
+        desk.check_name(name)?;
+    }
+    let incoming = Incoming {
+        index: None,
+        id: fragment.id.as_deref(),
+        name: fragment.name.as_deref(),
+        payload: &[],
+        is_object: false,
+        custom: fragment.custom,
+        position: 0,
+        array_len: 1,
+    };
+    Ok(Some((incoming, payload)))
+}
+
+fn was_streamed(call: &Call) -> bool {
+    !(call.dropped || call.tentative && call.is_empty())
+}
+
+/// The first call from there on that has the id of an entry, and that no entry before it meant.
+fn named(
+    choice: &Choice,
+    incoming: &Incoming<'_>,
+    from: usize,
+    met: &HashSet<usize>,
+) -> Option<usize> {
+    let mut owned = choice.owned(incoming.id?, from);
+    owned.find(|slot| {
+        let call = choice.get(*slot).filter(|call| was_streamed(call));
+        let fits = call.is_some_and(|call| call.suits(incoming.payload, incoming.custom));
+        fits && !met.contains(slot)
+    })
+}
+
+/// The streamed call that an entry means otherwise: by an id that changed, by its place in the list.
+fn find(
+    choice: &mut Choice,
+    incoming: &Incoming<'_>,
+    at_place: Option<usize>,
+    met: &HashSet<usize>,
+) -> Option<usize> {
+    let fits = |choice: &Choice, slot: usize| {
+        let call = choice.get(slot);
+        call.is_some_and(|call| call.suits(incoming.payload, incoming.custom))
+    };
+    if let Some(id) = incoming.id {
+        let alias = choice.by_id.get(id).copied();
+        let alias = alias.filter(|slot| !met.contains(slot));
+        let has_id = |slot: &usize| choice.get(*slot).is_some_and(|call| call.has_id(id));
+        if let Some(alias) = alias.filter(|slot| has_id(slot) && fits(choice, *slot)) {
+            return Some(alias);
+        }
+    }
+    let slot = at_place.filter(|slot| !met.contains(slot) && fits(choice, *slot))?;
+    let call = choice.get_mut(slot)?;
+    if !call.name.is_empty() && incoming.name != Some(call.name.as_str()) {
+        return None;
+    }
+    let fits = incoming.id.is_none()
+        || call.id.is_none()
+        || !call.is_complete()
+        || call.repeats(incoming.payload);
+    fits.then_some(slot)
+}
+
+fn take(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    incoming: &Incoming<'_>,
+) -> Step {
+    take_id(desk, choice, slot, incoming.id)?;
+    let own = choice.get(slot).map(|call| call.name.clone());
+    if let Some(name) = incoming.name.filter(|name| own.as_deref() != Some(*name)) {
+        take_name(desk, choice, slot, name)?;
+    }
+    choice.latest = Some(slot);
+    let payload = incoming.payload;
+    let Some(call) = choice.get_mut(slot) else {
+        return Ok(());
+    };
+    call.settle_merge();
+    if !payload.is_empty() {
+        call.settle_type(incoming.custom);
+    }
+    let part = call.part;
+    if payload.is_empty() || call.text.data == payload {
+        call_events::publish(desk.out, choice, slot);
+        return Ok(());
+    }
+    if call.text.is_complete() && !call.custom {
+        if !is_whole(payload) || !incoming.starts_object() {
+            return desk.say(Code::CONFLICT, part);
+        }
+        let said = canonical(&String::from_utf8_lossy(payload));
+        if said == call.canonical() {
+            return Ok(());
+        }
+        if said == "{}" {
+            return desk.say(Code::CONFLICT, part);
+        }
+    }
+    let goes_on = payload.starts_with(&call.text.data);
+    let before = call.text.size();
+    desk.check_piece(payload.len())?;
+    desk.count_arguments(before, payload.len())?;
+    call.text.replace(payload.to_vec());
+    call.fork = None;
+    call.tentative = false;
+    if !goes_on {
+        call_events::reset(desk.out, choice, slot);
+        desk.say(Code::CONFLICT, part)?;
+    }
+    call_events::publish(desk.out, choice, slot);
+    choice.track(slot);
+    Ok(())
+}

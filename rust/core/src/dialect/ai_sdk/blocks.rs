@@ -1,0 +1,173 @@
+//! Text and reasoning of an AI SDK stream: start, deltas and end, paired by an id that lives as long as the step.
+//!
+//! Provider-level parts and UI message chunks tell them alike. Providers number blocks, so that `0` comes again in the next
+//! step. What providers hang on any of the three (`anthropic.signature` comes on an empty delta, `openai.itemId` and
+//! `reasoningEncryptedContent` on start and end) belongs to the whole part. Knows no tools and no types.
+
+use crate::dialect::ai_sdk::part::Provider;
+use crate::dialect::ai_sdk::part::TypedPart;
+use crate::dialect::ai_sdk::plain_delta::PlainDelta;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::model::delta::Address;
+use crate::model::delta::Channel;
+use crate::model::delta::ItemKind;
+use crate::model::delta::PartAt;
+use crate::model::delta::PartAttributes;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Which of the channels a part belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Text,
+    Reasoning,
+}
+
+/// Whom one part speaks of, and what the provider says with it.
+#[derive(Debug)]
+struct Block<'a> {
+    holds: Holds,
+    identity: Option<Cow<'a, str>>,
+    provider: Provider<'a>,
+    redacted: bool,
+}
+
+impl Block<'_> {
+    fn at(&self) -> PartAt<'_> {
+        let (kind, channel) = match self.holds {
+            Holds::Text => (ItemKind::Message, Channel::Text),
+            Holds::Reasoning => (ItemKind::Reasoning, Channel::Reasoning),
+        };
+        PartAt {
+            choice: 0,
+            kind,
+            address: Address {
+                item_id: self.identity.as_deref(),
+                public_id: self.provider.item_id.as_deref(),
+                ..Address::default()
+            },
+            channel,
+            reasoning_kind: if self.redacted { "redacted" } else { "raw" },
+        }
+    }
+
+    fn metadata(&self) -> Option<&str> {
+        self.provider.metadata.as_deref()
+    }
+
+    /// What a later turn must hand back.
+    fn attributes(&self, wire: &mut DecodeContext<'_, '_>, metadata: Option<&str>) -> Step {
+        let mut attributes = PartAttributes {
+            metadata,
+            ..PartAttributes::default()
+        };
+        if self.holds == Holds::Reasoning {
+            attributes.signature = self.provider.signature.as_deref();
+            attributes.encrypted_content = self.provider.encrypted_content.as_deref();
+        }
+        if attributes.signature.is_none()
+            && attributes.encrypted_content.is_none()
+            && metadata.is_none()
+        {
+            return Ok(());
+        }
+        let DecodeContext { assembler, out } = wire;
+        assembler.part_attributes(out, self.at(), attributes)
+    }
+}
+
+/// Hands the text and reasoning parts of one stream on.
+#[derive(Debug, Default)]
+pub(crate) struct BlockReader {
+    /// Ids of open reasoning parts that hold nothing to read.
+    redacted: HashSet<String>,
+}
+
+impl BlockReader {
+    /// The ids may come again.
+    pub(crate) fn forget(&mut self) {
+        self.redacted.clear();
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &mut TypedPart<'_, '_>,
+        holds: Holds,
+    ) -> Step {
+        let block = self.block(part, holds);
+        if let Some(identity) = block.identity.as_deref().filter(|_| block.redacted) {
+            self.redacted.insert(identity.to_owned());
+        }
+        let DecodeContext { assembler, out } = wire;
+        assembler.part_opened(out, block.at(), None, block.metadata())?;
+        block.attributes(wire, None)
+    }
+
+    /// `spellings`: the names under which the text may come.
+    pub(crate) fn delta(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &mut TypedPart<'_, '_>,
+        holds: Holds,
+        spellings: &[&str],
+    ) -> Step {
+        let block = self.block(part, holds);
+        let text = part.text(spellings);
+        if !text.is_empty() {
+            let DecodeContext { assembler, out } = wire;
+            assembler.part_text(out, block.at(), text, block.metadata())?;
+        }
+        block.attributes(wire, block.metadata())
+    }
+
+    /// A delta that has nothing but its id and its text.
+    pub(crate) fn piece(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        piece: PlainDelta<'_>,
+        holds: Holds,
+    ) -> Step {
+        let redacted = !self.redacted.is_empty() && self.redacted.contains(piece.id);
+        let block = Block {
+            holds,
+            redacted: holds == Holds::Reasoning && redacted,
+            identity: Some(Cow::Borrowed(piece.id)),
+            provider: Provider::default(),
+        };
+        let DecodeContext { assembler, out } = wire;
+        assembler.part_text(out, block.at(), piece.text, None)
+    }
+
+    pub(crate) fn end(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &mut TypedPart<'_, '_>,
+        holds: Holds,
+    ) -> Step {
+        let block = self.block(part, holds);
+        block.attributes(wire, None)?;
+        let (at, DecodeContext { assembler, out }) = (block.at(), wire);
+        assembler.part_closed(out, at, None, block.metadata())?;
+        assembler.item_closed(out, 0, Some(at.kind), at.address, None, None)?;
+        if let Some(identity) = block.identity.as_deref() {
+            self.redacted.remove(identity);
+        }
+        Ok(())
+    }
+
+    fn block<'a>(&self, part: &mut TypedPart<'_, 'a>, holds: Holds) -> Block<'a> {
+        let identity = part.identity(&["id"]);
+        let provider = part.provider();
+        let known = identity
+            .as_deref()
+            .is_some_and(|identity| self.redacted.contains(identity));
+        Block {
+            holds,
+            redacted: holds == Holds::Reasoning && (provider.redacted || known),
+            identity,
+            provider,
+        }
+    }
+}

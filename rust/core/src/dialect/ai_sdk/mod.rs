@@ -1,0 +1,7 @@
+//! The two streams of Vercel's AI SDK (model stream parts and UI message chunks) and what both share.
+
+pub(crate) mod blocks;
+pub(crate) mod part;
+pub(crate) mod parts;
+pub(crate) mod plain_delta;
+pub(crate) mod ui;

@@ -1,0 +1,464 @@
+//! One typed object of an AI SDK stream, read: its ids, texts and flags, and what hangs on it under `providerMetadata`.
+//!
+//! Provider-level parts and UI message chunks are different protocols, but both are objects with a `type`, and both pass
+//! on `providerMetadata`: an object per provider, each with members of its own. Knows these shapes. Knows no type, no
+//! order of types and no events; which members a type has is the dialect's table (`_spec/dialects.json`).
+
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::usage_counts::Counts;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::compact;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::Slot;
+use crate::json::members::find;
+use crate::json::members::members;
+use crate::json::members::present;
+use crate::json::members::text;
+use crate::json::write_string;
+use crate::model::spec;
+use crate::model::spec::Code;
+use serde_json::Map;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+const PROVIDER: &str = "providerMetadata";
+const COMMON: [&str; 2] = ["type", PROVIDER];
+/// Up to so many members are compared one with the other.
+const FEW: usize = 16;
+
+/// What the file says of one dialect.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    /// By name.
+    types: Vec<Type>,
+    nothing: Type,
+    /// A key that stands twice is told.
+    read: HashSet<&'static str>,
+    hand_back: HandBack,
+    finish: Option<&'static Map<String, Value>>,
+    pub(crate) counts: Counts,
+}
+
+/// What the file says of one type.
+#[derive(Debug)]
+pub(crate) struct Type {
+    name: &'static str,
+    modelled: Vec<&'static str>,
+    /// It comes before, between and behind the content.
+    pub(crate) frames: bool,
+    /// It counts where it stands behind a broken document, too.
+    pub(crate) recovered: bool,
+}
+
+/// Where providers keep what a later turn needs.
+#[derive(Debug)]
+struct HandBack {
+    item_id: Vec<&'static str>,
+    signature: Vec<&'static str>,
+    encrypted_content: Vec<&'static str>,
+    redacted_content: Vec<&'static str>,
+}
+
+/// The texts of a list in the file.
+pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).collect()
+}
+
+impl Schema {
+    pub(crate) fn of(dialect: &str) -> Schema {
+        let facts = spec::dialects().get(dialect);
+        let get = |key: &str| facts.and_then(|facts| facts.get(key));
+        let fields = get("fields").and_then(Value::as_object);
+        let (frames, recovered) = (words(get("frames")), words(get("recovered")));
+        let named = fields.into_iter().flat_map(Map::keys).map(String::as_str);
+        let mut names: Vec<_> = named.chain(frames.iter().copied()).collect();
+        names.extend(&recovered);
+        names.sort_unstable();
+        names.dedup();
+        let types = names.into_iter().map(|name| Type {
+            name,
+            modelled: modelled(fields.and_then(|fields| fields.get(name))),
+            frames: frames.contains(&name),
+            recovered: recovered.contains(&name),
+        });
+        let types: Vec<Type> = types.collect();
+        let back = |key: &str| words(get("provider_metadata").and_then(|back| back.get(key)));
+        let read = types.iter().flat_map(|one| &one.modelled);
+        Schema {
+            read: read.chain(&COMMON).copied().collect(),
+            types,
+            nothing: Type {
+                name: "",
+                modelled: modelled(None),
+                frames: false,
+                recovered: false,
+            },
+            hand_back: HandBack {
+                item_id: back("item_id"),
+                signature: back("signature"),
+                encrypted_content: back("encrypted_content"),
+                redacted_content: back("redacted_content"),
+            },
+            finish: get("finish").and_then(Value::as_object),
+            counts: Counts::of(dialect),
+        }
+    }
+
+    pub(crate) fn of_type(&self, name: &str) -> &Type {
+        let place = self.types.binary_search_by(|one| one.name.cmp(name));
+        let found = place.ok().and_then(|place| self.types.get(place));
+        found.unwrap_or(&self.nothing)
+    }
+
+    /// What the table makes of a finish reason.
+    pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
+        self.finish?.get(raw)?.as_str()
+    }
+}
+
+fn modelled(list: Option<&'static Value>) -> Vec<&'static str> {
+    let mut out = words(list);
+    out.extend(COMMON);
+    out
+}
+
+/// What the provider says of a part, beside its content.
+#[derive(Debug, Default)]
+pub(crate) struct Provider<'a> {
+    /// The members of `providerMetadata` and those that nobody models, as one JSON object.
+    pub(crate) metadata: Option<String>,
+    /// Of the output item in the provider's own API.
+    pub(crate) item_id: Option<Cow<'a, str>>,
+    pub(crate) signature: Option<Cow<'a, str>>,
+    pub(crate) encrypted_content: Option<Cow<'a, str>>,
+    pub(crate) redacted: bool,
+}
+
+/// One payload that is an object with a type.
+#[derive(Debug)]
+pub(crate) struct TypedPart<'d, 'a> {
+    pub(crate) object: &'d Object<'a>,
+    pub(crate) payload: Payload<'d>,
+    pub(crate) kind: Cow<'a, str>,
+    pub(crate) of_type: &'static Type,
+    pub(crate) schema: &'static Schema,
+    pub(crate) notes: Anomalies<'a>,
+}
+
+impl<'a> TypedPart<'_, 'a> {
+    pub(crate) fn get(&self, key: &str) -> Slot<'a> {
+        self.object.get(key)
+    }
+
+    /// A member, unless it is null.
+    pub(crate) fn present(&self, key: &str) -> Slot<'a> {
+        self.object.present(key)
+    }
+
+    #[cold]
+    pub(crate) fn shape(&mut self, raw: Raw<'a>, key: &str) {
+        self.notes.shape(raw, Pointer::ROOT.member(key));
+    }
+
+    /// A string that is no text channel: no surrogate stays alone in it.
+    pub(crate) fn clean(&mut self, text: Text<'a>) -> Cow<'a, str> {
+        let (text, lone) = text.into_whole();
+        self.notes.lone |= lone;
+        text
+    }
+
+    /// The text of a string that is not blank.
+    pub(crate) fn said(&mut self, slot: Slot<'a>) -> Option<Cow<'a, str>> {
+        let text = text(slot?).filter(|text| !is_blank(text))?;
+        Some(self.clean(text))
+    }
+
+    /// The first id that is there: a text that is not blank, as sent, or a number as it was written.
+    pub(crate) fn identity(&mut self, keys: &[&str]) -> Option<Cow<'a, str>> {
+        for key in keys {
+            let Some(raw) = self.present(key) else {
+                continue;
+            };
+            match raw.kind {
+                Kind::String => match self.said(Some(raw)) {
+                    None => {}
+                    said => return said,
+                },
+                Kind::Number => return Some(Cow::Borrowed(raw.text)),
+                _ => self.shape(raw, key),
+            }
+        }
+        None
+    }
+
+    /// A text that is no channel of the answer (a name, a title, a URL); blank is absent.
+    pub(crate) fn words(&mut self, key: &str) -> Option<Cow<'a, str>> {
+        let raw = self.present(key)?;
+        if raw.kind != Kind::String {
+            self.shape(raw, key);
+        }
+        self.said(Some(raw))
+    }
+
+    /// The first text that is there under one of the spellings. It may hold halves of surrogate pairs.
+    pub(crate) fn text(&mut self, keys: &[&str]) -> Text<'a> {
+        let found = keys.iter().find_map(|key| Some((key, self.present(key)?)));
+        let Some((key, raw)) = found else {
+            return Text::default();
+        };
+        text(raw).unwrap_or_else(|| {
+            self.shape(raw, key);
+            Text::default()
+        })
+    }
+
+    pub(crate) fn flag(&mut self, key: &str) -> bool {
+        let Some(raw) = self.present(key) else {
+            return false;
+        };
+        if !matches!(raw.kind, Kind::True | Kind::False) {
+            self.shape(raw, key);
+        }
+        raw.kind == Kind::True
+    }
+
+    /// The JSON text of the first of these members that is there, null aside.
+    pub(crate) fn json(&self, keys: &[&str]) -> Option<&'a str> {
+        let mut found = keys.iter().filter_map(|key| self.present(key));
+        Some(found.next()?.text)
+    }
+
+    /// The member if it is an object.
+    pub(crate) fn an_object(&mut self, key: &str) -> Option<Raw<'a>> {
+        let raw = self.present(key)?;
+        if raw.kind != Kind::Object {
+            self.shape(raw, key);
+            return None;
+        }
+        Some(raw)
+    }
+
+    /// Arguments: a text that holds JSON, or the JSON value itself, which is its text on the wire.
+    ///
+    /// Providers send text, a parsed value is what `streamText` and the UI protocol pass on (B 9.1).
+    pub(crate) fn document(&self, key: &str) -> Option<Text<'a>> {
+        let raw = self.present(key)?;
+        Some(text(raw).unwrap_or(Text::plain(raw.text)))
+    }
+
+    /// What hangs on the part: `providerMetadata`, and the members that nobody models.
+    pub(crate) fn provider(&mut self) -> Provider<'a> {
+        let sent = self.present(PROVIDER);
+        let object = sent.filter(|raw| raw.kind == Kind::Object);
+        let Some(raw) = object else {
+            if let Some(raw) = sent {
+                self.shape(raw, PROVIDER);
+            }
+            let left = self.left();
+            return Provider {
+                metadata: left.text(),
+                ..Provider::default()
+            };
+        };
+        let providers = once(&members(raw));
+        let mut metadata = ExtraFields::of(&providers);
+        metadata.extend(&self.left().members);
+        let inner: Vec<_> = providers.iter().map(|one| members(one.raw)).collect();
+        let schema = self.schema;
+        let back = &schema.hand_back;
+        let item_id = self.first(&inner, &back.item_id);
+        let redacted = self.first(&inner, &back.redacted_content);
+        let signature = self.first(&inner, &back.signature);
+        let encrypted = self.first(&inner, &back.encrypted_content);
+        Provider {
+            metadata: metadata.text(),
+            item_id,
+            signature,
+            redacted: redacted.is_some(),
+            encrypted_content: encrypted.or(redacted),
+        }
+    }
+
+    /// The same as one JSON object.
+    pub(crate) fn metadata(&mut self) -> Option<String> {
+        self.provider().metadata
+    }
+
+    /// The same, with a member of the reader's own.
+    pub(crate) fn metadata_with(&mut self, key: &str, raw: Option<&str>) -> Option<String> {
+        let known = self.metadata();
+        let Some(raw) = raw else {
+            return known;
+        };
+        let mut out = String::with_capacity(key.len() + raw.len() + 8);
+        let mut known = known.unwrap_or_default();
+        if known.pop().is_some() {
+            out.push_str(&known);
+            out.push(',');
+        } else {
+            out.push('{');
+        }
+        write_member(&mut out, key, raw);
+        out.push('}');
+        Some(out)
+    }
+
+    /// The same for parts that frame the others: their empty lists and objects say nothing.
+    pub(crate) fn worth_keeping(&mut self) -> Option<String> {
+        if self
+            .get(PROVIDER)
+            .is_some_and(|raw| raw.kind == Kind::Object)
+        {
+            return self.metadata();
+        }
+        let mut left = self.left();
+        left.members
+            .retain(|member| !matches!(compact(member.raw.text).as_ref(), "[]" | "{}"));
+        left.text()
+    }
+
+    /// The members that nobody models, null ones aside.
+    fn left(&self) -> ExtraFields<'a> {
+        let known = |member: &Member<'_>| {
+            let mut names = self.of_type.modelled.iter();
+            names.any(|name| member.key.is(name))
+        };
+        let members = &self.object.members;
+        if members.iter().all(known) {
+            return ExtraFields::default();
+        }
+        let rest = members.iter().filter(|member| !known(member));
+        ExtraFields::of(&rest.copied().collect::<Vec<_>>())
+    }
+
+    /// The first provider that has it: one stream has one provider, but relays add namespaces of their own.
+    fn first(&mut self, providers: &[Vec<Member<'a>>], keys: &[&str]) -> Option<Cow<'a, str>> {
+        let mut texts = providers.iter().flat_map(|inner| {
+            let texts = keys.iter().filter_map(|key| text(find(inner, key)?));
+            texts.filter(|text| !text.is_empty())
+        });
+        let found = texts.next()?;
+        Some(self.clean(found))
+    }
+}
+
+/// What is to be said of a payload before it is read: wide integers, and keys that stand twice.
+pub(crate) fn tell_document(
+    wire: &mut DecodeContext<'_, '_>,
+    object: &Object<'_>,
+    schema: &Schema,
+) -> Step {
+    if object.wide_integer {
+        wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
+    }
+    let members = &object.members;
+    if members.len() > FEW {
+        let mut seen = HashSet::new();
+        for member in members {
+            let name = member.key.name();
+            if schema.read.contains(name.as_ref()) && !seen.insert(name.clone()) {
+                wire.out.diagnose(Code::DUPLICATE_KEY, None, &name)?;
+            }
+        }
+        return Ok(());
+    }
+    for (place, member) in members.iter().enumerate() {
+        let same = |earlier: &Member<'_>| same_key(earlier, member);
+        if members.iter().take(place).any(same) {
+            let name = member.key.name();
+            if schema.read.contains(name.as_ref()) {
+                wire.out.diagnose(Code::DUPLICATE_KEY, None, &name)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn same_key(one: &Member<'_>, other: &Member<'_>) -> bool {
+    if one.key.escaped || other.key.escaped {
+        return one.key.name() == other.key.name();
+    }
+    one.key.raw == other.key.raw
+}
+
+/// The members of an object, each key once: where it stood first, what it said last.
+pub(crate) fn once<'a>(members: &[Member<'a>]) -> Vec<Member<'a>> {
+    let mut out = ExtraFields::default();
+    members.iter().for_each(|member| out.add(*member));
+    out.members
+}
+
+/// Whether a document behind a broken one brings what may be taken from there.
+pub(crate) fn is_of_use(object: &Object<'_>, schema: &Schema) -> bool {
+    let kind = object.string("type");
+    kind.is_some_and(|kind| schema.of_type(&kind).recovered) || is_complaint(object)
+}
+
+/// Whether an object without a type is an error: one by name, or a message with its code.
+pub(crate) fn is_complaint(object: &Object<'_>) -> bool {
+    let has = |name: &str| object.present(name).is_some();
+    has("error") || (has("message") && has("code"))
+}
+
+/// Whether the object has a type.
+pub(crate) fn is_typed(object: &Object<'_>) -> bool {
+    object
+        .get("type")
+        .is_some_and(|raw| raw.kind == Kind::String)
+}
+
+/// The error that an object is as a whole.
+pub(crate) fn whole_error<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
+    UpstreamErrorFields::of_members(&object.members, object.raw)
+}
+
+/// Appends `"key":raw`.
+pub(crate) fn write_member(out: &mut String, key: &str, raw: &str) {
+    write_string(out, key);
+    out.push(':');
+    out.push_str(raw);
+}
+
+/// Chosen members of an object as an object, in the order in which they are asked for; `None` where there is none.
+pub(crate) fn chosen(object: &Object<'_>, keys: &[&str]) -> Option<String> {
+    let mut out = String::new();
+    for key in keys {
+        if let Some(raw) = object.get(key) {
+            out.push(if out.is_empty() { '{' } else { ',' });
+            write_member(&mut out, key, raw.text);
+        }
+    }
+    if out.is_empty() {
+        return None;
+    }
+    out.push('}');
+    Some(out)
+}
+
+/// The media type and the base64 text of a data URL, or `None` where it is none.
+pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
+    let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
+    Some((kind.strip_suffix(";base64")?, data))
+}
+
+fn is_blank(text: &Text<'_>) -> bool {
+    // What Python takes for white space: four separators beside those of Unicode.
+    let blank = |c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}');
+    text.lead_low.is_none() && text.tail_high.is_none() && text.body.chars().all(blank)
+}
+
+/// The value of a slot that is a string with something in it.
+pub(crate) fn filled<'a>(slot: Slot<'a>) -> Option<Text<'a>> {
+    present(slot).and_then(text).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,370 @@
+//! Language-model stream parts of the AI SDK (provider specification V2, V3, V4, and `streamText`'s `fullStream`), as
+//! wire deltas.
+//!
+//! Knows every part type and what frames the others: the start, the steps, the finish. `finish` ends the stream. Knows no
+//! parts of an answer, no identity of calls and no framing.
+
+pub(crate) mod sources_files;
+pub(crate) mod start;
+pub(crate) mod tools;
+
+use crate::dialect::ai_sdk::blocks::BlockReader;
+use crate::dialect::ai_sdk::blocks::Holds;
+use crate::dialect::ai_sdk::part::Schema;
+use crate::dialect::ai_sdk::part::TypedPart;
+use crate::dialect::ai_sdk::part::is_complaint;
+use crate::dialect::ai_sdk::part::is_of_use;
+use crate::dialect::ai_sdk::part::is_typed;
+use crate::dialect::ai_sdk::part::tell_document;
+use crate::dialect::ai_sdk::parts::start::StartReader;
+use crate::dialect::ai_sdk::plain_delta::PlainDelta;
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::unknown;
+use crate::dialect::decoder::Decoder;
+use crate::dialect::decoder::Shapes;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::is_bare;
+use crate::json::Kind;
+use crate::json::members::Document;
+use crate::json::members::find;
+use crate::json::members::is_string;
+use crate::json::members::members;
+use crate::model::config::Config;
+use crate::model::delta::Address;
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
+
+/// Providers say `delta`, `streamText` says `text` (B 9.1).
+const TEXT: [&str; 2] = ["delta", "text"];
+
+pub(crate) static SHAPES: Shapes = Shapes {
+    // A whole answer is no document of this dialect; the error in its place may be one.
+    is_body: |document| match document {
+        Document::Object(object) => !is_typed(object) && is_complaint(object),
+        Document::Other(_) => false,
+    },
+    is_line: |_| false,
+    is_complaint: |document| match document {
+        Document::Object(object) => {
+            is_complaint(object) || is_bare(&object.members, &object.names())
+        }
+        Document::Other(_) => false,
+    },
+    is_of_use: |document| match document {
+        Document::Object(object) => is_of_use(object, &SCHEMA),
+        Document::Other(_) => false,
+    },
+    // A part that says nothing of the answer.
+    is_note: |document| match document {
+        Document::Object(object) => is_string(object.get("type"), "raw"),
+        Document::Other(_) => false,
+    },
+};
+
+/// What is to be done with a part.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Opening,
+    Response,
+    Start(Holds),
+    Delta(Holds),
+    End(Holds),
+    InputStart,
+    InputDelta,
+    InputEnd,
+    Call,
+    Result,
+    ToolError,
+    Denied,
+    Keep,
+    Source,
+    File,
+    FinishStep,
+    Finish,
+    Abort,
+    Error,
+    Raw,
+}
+
+impl Action {
+    fn of(kind: &str) -> Option<Action> {
+        Some(match kind {
+            "text-delta" => Action::Delta(Holds::Text),
+            "tool-input-delta" => Action::InputDelta,
+            "reasoning-delta" => Action::Delta(Holds::Reasoning),
+            "stream-start" | "start" | "start-step" => Action::Opening,
+            "response-metadata" => Action::Response,
+            "text-start" => Action::Start(Holds::Text),
+            "text-end" => Action::End(Holds::Text),
+            "reasoning-start" => Action::Start(Holds::Reasoning),
+            "reasoning-end" => Action::End(Holds::Reasoning),
+            "tool-input-start" => Action::InputStart,
+            "tool-input-end" => Action::InputEnd,
+            "tool-call" => Action::Call,
+            "tool-result" => Action::Result,
+            "tool-error" => Action::ToolError,
+            "tool-output-denied" => Action::Denied,
+            "tool-approval-request" | "tool-approval-response" | "custom" => Action::Keep,
+            "source" => Action::Source,
+            "file" | "reasoning-file" => Action::File,
+            "finish-step" => Action::FinishStep,
+            "finish" => Action::Finish,
+            "abort" => Action::Abort,
+            "error" => Action::Error,
+            "raw" => Action::Raw,
+            _ => return None,
+        })
+    }
+}
+
+/// The decoder of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct AiSdkParts {
+    start: StartReader,
+    blocks: BlockReader,
+    /// Of the last step, until something comes behind it.
+    reason: Option<String>,
+    ended: bool,
+}
+
+impl AiSdkParts {
+    pub(crate) fn new(_config: &Config) -> AiSdkParts {
+        AiSdkParts::default()
+    }
+
+    /// What most payloads are: a delta with nothing but its id and its text.
+    fn piece(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        piece: PlainDelta<'_>,
+        of: Action,
+    ) -> Step {
+        self.start.tell(wire)?;
+        self.reason = None;
+        if let Action::Delta(holds) = of {
+            return self.blocks.piece(wire, piece, holds);
+        }
+        let address = Address {
+            call_id: Some(piece.id),
+            ..Address::default()
+        };
+        let DecodeContext { assembler, out } = wire;
+        assembler.call_text(out, 0, address, piece.text, None, None)
+    }
+
+    fn act(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &mut TypedPart<'_, '_>,
+        action: Action,
+    ) -> Step {
+        match action {
+            Action::Delta(holds) => self.blocks.delta(wire, part, holds, &TEXT),
+            Action::InputDelta => tools::input_delta(wire, part),
+            Action::Opening => self.start.opening(wire, part),
+            Action::Response => self.start.response(wire, part),
+            Action::Start(holds) => self.blocks.start(wire, part, holds),
+            Action::End(holds) => self.blocks.end(wire, part, holds),
+            Action::InputStart => tools::input_start(wire, part),
+            Action::InputEnd => tools::input_end(wire, part),
+            Action::Call => tools::call(wire, part),
+            Action::Result => tools::result(wire, part),
+            Action::ToolError => tools::error(wire, part),
+            Action::Denied => tools::denied(wire, part),
+            Action::Keep => {
+                let Payload { text, event, .. } = part.payload;
+                let DecodeContext { assembler, out } = wire;
+                assembler.kept_unknown(out, 0, event, text.as_bytes(), None)
+            }
+            Action::Source => sources_files::source(wire, part),
+            Action::File => sources_files::file(wire, part),
+            Action::FinishStep => self.finish_step(wire, part),
+            Action::Finish => self.finish(wire, part),
+            Action::Abort => {
+                // The caller stopped it: what is open was cut, and there is no reason that would make it whole.
+                unknown(wire, part.payload)?;
+                wire.assembler.cut();
+                Ok(())
+            }
+            Action::Error => {
+                let notes = std::mem::take(&mut part.notes);
+                self.error(
+                    wire,
+                    notes,
+                    &sources_files::error_of(part.object),
+                    part.payload,
+                )
+            }
+            Action::Raw => unknown(wire, part.payload),
+        }
+    }
+
+    /// A step of `streamText`: its reason is the stream's only if nothing comes behind it; its ids come again.
+    fn finish_step(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &mut TypedPart<'_, '_>,
+    ) -> Step {
+        usage(wire, part, "usage")?;
+        let (reason, metadata) = reason_of(part);
+        self.reason = reason.map(Cow::into_owned);
+        if let Some(metadata) = metadata {
+            wire.assembler.choice_metadata(wire.out, 0, &metadata)?;
+        }
+        wire.assembler.forget_addresses(wire.out, 0)?;
+        self.blocks.forget();
+        Ok(())
+    }
+
+    /// The terminal part. `totalUsage` of `streamText` is that of all steps.
+    fn finish(&mut self, wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+        self.start.tell(wire)?;
+        usage(wire, part, "usage")?;
+        usage(wire, part, "totalUsage")?;
+        let (reason, metadata) = reason_of(part);
+        if let Some(metadata) = metadata {
+            wire.assembler.choice_metadata(wire.out, 0, &metadata)?;
+        }
+        part.notes.tell(wire)?;
+        if let Some(reason) = reason.as_deref().or(self.reason.as_deref()) {
+            say_reason(wire, reason)?;
+        }
+        wire.assembler.done(wire.out)?;
+        self.ended = true;
+        Ok(())
+    }
+
+    fn error<'a>(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        notes: Anomalies<'a>,
+        complaint: &UpstreamErrorFields<'a>,
+        payload: Payload<'_>,
+    ) -> Step {
+        self.start.tell_if_seen(wire)?;
+        notes.complain(wire, complaint, payload)
+    }
+}
+
+impl Decoder for AiSdkParts {
+    fn decode(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        document: &Document<'_>,
+        payload: Payload<'_>,
+    ) -> Step {
+        let Document::Object(object) = document else {
+            return unknown(wire, payload);
+        };
+        if !payload.tail
+            && let Some(piece) = PlainDelta::of(object)
+            && let Some(of) = channel(&piece)
+        {
+            return self.piece(wire, piece, of);
+        }
+        let schema: &'static Schema = &SCHEMA;
+        tell_document(wire, object, schema)?;
+        let Some(kind) = object.string("type") else {
+            if is_complaint(object) || payload.event == Some("error") {
+                let complaint = sources_files::error_of(object);
+                return self.error(wire, Anomalies::default(), &complaint, payload);
+            }
+            return unknown(wire, payload);
+        };
+        let of_type = schema.of_type(&kind);
+        let action = Action::of(&kind).filter(|_| !payload.tail || of_type.recovered);
+        let Some(action) = action else {
+            return unknown(wire, payload);
+        };
+        if !of_type.frames {
+            self.start.tell(wire)?;
+        }
+        if !matches!(action, Action::FinishStep | Action::Finish | Action::Raw) {
+            self.reason = None;
+        }
+        let mut part = TypedPart {
+            object,
+            payload,
+            kind,
+            of_type,
+            schema,
+            notes: Anomalies::default(),
+        };
+        self.act(wire, &mut part, action)?;
+        part.notes.tell(wire)
+    }
+
+    /// `[DONE]` of a gateway: this dialect has none, but behind a finish reason nothing was to come.
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+        if let Some(reason) = &self.reason {
+            self.start.tell_if_seen(wire)?;
+            say_reason(wire, reason)?;
+            wire.assembler.done(wire.out)?;
+            self.ended = true;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+        self.flush(wire)?;
+        Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
+    }
+
+    /// The reason of a step is not that of the stream: the next step may be missing.
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+        self.start.tell_if_seen(wire)
+    }
+
+    fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+/// Whose delta it is, if its members have the names that they have there.
+fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
+    if !TEXT.contains(&piece.text_key) {
+        return None;
+    }
+    match (piece.kind, piece.id_key) {
+        ("text-delta", "id") => Some(Action::Delta(Holds::Text)),
+        ("reasoning-delta", "id") => Some(Action::Delta(Holds::Reasoning)),
+        ("tool-input-delta", _) => Some(Action::InputDelta),
+        _ => None,
+    }
+}
+
+fn say_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> Step {
+    wire.assembler
+        .finish(wire.out, 0, reason, SCHEMA.reason(reason))
+}
+
+/// The unified reason; that of the provider goes along as metadata, beside what else the part says.
+fn reason_of<'a>(part: &mut TypedPart<'_, 'a>) -> (Option<Cow<'a, str>>, Option<String>) {
+    let sent = part.get("finishReason");
+    let Some(raw) = sent.filter(|raw| raw.kind == Kind::Object) else {
+        let reason = part.words("finishReason");
+        return (reason, part.metadata());
+    };
+    let inner = members(raw);
+    let provider = find(&inner, "raw");
+    let unified = part.said(find(&inner, "unified"));
+    let reason = unified.or_else(|| part.said(provider));
+    let named = provider.is_some_and(|raw| raw.kind == Kind::String);
+    let metadata = part.metadata_with("finishReason", named.then_some(raw.text));
+    (reason, metadata)
+}
+
+fn usage(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>, key: &str) -> Step {
+    match part.an_object(key) {
+        Some(raw) => {
+            let counts = part.schema.counts.read(raw);
+            wire.assembler.merge_usage(wire.out, counts)
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,141 @@
+//! Sources and files of an AI SDK stream, and the errors that stand in it.
+//!
+//! Knows the spellings of the three provider versions and of `streamText`. Knows no text, no tools and no finish.
+
+use crate::dialect::ai_sdk::part::TypedPart;
+use crate::dialect::ai_sdk::part::chosen;
+use crate::dialect::ai_sdk::part::data_url;
+use crate::dialect::ai_sdk::part::filled;
+use crate::dialect::ai_sdk::part::whole_error;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::unknown;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::json::Kind;
+use crate::json::Number;
+use crate::json::Raw;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::members;
+use crate::json::members::present;
+use crate::json::members::text;
+use std::borrow::Cow;
+
+const DOCUMENT: [&str; 4] = ["id", "mediaType", "title", "filename"];
+/// Of a file; the last two of a `GeneratedFile`, as a getter and as the field behind it.
+const FILE_TEXTS: [&str; 3] = ["data", "base64", "base64Data"];
+const SCHEMES: [&str; 3] = ["http://", "https://", "data:"];
+
+/// `source`: a page by its URL, or a document by its description.
+pub(crate) fn source(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    let (title, url) = (part.words("title"), part.words("url"));
+    let kind = part.object.string("sourceType");
+    let mut document = None;
+    if kind.as_deref() == Some("document") {
+        document = chosen(part.object, &DOCUMENT);
+    } else if url.is_none() {
+        return unknown(wire, part.payload);
+    }
+    let identity = match document {
+        Some(_) => None,
+        None => part.json(&["id"]),
+    };
+    let metadata = part.metadata_with("id", identity);
+    wire.assembler.source(
+        wire.out,
+        0,
+        url.as_deref(),
+        title.as_deref(),
+        document.as_deref(),
+        metadata.as_deref(),
+    )
+}
+
+/// `file` and `reasoning-file`: inline data as base64, or a URL; `streamText` wraps both into a `file` member.
+pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    let mut media_type = part.words("mediaType");
+    let wrapped = part.get("file").filter(|raw| raw.kind == Kind::Object);
+    let (place, sent) = match wrapped {
+        Some(wrapped) => ("file", Some(wrapped)),
+        None => ("data", part.present("data")),
+    };
+    if let Some(wrapped) = wrapped.filter(|_| media_type.is_none()) {
+        media_type = part.said(find(&members(wrapped), "mediaType"));
+    }
+    let (mut data, mut url) = match sent {
+        Some(raw) => contents(part, raw),
+        None => (None, None),
+    };
+    let names_a_place = |data: &Cow<'_, str>| SCHEMES.iter().any(|scheme| data.starts_with(scheme));
+    if url.is_none() && data.as_ref().is_some_and(names_a_place) {
+        url = data.take();
+    }
+    let kind = (part.kind != "file").then_some(r#""reasoning-file""#);
+    let (data, url) = (data.as_deref(), url.as_deref());
+    let inline = url.and_then(data_url);
+    let (kind_of_data, data, url) = match inline {
+        Some((kind, data)) => (Some(kind), Some(data), None),
+        None => (None, data, url),
+    };
+    if data.is_none() && url.is_none() {
+        if let Some(raw) = sent {
+            part.shape(raw, place);
+        }
+        return unknown(wire, part.payload);
+    }
+    let metadata = part.metadata_with("type", kind);
+    let media_type = media_type.as_deref().or(kind_of_data);
+    let DecodeContext { assembler, out } = wire;
+    assembler.file(out, 0, media_type, data, url, metadata.as_deref())
+}
+
+/// The data and the URL of a file.
+fn contents<'a>(
+    part: &mut TypedPart<'_, 'a>,
+    raw: Raw<'a>,
+) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
+    match raw.kind {
+        Kind::Object => {
+            // V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its text under other names.
+            let inner = members(raw);
+            let url = part.said(find(&inner, "url"));
+            let mut texts = FILE_TEXTS.iter();
+            let data = texts.find_map(|name| filled(find(&inner, name)));
+            (data.map(|data| part.clean(data)), url)
+        }
+        _ => (text(raw).map(|data| part.clean(data)), None),
+    }
+}
+
+/// What an `error` part says: of a JavaScript error `name` and `statusCode`, of any other value all of it.
+pub(crate) fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
+    let Some(error) = object.present("error") else {
+        return whole_error(object);
+    };
+    let mut said = UpstreamErrorFields::of_value(error);
+    if error.kind != Kind::Object {
+        return said;
+    }
+    let inner = members(error);
+    if said.code.as_ref().is_none_or(|code| code.is_empty()) {
+        said.code = present(find(&inner, "statusCode")).and_then(status);
+    }
+    if said.kind.as_ref().is_none_or(|kind| kind.is_empty()) {
+        let name = filled(find(&inner, "name")).map(|name| name.into_whole());
+        said.lone |= name.as_ref().is_some_and(|(_, lone)| *lone);
+        said.kind = name.map(|(name, _)| name);
+    }
+    said
+}
+
+/// An integer as Python prints it.
+fn status(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    let number = Number { raw: raw.text };
+    if raw.kind != Kind::Number || !number.is_integer() {
+        return None;
+    }
+    let small = number.as_i64().map(|number| number.to_string());
+    small
+        .or_else(|| number.as_u64().map(|number| number.to_string()))
+        .map(Cow::Owned)
+}

@@ -1,0 +1,193 @@
+//! What an AI SDK stream says of itself before the first content: `stream-start`, `start`, `start-step` and
+//! `response-metadata`, told as one `ResponseStarted`.
+//!
+//! The id of the response comes in `response-metadata`, behind `stream-start` (B 9.1), so that the start waits for it; the
+//! first content ends the waiting. Knows no content.
+
+use crate::dialect::ai_sdk::part::TypedPart;
+use crate::dialect::ai_sdk::part::write_member;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+
+/// Holds what came before the first content.
+#[derive(Debug, Default)]
+pub(crate) struct StartReader {
+    /// The texts of JSON objects.
+    held: Vec<String>,
+    seen: bool,
+    told: bool,
+}
+
+impl StartReader {
+    /// `stream-start`, `start`, `start-step`: warnings and the like. Behind the start they go to the end.
+    pub(crate) fn opening(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &mut TypedPart<'_, '_>,
+    ) -> Step {
+        self.seen = true;
+        let Some(members) = part.worth_keeping() else {
+            return Ok(());
+        };
+        if self.told {
+            return wire.assembler.choice_metadata(wire.out, 0, &members);
+        }
+        self.held.push(members);
+        if self.held.len() > 1 {
+            // A stream has one opening, or two: what is held does not grow.
+            return self.tell(wire);
+        }
+        Ok(())
+    }
+
+    /// `response-metadata`: what the response calls itself. A second one is kept, but changes nothing.
+    pub(crate) fn response(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &mut TypedPart<'_, '_>,
+    ) -> Step {
+        if self.told {
+            let mut members = String::from("{");
+            write_member(&mut members, "response", part.payload.text.trim());
+            members.push('}');
+            return wire.assembler.choice_metadata(wire.out, 0, &members);
+        }
+        let sent = part.object.string("timestamp");
+        let time = sent.as_deref().and_then(seconds);
+        let kept = match time {
+            Some((_, true)) => None,
+            _ => part.json(&["timestamp"]),
+        };
+        let identity = part.identity(&["id"]);
+        let model = part.words("modelId");
+        let metadata = part.metadata_with("timestamp", kept);
+        let created = time.map(|(created, _)| created);
+        self.say(
+            wire,
+            identity.as_deref(),
+            model.as_deref(),
+            created,
+            metadata,
+        )
+    }
+
+    /// The start cannot wait any longer.
+    #[inline]
+    pub(crate) fn tell(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+        if self.told {
+            return Ok(());
+        }
+        self.say(wire, None, None, None, None)
+    }
+
+    /// The same where the stream ends: a body that never began did not start.
+    pub(crate) fn tell_if_seen(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+        if self.seen {
+            return self.tell(wire);
+        }
+        Ok(())
+    }
+
+    fn say(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        id: Option<&str>,
+        model: Option<&str>,
+        created: Option<i64>,
+        metadata: Option<String>,
+    ) -> Step {
+        self.told = true;
+        let mut held = std::mem::take(&mut self.held);
+        held.extend(metadata);
+        let metadata = joined(&held);
+        wire.assembler
+            .started(wire.out, id, model, created, metadata.as_deref())
+    }
+}
+
+/// The seconds since 1970 of a timestamp as JavaScript writes it (`Date.prototype.toJSON`), and whether they say all of it.
+fn seconds(text: &str) -> Option<(i64, bool)> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let (time, fraction) = match time.split_once('.') {
+        None => (time, ""),
+        Some((time, fraction)) if (1..=9).contains(&fraction.len()) => (time, fraction),
+        Some(_) => return None,
+    };
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    let digits = fraction.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let february = if leap { 29 } else { 28 };
+    let months = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let before = usize::try_from(month).ok()?.checked_sub(1)?;
+    if !(1..=*months.get(before)?).contains(&day) {
+        return None;
+    }
+    let past = year - 1;
+    // From 1970-01-01 to the first of January; before 1970 it is negative. Of the year 0, the years past round down.
+    let years =
+        past * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) - 719_162;
+    let days = years + months.iter().take(before).sum::<i64>() + day - 1;
+    let whole = fraction.bytes().all(|byte| byte == b'0');
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second, whole))
+}
+
+/// Three numbers of that many digits.
+fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
+    let mut pieces = text.split(between);
+    let mut next = |digits: usize| {
+        let piece = pieces.next()?;
+        let fits = piece.len() == digits && piece.bytes().all(|byte| byte.is_ascii_digit());
+        fits.then(|| piece.parse().ok()).flatten()
+    };
+    let [first, second, third] = digits;
+    let out = [next(first)?, next(second)?, next(third)?];
+    pieces.next().is_none().then_some(out)
+}
+
+/// Several JSON objects as one; of a key that stands in two, readers take the last.
+fn joined(objects: &[String]) -> Option<String> {
+    let mut out = String::new();
+    for object in objects {
+        let inner = object.get(1..object.len().saturating_sub(1));
+        out.push(if out.is_empty() { '{' } else { ',' });
+        out.push_str(inner.unwrap_or_default());
+    }
+    if out.is_empty() {
+        return None;
+    }
+    out.push('}');
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps() {
+        assert_eq!(seconds("1970-01-01T00:00:00Z"), Some((0, true)));
+        assert_eq!(
+            seconds("2024-02-29T12:00:01.500Z"),
+            Some((1_709_208_001, false))
+        );
+        assert_eq!(
+            seconds("0000-03-01T00:00:00.000Z"),
+            Some((-62_162_035_200, true))
+        );
+        for wrong in [
+            "2023-02-29T00:00:00Z",
+            "2024-13-01T00:00:00Z",
+            "2024-01-01T24:00:00Z",
+            "2024-01-01T00:00:00.Z",
+            "2024-01-01T00:00:00+00:00",
+            "24-01-01T00:00:00Z",
+            "2024-01-01-01T00:00:00Z",
+        ] {
+            assert_eq!(seconds(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Tool parts of an AI SDK stream: a call's input, the call, its result, and what stands between them.
+//!
+//! `tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`: it is one id and one call (B 9.2,
+//! report 000), whose close is `tool-call`. `tool-input-end` is none: the text with authority comes behind it, and may
+//! differ (`''` becomes `'{}'`). Knows no text and no finish.
+
+use crate::dialect::ai_sdk::part::TypedPart;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::unknown;
+use crate::json::Kind;
+use crate::json::Text;
+use crate::model::delta::Address;
+use crate::model::delta::CallSaid;
+
+const ID_OF_INPUT: [&str; 2] = ["id", "toolCallId"];
+const ID_OF_CALL: [&str; 2] = ["toolCallId", "id"];
+
+pub(crate) fn input_start(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    let provider = part.provider();
+    let identity = part.identity(&ID_OF_INPUT);
+    let name = part.words("toolName");
+    let call = CallSaid {
+        address: Address {
+            call_id: identity.as_deref(),
+            public_id: provider.item_id.as_deref(),
+            ..Address::default()
+        },
+        name: name.as_deref(),
+        provider_executed: part.flag("providerExecuted"),
+        metadata: provider.metadata.as_deref(),
+        ..CallSaid::default()
+    };
+    wire.assembler.call_opened(wire.out, call)
+}
+
+pub(crate) fn input_delta(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    let text = part.text(&["delta", "text"]);
+    let metadata = part.metadata();
+    if text.is_empty() && metadata.is_none() {
+        return Ok(());
+    }
+    let identity = part.identity(&ID_OF_INPUT);
+    let address = of_call(identity.as_deref());
+    let DecodeContext { assembler, out } = wire;
+    assembler.call_text(out, 0, address, text, None, metadata.as_deref())
+}
+
+/// Says nothing by itself; a provider may hang something on it (Google: the signature of the thought).
+pub(crate) fn input_end(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    let metadata = part.metadata();
+    let identity = part.identity(&ID_OF_INPUT);
+    let address = of_call(identity.as_deref());
+    let DecodeContext { assembler, out } = wire;
+    if metadata.is_some() {
+        assembler.call_text(out, 0, address, Text::default(), None, metadata.as_deref())?;
+    }
+    assembler.call_paused(out, 0, address)
+}
+
+fn of_call(identity: Option<&str>) -> Address<'_> {
+    Address {
+        call_id: identity,
+        ..Address::default()
+    }
+}
+
+pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    let provider = part.provider();
+    let identity = part.identity(&ID_OF_CALL);
+    let name = part.words("toolName");
+    // `streamText` marks a call whose input it refuses, and answers it itself: it is nobody's to run.
+    let refused = part
+        .get("invalid")
+        .is_some_and(|raw| raw.kind == Kind::True);
+    let call = CallSaid {
+        address: Address {
+            call_id: identity.as_deref(),
+            public_id: provider.item_id.as_deref(),
+            ..Address::default()
+        },
+        name: name.as_deref(),
+        refused,
+        arguments: part.document("input"),
+        provider_executed: part.flag("providerExecuted"),
+        metadata: provider.metadata.as_deref(),
+        ..CallSaid::default()
+    };
+    let DecodeContext { assembler, out } = wire;
+    assembler.call_closed(out, call)?;
+    match identity {
+        Some(identity) if refused => {
+            let output = part.json(&["error"]).unwrap_or("null");
+            assembler.result(out, 0, &identity, output, true, None)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `result` of a provider, `output` of `streamText`; a preliminary one is replaced by the next.
+pub(crate) fn result(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    let output = part.json(&["result", "output"]);
+    let is_error = part.flag("isError");
+    answer(wire, part, output, None, is_error)
+}
+
+/// `tool-error`: running the tool failed. The error is any value.
+pub(crate) fn error(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    let output = part.json(&["error"]);
+    answer(wire, part, output, None, true)
+}
+
+/// `tool-output-denied`: nobody may run it, and there is no output.
+pub(crate) fn denied(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+    answer(wire, part, None, Some(r#""tool-output-denied""#), true)
+}
+
+fn answer(
+    wire: &mut DecodeContext<'_, '_>,
+    part: &mut TypedPart<'_, '_>,
+    output: Option<&str>,
+    kind: Option<&str>,
+    is_error: bool,
+) -> Step {
+    let Some(identity) = part.identity(&["toolCallId"]) else {
+        return unknown(wire, part.payload);
+    };
+    let metadata = part.metadata_with("type", kind);
+    let (output, metadata) = (output.unwrap_or("null"), metadata.as_deref());
+    let DecodeContext { assembler, out } = wire;
+    assembler.result(out, 0, &identity, output, is_error, metadata)
+}

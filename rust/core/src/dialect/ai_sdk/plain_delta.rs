@@ -1,0 +1,98 @@
+//! A delta of an AI SDK stream that says nothing but whose it is and its text: what most payloads are, read in one pass.
+//!
+//! Everything else goes the careful way (`ai_sdk_part`), which would come to the same. Knows no type and no events.
+
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::members::Object;
+use crate::json::members::text;
+
+/// Such a delta, and under which names its members came.
+#[derive(Debug)]
+pub(crate) struct PlainDelta<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) id_key: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) text_key: &'a str,
+    pub(crate) text: Text<'a>,
+}
+
+impl<'a> PlainDelta<'a> {
+    /// `None` where there is more to read, or anything is odd.
+    pub(crate) fn of(object: &Object<'a>) -> Option<PlainDelta<'a>> {
+        if object.members.len() != 3 || object.wide_integer {
+            return None;
+        }
+        let (mut kind, mut id, mut said) = (None, None, None);
+        for member in &object.members {
+            if member.key.escaped {
+                return None;
+            }
+            let key = member.key.raw;
+            let slot = match key {
+                "type" => &mut kind,
+                "id" | "toolCallId" => &mut id,
+                "delta" | "text" | "inputTextDelta" => &mut said,
+                _ => return None,
+            };
+            *slot = Some((key, member.raw));
+        }
+        // Three members and three slots: none came twice.
+        let ((_, kind), (id_key, id), (text_key, said)) = (kind?, id?, said?);
+        let text = text(said).filter(|text| !text.is_empty())?;
+        Some(PlainDelta {
+            kind: plain(kind)?,
+            id_key,
+            id: plain(id)?,
+            text_key,
+            text,
+        })
+    }
+}
+
+/// A string without escapes that begins with a sign, so that it is not blank.
+fn plain(raw: Raw<'_>) -> Option<&str> {
+    let inner = raw.text.get(1..raw.text.len().saturating_sub(1))?;
+    let (first, rest) = inner.as_bytes().split_first()?;
+    let fits = raw.kind == Kind::String && first.is_ascii_graphic() && *first != b'\\';
+    (fits && !rest.contains(&b'\\')).then_some(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::members::Document;
+    use crate::json::members::document;
+
+    fn piece(text: &str) -> Option<(String, String, String)> {
+        let Ok(Document::Object(object)) = document(text, None) else {
+            return None;
+        };
+        let piece = PlainDelta::of(&object)?;
+        let (kind, id) = (piece.kind.to_owned(), piece.id.to_owned());
+        Some((kind, id, piece.text.into_whole().0.into_owned()))
+    }
+
+    #[test]
+    fn only_what_is_plain_is_read_at_once() {
+        let found = piece(r#"{"id":"0","type":"text-delta","delta":"a\n"}"#);
+        assert_eq!(
+            found,
+            Some(("text-delta".to_owned(), "0".to_owned(), "a\n".to_owned()))
+        );
+        for other in [
+            r#"{"id":"0","type":"text-delta","delta":""}"#,
+            r#"{"id":0,"type":"text-delta","delta":"a"}"#,
+            r#"{"id":" ","type":"text-delta","delta":"a"}"#,
+            r#"{"id":"0","type":"text-delta","delta":["a"]}"#,
+            r#"{"id":"0","id":"0","delta":"a"}"#,
+            r#"{"id":"0","type":"text-delta","delta":"a","x":1}"#,
+            r#"{"\u0069d":"0","type":"text-delta","delta":"a"}"#,
+            r#"{"id":"\u0030","type":"text-delta","delta":"a"}"#,
+            r#"{"id":"0","type":"text-delta","delta":"a","text":"b"}"#,
+        ] {
+            assert_eq!(piece(other), None, "{other}");
+        }
+    }
+}

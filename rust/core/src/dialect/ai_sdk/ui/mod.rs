@@ -1,0 +1,365 @@
+//! UI message stream chunks of the AI SDK (protocol v1, what `useChat` reads), as wire deltas.
+//!
+//! Knows every chunk type and what frames the others: the start, the steps, the finish. `[DONE]` ends the stream,
+//! `finish` does not. Knows no parts of an answer, no identity of calls and no framing.
+
+pub(crate) mod message;
+pub(crate) mod sources_files;
+pub(crate) mod tools;
+
+use crate::dialect::ai_sdk::blocks::BlockReader;
+use crate::dialect::ai_sdk::blocks::Holds;
+use crate::dialect::ai_sdk::part::Schema;
+use crate::dialect::ai_sdk::part::TypedPart;
+use crate::dialect::ai_sdk::part::is_complaint;
+use crate::dialect::ai_sdk::part::is_of_use;
+use crate::dialect::ai_sdk::part::is_typed;
+use crate::dialect::ai_sdk::part::tell_document;
+use crate::dialect::ai_sdk::part::whole_error;
+use crate::dialect::ai_sdk::plain_delta::PlainDelta;
+use crate::dialect::ai_sdk::ui::message::MessageReader;
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::unknown;
+use crate::dialect::decoder::Decoder;
+use crate::dialect::decoder::Shapes;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::is_bare;
+use crate::json::Kind;
+use crate::json::members::Document;
+use crate::json::members::Object;
+use crate::json::members::is_string;
+use crate::model::config::Config;
+use crate::model::delta::Address;
+use std::sync::LazyLock;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));
+
+/// And a name: the application's own parts.
+const DATA: &str = "data-";
+
+pub(crate) static SHAPES: Shapes = Shapes {
+    // A whole answer is no document of this dialect; the error in its place may be one.
+    is_body: |document| match document {
+        Document::Object(object) => !is_typed(object) && is_complaint(object),
+        Document::Other(_) => false,
+    },
+    is_line: |_| false,
+    is_complaint: |document| match document {
+        Document::Object(object) => {
+            is_complaint(object) || is_bare(&object.members, &object.names())
+        }
+        Document::Other(_) => false,
+    },
+    is_of_use: |document| match document {
+        Document::Object(object) => is_of_use(object, &SCHEMA),
+        Document::Other(_) => false,
+    },
+    // A chunk that says nothing of the answer: an application's own, passing.
+    is_note: |document| match document {
+        Document::Object(object) => {
+            let kind = object.string("type");
+            let transient = object.get("transient");
+            kind.is_some_and(|kind| kind.starts_with(DATA))
+                && transient.is_some_and(|raw| raw.kind == Kind::True)
+        }
+        Document::Other(_) => false,
+    },
+};
+
+/// What is to be done with a chunk.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    StartMessage,
+    Step,
+    FinishStep,
+    ResetStep,
+    Metadata,
+    Start(Holds),
+    Delta(Holds),
+    End(Holds),
+    InputStart,
+    InputDelta,
+    InputAvailable,
+    InputError,
+    OutputAvailable,
+    OutputError,
+    OutputDenied,
+    Keep,
+    Data,
+    SourceUrl,
+    SourceDocument,
+    File,
+    Error,
+    Finish,
+    Abort,
+}
+
+impl Action {
+    fn of(kind: &str) -> Option<Action> {
+        Some(match kind {
+            "text-delta" => Action::Delta(Holds::Text),
+            "tool-input-delta" => Action::InputDelta,
+            "reasoning-delta" => Action::Delta(Holds::Reasoning),
+            "start" => Action::StartMessage,
+            "start-step" => Action::Step,
+            "finish-step" => Action::FinishStep,
+            "reset-step" => Action::ResetStep,
+            "message-metadata" => Action::Metadata,
+            "text-start" => Action::Start(Holds::Text),
+            "text-end" => Action::End(Holds::Text),
+            "reasoning-start" => Action::Start(Holds::Reasoning),
+            "reasoning-end" => Action::End(Holds::Reasoning),
+            "tool-input-start" => Action::InputStart,
+            "tool-input-available" => Action::InputAvailable,
+            "tool-input-error" => Action::InputError,
+            "tool-output-available" => Action::OutputAvailable,
+            "tool-output-error" => Action::OutputError,
+            "tool-output-denied" => Action::OutputDenied,
+            "tool-approval-request" | "tool-approval-response" | "custom" => Action::Keep,
+            "source-url" => Action::SourceUrl,
+            "source-document" => Action::SourceDocument,
+            "file" | "reasoning-file" => Action::File,
+            "error" => Action::Error,
+            "finish" => Action::Finish,
+            "abort" => Action::Abort,
+            _ if kind.starts_with(DATA) => Action::Data,
+            _ => return None,
+        })
+    }
+}
+
+/// The decoder of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct AiSdkUi {
+    message: MessageReader,
+    blocks: BlockReader,
+    aborted: bool,
+    ended: bool,
+}
+
+impl AiSdkUi {
+    pub(crate) fn new(_config: &Config) -> AiSdkUi {
+        AiSdkUi::default()
+    }
+
+    /// What most payloads are: a delta with nothing but its id and its text.
+    fn piece(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        piece: PlainDelta<'_>,
+        of: Action,
+    ) -> Step {
+        self.message.tell(wire)?;
+        if let Action::Delta(holds) = of {
+            return self.blocks.piece(wire, piece, holds);
+        }
+        let address = Address {
+            call_id: Some(piece.id),
+            ..Address::default()
+        };
+        let DecodeContext { assembler, out } = wire;
+        assembler.call_text(out, 0, address, piece.text, None, None)
+    }
+
+    fn act(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        chunk: &mut TypedPart<'_, '_>,
+        action: Action,
+    ) -> Step {
+        match action {
+            Action::Delta(holds) => self.blocks.delta(wire, chunk, holds, &["delta"]),
+            Action::InputDelta => tools::input_delta(wire, chunk),
+            Action::StartMessage => self.message.start(wire, chunk),
+            Action::Step => step(wire, chunk),
+            Action::FinishStep => {
+                // The ids of text and reasoning come again in the next step (B 9.5).
+                step(wire, chunk)?;
+                wire.assembler.forget_addresses(wire.out, 0)?;
+                self.blocks.forget();
+                Ok(())
+            }
+            Action::ResetStep => {
+                // The step is tried again: what it has shown is taken back.
+                step(wire, chunk)?;
+                wire.assembler.restart_step(wire.out, 0)?;
+                self.blocks.forget();
+                Ok(())
+            }
+            Action::Metadata => self.message.metadata(wire, chunk),
+            Action::Start(holds) => self.blocks.start(wire, chunk, holds),
+            Action::End(holds) => self.blocks.end(wire, chunk, holds),
+            Action::InputStart => tools::input_start(wire, chunk),
+            Action::InputAvailable => tools::input_available(wire, chunk),
+            Action::InputError => tools::input_error(wire, chunk),
+            Action::OutputAvailable => tools::output_available(wire, chunk),
+            Action::OutputError => tools::output_error(wire, chunk),
+            Action::OutputDenied => tools::output_denied(wire, chunk),
+            Action::Keep => keep(wire, chunk, None),
+            Action::Data => data(wire, chunk),
+            Action::SourceUrl => sources_files::source_url(wire, chunk),
+            Action::SourceDocument => sources_files::source_document(wire, chunk),
+            Action::File => sources_files::file(wire, chunk),
+            Action::Error => {
+                let notes = std::mem::take(&mut chunk.notes);
+                self.error(wire, notes, &error_of(chunk.object), chunk.payload)
+            }
+            Action::Finish => self.finish(wire, chunk),
+            Action::Abort => {
+                // The user stopped it: what is open was cut, and there is no reason that would make it whole.
+                unknown(wire, chunk.payload)?;
+                self.aborted = true;
+                wire.assembler.cut();
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(&mut self, wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+        self.message.tell(wire)?;
+        self.message.metadata(wire, chunk)?;
+        let reason = chunk.words("finishReason");
+        if let Some(members) = chunk.metadata() {
+            wire.assembler.choice_metadata(wire.out, 0, &members)?;
+        }
+        let Some(reason) = reason else {
+            return Ok(());
+        };
+        chunk.notes.tell(wire)?;
+        wire.assembler
+            .finish(wire.out, 0, &reason, SCHEMA.reason(&reason))
+    }
+
+    fn error<'a>(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        notes: Anomalies<'a>,
+        complaint: &UpstreamErrorFields<'a>,
+        payload: Payload<'_>,
+    ) -> Step {
+        self.flush(wire)?;
+        notes.complain(wire, complaint, payload)
+    }
+}
+
+impl Decoder for AiSdkUi {
+    fn decode(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        document: &Document<'_>,
+        payload: Payload<'_>,
+    ) -> Step {
+        let Document::Object(object) = document else {
+            return unknown(wire, payload);
+        };
+        if !payload.tail
+            && let Some(piece) = PlainDelta::of(object)
+            && let Some(of) = channel(&piece)
+        {
+            return self.piece(wire, piece, of);
+        }
+        let schema: &'static Schema = &SCHEMA;
+        tell_document(wire, object, schema)?;
+        let Some(kind) = object.string("type") else {
+            if is_complaint(object) || payload.event == Some("error") {
+                return self.error(wire, Anomalies::default(), &error_of(object), payload);
+            }
+            return unknown(wire, payload);
+        };
+        let of_type = schema.of_type(&kind);
+        let action = Action::of(&kind).filter(|_| !payload.tail || of_type.recovered);
+        let Some(action) = action else {
+            return unknown(wire, payload);
+        };
+        if !of_type.frames {
+            self.message.tell(wire)?;
+        }
+        let mut chunk = TypedPart {
+            object,
+            payload,
+            kind,
+            of_type,
+            schema,
+            notes: Anomalies::default(),
+        };
+        self.act(wire, &mut chunk, action)?;
+        chunk.notes.tell(wire)
+    }
+
+    /// `[DONE]`: the end of the protocol. It comes behind an abort as well, which it does not make whole.
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+        self.message.flush(wire)?;
+        if !self.aborted {
+            wire.assembler.done(wire.out)?;
+        }
+        self.ended = true;
+        Ok(())
+    }
+
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+        self.flush(wire)?;
+        Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
+    }
+
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+        self.message.flush(wire)
+    }
+
+    fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+/// Whose delta it is, if its members have the names that they have there.
+fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
+    match (piece.kind, piece.id_key, piece.text_key) {
+        ("text-delta", "id", "delta") => Some(Action::Delta(Holds::Text)),
+        ("reasoning-delta", "id", "delta") => Some(Action::Delta(Holds::Reasoning)),
+        ("tool-input-delta", "toolCallId", "inputTextDelta") => Some(Action::InputDelta),
+        _ => None,
+    }
+}
+
+/// A step begins; it has no members.
+fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+    match chunk.worth_keeping() {
+        Some(members) => wire.assembler.choice_metadata(wire.out, 0, &members),
+        None => Ok(()),
+    }
+}
+
+/// An application's own part: kept with the message, unless it says that it is in passing.
+///
+/// One of the same type and id takes the place of the one before.
+fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+    if chunk.flag("transient") {
+        return unknown(wire, chunk.payload);
+    }
+    let identity = chunk.identity(&["id"]);
+    let key = identity.map(|identity| format!("{}\n{identity}", chunk.kind));
+    keep(wire, chunk, key.as_deref())
+}
+
+fn keep(wire: &mut DecodeContext<'_, '_>, chunk: &TypedPart<'_, '_>, key: Option<&str>) -> Step {
+    let Payload { text, event, .. } = chunk.payload;
+    let DecodeContext { assembler, out } = wire;
+    assembler.kept_unknown(out, 0, event, text.as_bytes(), key)
+}
+
+/// `errorText` is all that an error chunk has; gateways put other shapes in its place.
+fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
+    if let Some(raw) = object.present("errorText") {
+        return UpstreamErrorFields::of_message(raw);
+    }
+    if let Some(raw) = object.present("error") {
+        return UpstreamErrorFields::of_value(raw);
+    }
+    let mut complaint = whole_error(object);
+    if is_string(object.get("type"), "error") {
+        complaint.kind = None;
+    }
+    complaint
+}

@@ -1,0 +1,52 @@
+//! Sources and files of a UI message stream: what the message shows beside texts. Knows no tools and no finish.
+
+use crate::dialect::ai_sdk::part::TypedPart;
+use crate::dialect::ai_sdk::part::chosen;
+use crate::dialect::ai_sdk::part::data_url;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::unknown;
+
+const DOCUMENT: [&str; 4] = ["sourceId", "mediaType", "title", "filename"];
+
+pub(crate) fn source_url(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+    let Some(url) = chunk.words("url") else {
+        return unknown(wire, chunk.payload);
+    };
+    let title = chunk.words("title");
+    let metadata = chunk.metadata();
+    let (title, metadata) = (title.as_deref(), metadata.as_deref());
+    let DecodeContext { assembler, out } = wire;
+    assembler.source(out, 0, Some(&url), title, None, metadata)
+}
+
+pub(crate) fn source_document(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> Step {
+    let document = chosen(chunk.object, &DOCUMENT);
+    let title = chunk.words("title");
+    let metadata = chunk.metadata();
+    let (document, metadata) = (document.as_deref(), metadata.as_deref());
+    let DecodeContext { assembler, out } = wire;
+    assembler.source(out, 0, None, title.as_deref(), document, metadata)
+}
+
+/// `file` and `reasoning-file`: a data URL is inline.
+pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+    let media_type = chunk.words("mediaType");
+    let Some(url) = chunk.words("url") else {
+        return unknown(wire, chunk.payload);
+    };
+    let kind = (chunk.kind != "file").then_some(r#""reasoning-file""#);
+    let metadata = chunk.metadata_with("type", kind);
+    let (media_type, metadata) = (media_type.as_deref(), metadata.as_deref());
+    let DecodeContext { assembler, out } = wire;
+    match data_url(&url) {
+        None => assembler.file(out, 0, media_type, None, Some(&url), metadata),
+        Some((kind, data)) => {
+            let media_type = media_type.or(Some(kind));
+            assembler.file(out, 0, media_type, Some(data), None, metadata)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Tool chunks of a UI message stream: a call's input as it grows, the input when it is there, the output.
+//!
+//! `toolCallId` is the one id. `tool-input-available` is the close of a call, and so is `tool-input-error`, which says
+//! that the input was refused as well. Knows no text and no finish.
+
+use crate::dialect::ai_sdk::part::TypedPart;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::unknown;
+use crate::model::delta::Address;
+use crate::model::delta::CallSaid;
+use crate::model::fault::Fault;
+use std::borrow::Cow;
+
+const ID: [&str; 1] = ["toolCallId"];
+
+pub(crate) fn input_start(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+    let provider = chunk.provider();
+    let identity = chunk.identity(&ID);
+    let name = chunk.words("toolName");
+    let call = CallSaid {
+        address: Address {
+            call_id: identity.as_deref(),
+            public_id: provider.item_id.as_deref(),
+            ..Address::default()
+        },
+        name: name.as_deref(),
+        provider_executed: chunk.flag("providerExecuted"),
+        metadata: provider.metadata.as_deref(),
+        ..CallSaid::default()
+    };
+    wire.assembler.call_opened(wire.out, call)
+}
+
+pub(crate) fn input_delta(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+    let text = chunk.text(&["inputTextDelta"]);
+    let metadata = chunk.metadata();
+    if text.is_empty() && metadata.is_none() {
+        return Ok(());
+    }
+    let identity = chunk.identity(&ID);
+    let address = Address {
+        call_id: identity.as_deref(),
+        ..Address::default()
+    };
+    let DecodeContext { assembler, out } = wire;
+    assembler.call_text(out, 0, address, text, None, metadata.as_deref())
+}
+
+pub(crate) fn input_available(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> Step {
+    close(wire, chunk, false).map(|_| ())
+}
+
+/// The input was refused: a tool that is not there, or arguments that its schema forbids.
+///
+/// The call is told by its text, so that nothing of it is lost; the refusal is its result, as it is for the SDK's own
+/// reader (it puts the part into the state `output-error`), and a call with a result is nobody's to run.
+pub(crate) fn input_error(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+    let Some(identity) = close(wire, chunk, true)? else {
+        return Ok(());
+    };
+    let output = chunk.json(&["errorText"]).unwrap_or("null");
+    let DecodeContext { assembler, out } = wire;
+    assembler.result(out, 0, &identity, output, true, None)
+}
+
+/// A preliminary output is replaced by the next one.
+pub(crate) fn output_available(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> Step {
+    let output = chunk.json(&["output"]);
+    answer(wire, chunk, output, None, false)
+}
+
+pub(crate) fn output_error(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> Step {
+    let output = chunk.json(&["errorText"]);
+    answer(wire, chunk, output, None, true)
+}
+
+/// Nobody may run it, and there is no output.
+pub(crate) fn output_denied(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> Step {
+    answer(wire, chunk, None, Some(r#""tool-output-denied""#), true)
+}
+
+fn close<'a>(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, 'a>,
+    refused: bool,
+) -> Result<Option<Cow<'a, str>>, Fault> {
+    let provider = chunk.provider();
+    let identity = chunk.identity(&ID);
+    let name = chunk.words("toolName");
+    let call = CallSaid {
+        address: Address {
+            call_id: identity.as_deref(),
+            public_id: provider.item_id.as_deref(),
+            ..Address::default()
+        },
+        name: name.as_deref(),
+        arguments: chunk.document("input"),
+        provider_executed: chunk.flag("providerExecuted"),
+        refused,
+        metadata: provider.metadata.as_deref(),
+        ..CallSaid::default()
+    };
+    wire.assembler.call_closed(wire.out, call)?;
+    Ok(identity)
+}
+
+fn answer(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+    output: Option<&str>,
+    kind: Option<&str>,
+    is_error: bool,
+) -> Step {
+    let Some(identity) = chunk.identity(&ID) else {
+        return unknown(wire, chunk.payload);
+    };
+    let metadata = chunk.metadata_with("type", kind);
+    let (output, metadata) = (output.unwrap_or("null"), metadata.as_deref());
+    let DecodeContext { assembler, out } = wire;
+    assembler.result(out, 0, &identity, output, is_error, metadata)
+}

@@ -1,0 +1,210 @@
+//! What is odd about one payload: members of a kind that no gateway documents, and surrogates that stand alone.
+//!
+//! Collected while a decoder reads, told when it knows what the payload is. Knows no dialect.
+
+use crate::dialect::decode_context;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::duplicate_keys::has_wide_integer;
+use crate::json::duplicate_keys::repeats;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::present;
+use crate::json::members::text;
+use crate::model::spec::Code;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::mem;
+
+/// A JSON pointer that is only written out when it is needed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pointer<'p> {
+    parent: Option<&'p Pointer<'p>>,
+    step: Step<'p>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'p> {
+    Root,
+    Member(&'p str),
+    Item(usize),
+}
+
+impl<'p> Pointer<'p> {
+    pub(crate) const ROOT: Pointer<'static> = Pointer {
+        parent: None,
+        step: Step::Root,
+    };
+
+    pub(crate) fn member(&'p self, name: &'p str) -> Pointer<'p> {
+        Pointer {
+            parent: Some(self),
+            step: Step::Member(name),
+        }
+    }
+
+    pub(crate) fn item(&'p self, place: usize) -> Pointer<'p> {
+        Pointer {
+            parent: Some(self),
+            step: Step::Item(place),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut out = self.parent.map(Pointer::text).unwrap_or_default();
+        match self.step {
+            Step::Root => {}
+            Step::Member(name) => {
+                out.push('/');
+                out.push_str(name);
+            }
+            // Writing to a String cannot fail.
+            Step::Item(place) => _ = write!(out, "/{place}"),
+        }
+        out
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Anomalies<'a> {
+    /// Where, and what stands there.
+    pub(crate) shapes: Vec<(String, Raw<'a>)>,
+    /// A surrogate stood alone in a text that no other text can complete.
+    pub(crate) lone: bool,
+    /// It is read, but readers of the dialect would not read it so: the first reason.
+    touched: Option<&'static str>,
+}
+
+impl<'a> Anomalies<'a> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shapes.is_empty() && !self.lone && self.touched.is_none()
+    }
+
+    /// It is read, but readers of the dialect would not read it so.
+    #[cold]
+    pub(crate) fn touch(&mut self, why: &'static str) {
+        self.touched.get_or_insert(why);
+    }
+
+    #[cold]
+    pub(crate) fn shape(&mut self, raw: Raw<'a>, at: Pointer<'_>) {
+        self.shapes.push((at.text(), raw));
+    }
+
+    pub(crate) fn unless_null(&mut self, raw: Raw<'a>, at: Pointer<'_>) {
+        if raw.kind != Kind::Null {
+            self.shape(raw, at);
+        }
+    }
+
+    /// The member if it is an object.
+    pub(crate) fn an_object(
+        &mut self,
+        holder: &[Member<'a>],
+        at: Pointer<'_>,
+        key: &str,
+    ) -> Option<Object<'a>> {
+        let raw = present(find(holder, key))?;
+        let object = Object::of(raw);
+        if object.is_none() {
+            self.shape(raw, at.member(key));
+        }
+        object
+    }
+
+    /// The member if it is a string; absent is empty.
+    #[inline]
+    pub(crate) fn a_text(&mut self, holder: &[Member<'a>], at: Pointer<'_>, key: &str) -> Text<'a> {
+        let Some(raw) = present(find(holder, key)) else {
+            return Text::default();
+        };
+        let found = text(raw);
+        if found.is_none() {
+            self.shape(raw, at.member(key));
+        }
+        found.unwrap_or_default()
+    }
+
+    /// A string that is no text channel: no surrogate stays alone in it.
+    #[inline]
+    pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
+        let (text, lone) = text.into_whole();
+        self.lone |= lone;
+        text
+    }
+
+    /// Says what was noticed since the last time.
+    pub(crate) fn tell(&mut self, wire: &mut DecodeContext<'_, '_>) -> decode_context::Step {
+        if self.is_empty() {
+            return Ok(());
+        }
+        for (at, raw) in mem::take(&mut self.shapes) {
+            wire.out.diagnose(Code::SHAPE, None, &at)?;
+            wire.assembler
+                .unknown(wire.out, None, raw.text.as_bytes())?;
+        }
+        if let Some(why) = self.touched.take() {
+            wire.out.touch(why);
+        }
+        if mem::take(&mut self.lone) {
+            wire.out.diagnose(Code::LONE_SURROGATE, None, "")?;
+        }
+        Ok(())
+    }
+
+    /// The payload is the gateway's error. Whatever else was noticed is said first.
+    pub(crate) fn complain(
+        mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        complaint: &UpstreamErrorFields<'_>,
+        payload: Payload<'_>,
+    ) -> decode_context::Step {
+        self.lone |= complaint.lone;
+        self.tell(wire)?;
+        let (code, kind) = (complaint.code.as_deref(), complaint.kind.as_deref());
+        wire.assembler.upstream_error(
+            wire.out,
+            code,
+            kind,
+            &complaint.message,
+            payload.text.as_bytes(),
+        )
+    }
+}
+
+/// Says which keys stand twice, of those that a decoder looks at. `is_read` is asked about paths, in which an item of an
+/// array has no name, behind `base`.
+#[cold]
+pub(crate) fn tell_repeats(
+    wire: &mut DecodeContext<'_, '_>,
+    text: &str,
+    base: &[Option<&str>],
+    is_read: fn(&[Option<&str>]) -> bool,
+) -> decode_context::Step {
+    for path in repeats(text) {
+        let names: Vec<Option<&str>> = path.iter().map(Option::as_deref).collect();
+        let Some([.., Some(key)]) = names.strip_prefix(base) else {
+            continue;
+        };
+        if is_read(names.get(base.len()..).unwrap_or_default()) {
+            wire.out.diagnose(Code::DUPLICATE_KEY, None, key)?;
+        }
+    }
+    Ok(())
+}
+
+/// An error that is no object is the whole payload: all that can be odd about it is a number.
+pub(crate) fn tell_wide_integer(
+    wire: &mut DecodeContext<'_, '_>,
+    raw: Raw<'_>,
+) -> decode_context::Step {
+    if has_wide_integer(raw) {
+        wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! What kind of payload a document is: a whole body, an error, of use, a note.
+
+use crate::dialect::anthropic::fields::FACTS;
+use crate::dialect::anthropic::fields::type_of;
+use crate::dialect::decoder::Shapes;
+use crate::dialect::upstream_error::is_bare;
+use crate::json::Kind;
+use crate::json::members::Document;
+use crate::json::members::Object;
+
+pub(crate) static SHAPES: Shapes = Shapes {
+    is_body: |document| {
+        object(document).is_some_and(|object| {
+            matches!(type_of(&object.members).as_ref(), "message" | "error")
+                || complains(object)
+                || object.present("error").is_some()
+        })
+    },
+    is_line: |_| false,
+    is_complaint: |document| {
+        object(document)
+            .is_some_and(|object| complains(object) || is_bare(&object.members, &object.names()))
+    },
+    is_of_use: |document| {
+        object(document).is_some_and(|object| {
+            is_tail(&type_of(&object.members)) || object.present("error").is_some()
+        })
+    },
+    is_note: |document| {
+        object(document).is_some_and(|object| {
+            matches!(type_of(&object.members).as_ref(), "ping" | "message_stop")
+        })
+    },
+};
+
+fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
+    match document {
+        Document::Object(object) => Some(object),
+        Document::Other(_) => None,
+    }
+}
+
+/// An event that may be taken from behind a broken document.
+pub(crate) fn is_tail(kind: &str) -> bool {
+    matches!(
+        kind,
+        "content_block_delta" | "message_delta" | "message_stop" | "error"
+    )
+}
+
+/// A message in words beside its code or type, as gateways write errors without an `error` member.
+pub(crate) fn complains(object: &Object<'_>) -> bool {
+    let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
+    worded
+        && !FACTS.is_event(&type_of(&object.members))
+        && (object.present("code").is_some() || object.present("type").is_some())
+}

@@ -1,0 +1,116 @@
+//! Deltas that say nothing but a piece of text: most of every stream. They are read without looking for anything else.
+//!
+//! Knows how the API writes them, and leaves whatever is written otherwise to the decoder.
+
+use crate::dialect::anthropic::Anthropic;
+use crate::dialect::anthropic::block::at_index;
+use crate::dialect::anthropic::block::message;
+use crate::dialect::anthropic::block::reasoning;
+use crate::dialect::anthropic::blocks::is_plainly_written;
+use crate::dialect::anthropic::fields::FACTS;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Payload;
+use crate::fastpath::items::template::LearnableDelta;
+use crate::fastpath::items::template::Target;
+use crate::fastpath::items::template::Varying;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Scanner;
+use crate::json::members;
+use crate::json::members::Object;
+use crate::json::members::integer;
+use crate::model::fault::Fault;
+
+/// What a piece of text belongs to.
+#[derive(Clone, Copy, Debug)]
+enum Sort {
+    Text,
+    Thought,
+    Arguments,
+}
+
+impl Anthropic {
+    /// Takes such an event; false, and nothing was done, where it has to be read.
+    #[inline]
+    pub(crate) fn swift(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        event: &Object<'_>,
+        payload: Payload<'_>,
+    ) -> Result<bool, Fault> {
+        let [kind, index, delta] = event.members.as_slice() else {
+            return Ok(false);
+        };
+        let keys = [kind.key.raw, index.key.raw, delta.key.raw];
+        let plain = keys == ["type", "index", "delta"]
+            && kind.raw.text == "\"content_block_delta\""
+            && is_plainly_written(index.raw)
+            && !event.wide_integer
+            && !payload.tail
+            && payload.event != Some("error");
+        if !(plain && self.started && self.blocks.is_plain()) {
+            return Ok(false);
+        }
+        let index = integer(index.raw).filter(|index| self.blocks.is_within(*index));
+        let (Some(index), Some((sort, raw))) = (index, piece(delta.raw)) else {
+            return Ok(false);
+        };
+        let wanted = FACTS.needs_name("content_block_delta", payload.event);
+        if let Some(name) = wanted {
+            wire.out.rename(name);
+        }
+        self.blocks.expect(wire, Some(index));
+        let text = members::text(raw).unwrap_or_default();
+        if text.is_empty() {
+            return Ok(true);
+        }
+        let (index, DecodeContext { assembler, out }) = (Some(index), wire);
+        let target = match sort {
+            Sort::Text => Target::Part(message(index)),
+            Sort::Thought => Target::Part(reasoning(index, "thinking")),
+            Sort::Arguments => Target::Call(at_index(index)),
+        };
+        match target {
+            Target::Part(part) => assembler.part_text(out, part, text, None)?,
+            Target::Call(address) => assembler.call_text(out, 0, address, text, None, None)?,
+        }
+        // Of one that is known nothing is said: what needs a name has to be read each time.
+        if wanted.is_none() && self.envelopes.wants() {
+            let lesson = LearnableDelta {
+                target,
+                varying: Varying {
+                    text: raw,
+                    padding: None,
+                    number: None,
+                    blanks: true,
+                },
+            };
+            self.envelopes.learn(payload.event, payload.text, lesson);
+        }
+        Ok(true)
+    }
+}
+
+/// The one text of a delta that has its type first and nothing else.
+#[inline]
+fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Raw<'a>)> {
+    let mut scanner = Scanner::new(delta.text, None);
+    scanner.enter_object().ok()?;
+    if scanner.next_key().ok()??.raw != "type" {
+        return None;
+    }
+    let kind = scanner.skip().ok()?;
+    let key = scanner.next_key().ok()??;
+    let sort = match (kind.text, key.raw) {
+        ("\"text_delta\"", "text") => Sort::Text,
+        ("\"thinking_delta\"", "thinking") => Sort::Thought,
+        ("\"input_json_delta\"", "partial_json") => Sort::Arguments,
+        _ => return None,
+    };
+    if scanner.kind() != Ok(Kind::String) {
+        return None;
+    }
+    let text = scanner.skip().ok()?;
+    let over = scanner.next_key().ok()?.is_none();
+    over.then_some((sort, text))
+}

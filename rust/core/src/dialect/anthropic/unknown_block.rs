@@ -1,0 +1,145 @@
+//! A block that nobody models and that its deltas complete, until it is over. Knows no kind of block.
+
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::json::members::Member;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// Its members as they are so far, in the order in which they came.
+#[derive(Debug)]
+pub(crate) struct UnknownBlock {
+    event: Option<String>,
+    members: Vec<Option<(String, String)>>,
+    places: HashMap<String, usize>,
+}
+
+impl UnknownBlock {
+    pub(crate) fn new(members: &[Member<'_>], event: Option<&str>) -> UnknownBlock {
+        let mut kept = UnknownBlock {
+            event: event.map(str::to_owned),
+            members: Vec::with_capacity(members.len()),
+            places: HashMap::new(),
+        };
+        for member in members {
+            // Of a key that stands twice in the block the last one holds, where it stands.
+            let key = key_text(member.key.raw);
+            if let Some(before) = kept.places.get(&key) {
+                if let Some(before) = kept.members.get_mut(*before) {
+                    *before = None;
+                }
+            }
+            kept.put(key, member.raw.text);
+        }
+        kept
+    }
+
+    /// A delta's members replace those of the block.
+    pub(crate) fn update(&mut self, news: &[Member<'_>]) {
+        for member in news {
+            let key = key_text(member.key.raw);
+            let known = self.places.get(&key);
+            match known.and_then(|at| self.members.get_mut(*at)) {
+                Some(Some((_, text))) => {
+                    text.clear();
+                    text.push_str(member.raw.text);
+                }
+                _ => self.put(key, member.raw.text),
+            }
+        }
+    }
+
+    fn put(&mut self, key: String, text: &str) {
+        self.places.insert(key.clone(), self.members.len());
+        self.members.push(Some((key, text.to_owned())));
+    }
+
+    /// The block is over, and goes out as it came to be.
+    pub(crate) fn settle(&self, wire: &mut DecodeContext<'_, '_>) -> Step {
+        let mut out = String::new();
+        for (key, text) in self.members.iter().flatten() {
+            out.push(if out.is_empty() { '{' } else { ',' });
+            out.push_str(key);
+            out.push(':');
+            out.push_str(text);
+        }
+        if out.is_empty() {
+            out.push('{');
+        }
+        out.push('}');
+        let event = self.event.as_deref();
+        wire.assembler
+            .kept_unknown(wire.out, 0, event, out.as_bytes(), None)
+    }
+}
+
+/// A key as a JSON string in ASCII, written in one way whatever way it was sent in.
+fn key_text(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len() + 2);
+    out.push('"');
+    let mut rest = raw.chars();
+    while let Some(next) = rest.next() {
+        if next != '\\' {
+            put(&mut out, next);
+            continue;
+        }
+        match rest.next() {
+            Some('u') => {
+                let digits: String = rest.by_ref().take(4).collect();
+                let unit = u16::from_str_radix(&digits, 16).unwrap_or(0xFFFD);
+                match char::from_u32(u32::from(unit)) {
+                    Some(plain) => put(&mut out, plain),
+                    // Half of a pair, which its other half may follow.
+                    None => escape(&mut out, unit),
+                }
+            }
+            Some('n') => put(&mut out, '\n'),
+            Some('r') => put(&mut out, '\r'),
+            Some('t') => put(&mut out, '\t'),
+            Some('b') => put(&mut out, '\u{8}'),
+            Some('f') => put(&mut out, '\u{c}'),
+            Some(plain) => put(&mut out, plain),
+            None => {}
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn put(out: &mut String, c: char) {
+    match c {
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\u{8}' => out.push_str("\\b"),
+        '\u{c}' => out.push_str("\\f"),
+        ' '..='~' => out.push(c),
+        _ => {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                escape(out, *unit);
+            }
+        }
+    }
+}
+
+fn escape(out: &mut String, unit: u16) {
+    // Writing to a String cannot fail.
+    _ = write!(out, "\\u{unit:04x}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_written_in_one_way() {
+        assert_eq!(key_text("content"), "\"content\"");
+        assert_eq!(
+            key_text(r#"a\"\\\/\u00e9é\u0041\n\u007f😀\ud83d\ude00\ud800"#),
+            r#""a\"\\/\u00e9\u00e9A\n\u007f\ud83d\ude00\ud83d\ude00\ud800""#
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! What a delta or a message has beside its text and calls: annotations, a refusal, images, audio.
+
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::chat::choice::Carry;
+use crate::dialect::chat::choice::ChoiceState;
+use crate::dialect::chat::content;
+use crate::dialect::chat::content::ContentPiece;
+use crate::dialect::chat::read::Delta;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Step;
+use crate::json::Kind;
+use crate::json::Text;
+use crate::json::members::first_item;
+use crate::json::members::present;
+use crate::json::members::text;
+use crate::model::fault::Fault;
+use crate::model::limits::LimitName;
+
+impl ChoiceState {
+    /// Annotations, refusal, images, audio. True where there was any.
+    pub(crate) fn attachments<'a>(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        delta: &Delta<'a>,
+        carry: &mut Carry<'_, 'a>,
+        notes: &mut Anomalies<'a>,
+        at: Pointer<'_>,
+    ) -> Result<bool, Fault> {
+        self.annotations(wire, delta, notes, at)?;
+        let refusal = refusal(delta, notes, at);
+        let any = refusal.is_some()
+            || [delta.annotations, delta.images, delta.audio]
+                .into_iter()
+                .any(|slot| present(slot).is_some());
+        if let Some(text) = refusal {
+            self.piece(wire, ContentPiece::Refused(text), Some(carry))?;
+        }
+        self.images(wire, delta, notes, at)?;
+        self.audio(wire, delta)?;
+        Ok(any)
+    }
+
+    pub(crate) fn annotations<'a>(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        delta: &Delta<'a>,
+        notes: &mut Anomalies<'a>,
+        at: Pointer<'_>,
+    ) -> Step {
+        match present(delta.annotations) {
+            Some(raw) if raw.kind != Kind::Array => notes.shape(raw, at.member("annotations")),
+            Some(raw) if first_item(raw).is_some() => {
+                self.attached = true;
+                wire.assembler.annotations(wire.out, self.index, raw.text)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(crate) fn images<'a>(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        delta: &Delta<'a>,
+        notes: &mut Anomalies<'a>,
+        at: Pointer<'_>,
+    ) -> Step {
+        let Some(raw) = present(delta.images) else {
+            return Ok(());
+        };
+        for file in content::images(raw, notes, at.member("images")) {
+            self.piece(wire, ContentPiece::File(file), None)?;
+        }
+        Ok(())
+    }
+
+    /// Audio comes in pieces; all of them go to the choice's last event.
+    pub(crate) fn audio(&mut self, wire: &DecodeContext<'_, '_>, delta: &Delta<'_>) -> Step {
+        let Some(raw) = present(delta.audio) else {
+            return Ok(());
+        };
+        self.audio_size += raw.text.len();
+        let limit = wire.out.config.limits.max_text_bytes;
+        if let Some(limit) = limit.filter(|limit| self.audio_size as u64 > *limit) {
+            return Err(Fault::limit(LimitName::max_text_bytes, limit));
+        }
+        self.audio.push(raw.text.to_owned());
+        Ok(())
+    }
+}
+
+/// The refusal, if it says anything.
+pub(crate) fn refusal<'a>(
+    delta: &Delta<'a>,
+    notes: &mut Anomalies<'a>,
+    at: Pointer<'_>,
+) -> Option<Text<'a>> {
+    let raw = present(delta.refusal)?;
+    let text = text(raw);
+    if text.is_none() {
+        notes.shape(raw, at.member("refusal"));
+    }
+    text.filter(|text| !text.is_empty())
+}

@@ -1,0 +1,109 @@
+//! What kind of payload a document is: wrapped, an error alone, a whole body, of use, a note.
+
+use crate::dialect::chat::error::is_complaint;
+use crate::dialect::chat::read;
+use crate::dialect::chat::read::Choice;
+use crate::dialect::chat::read::Chunk;
+use crate::dialect::chat::read::Delta;
+use crate::dialect::chat::read::Document;
+use crate::dialect::chat::read::Walk;
+use crate::dialect::think_tags::is_white;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Slot;
+use crate::json::members::find;
+use crate::json::members::is_string;
+use crate::json::members::present;
+use crate::json::members::string;
+
+/// The chunk in an envelope.
+pub(crate) struct Wrapped<'a> {
+    pub(crate) chunk: Chunk<'a>,
+    pub(crate) raw: Raw<'a>,
+}
+
+/// The chunk of an envelope `{"data":{"choices":…}}` (E17).
+pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
+    if chunk.is_chunk() {
+        return None;
+    }
+    let raw = find(&chunk.rest, "data").filter(|raw| raw.kind == Kind::Object)?;
+    match read::document(raw.text, max_depth) {
+        Ok(Document::Object(chunk)) if chunk.is_chunk() => Some(Wrapped { chunk, raw }),
+        _ => None,
+    }
+}
+
+/// An error object that a gateway put into an array.
+pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
+    let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
+    match read::document(first.text, max_depth) {
+        Ok(Document::Object(chunk)) if chunk.error.is_some() => Some((chunk, first)),
+        _ => None,
+    }
+}
+
+/// Whether a payload outside of any event is a whole answer, or the error in its place.
+pub(crate) fn is_body(document: &Document<'_>) -> bool {
+    let Document::Object(chunk) = document else {
+        return false;
+    };
+    let named = |word: &str| is_string(chunk.object, word);
+    if named("chat.completion") || named("error") || is_complaint(document) {
+        return true;
+    }
+    let Some(Walk::Read(choices, _)) = &chunk.choices else {
+        return present(chunk.error).is_some();
+    };
+    let whole = choices.iter().any(|choice| match choice {
+        Walk::Read(choice, _) => choice.message.is_some() && is_none(choice.delta.as_ref()),
+        Walk::Other(_) => false,
+    });
+    whole || is_line(document)
+}
+
+/// Whether more may follow, a line each: a whole legacy completion looks like the last chunk of one.
+pub(crate) fn is_line(document: &Document<'_>) -> bool {
+    let Document::Object(chunk) = document else {
+        return false;
+    };
+    let Some(Walk::Read(choices, _)) = &chunk.choices else {
+        return false;
+    };
+    let ends = |choice: &Walk<'_, Choice<'_>>| match choice {
+        Walk::Read(choice, _) => {
+            let reason = choice.finish_reason.and_then(string);
+            legacy_text(choice).is_some()
+                && reason.is_some_and(|reason| !reason.trim_matches(is_white).is_empty())
+        }
+        Walk::Other(_) => false,
+    };
+    present(chunk.error).is_none() && !choices.is_empty() && choices.iter().all(ends)
+}
+
+/// The text of a choice of the legacy Completions: it is the content, where there is neither delta nor message.
+pub(crate) fn legacy_text<'a>(choice: &Choice<'a>) -> Slot<'a> {
+    let alone = is_none(choice.delta.as_ref()) && is_none(choice.message.as_ref());
+    choice.text.filter(|_| alone)
+}
+
+fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
+    walk.is_none_or(|walk| walk.raw().kind == Kind::Null)
+}
+
+/// Whether a document behind a broken one brings what may be taken from there: a chunk, or an error.
+pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
+    match document {
+        Document::Object(chunk) => chunk.is_chunk() || chunk.error.is_some(),
+        Document::Other(_) => false,
+    }
+}
+
+/// A chunk that says nothing of any choice.
+pub(crate) fn is_note(document: &Document<'_>) -> bool {
+    let Document::Object(chunk) = document else {
+        return false;
+    };
+    let empty = matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.is_empty());
+    empty && present(chunk.error).is_none()
+}

@@ -1,0 +1,117 @@
+//! What kind of payload a document is: a chunk, a chunk in an envelope, a whole body, an error, of use, a note.
+
+use crate::dialect::decoder::Shapes;
+use crate::dialect::gemini::spec_tables::is_reason;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::says_nothing;
+use crate::json::Kind;
+use crate::json::members::Document;
+use crate::json::members::Object;
+use crate::json::members::items;
+use crate::json::members::text;
+
+/// What a chunk says of the answer.
+const USED: [&str; 5] = [
+    "candidates",
+    "promptFeedback",
+    "usageMetadata",
+    "modelVersion",
+    "responseId",
+];
+
+pub(crate) static SHAPES: Shapes = Shapes {
+    is_body: |document| {
+        object(document).is_some_and(|object| {
+            ends(object) || object.present("error").is_some() || complains(object)
+        })
+    },
+    // It looks like a last chunk, and early models end every chunk so.
+    is_line: |document| {
+        object(document)
+            .is_some_and(|object| object.present("error").is_none() && !complains(object))
+    },
+    is_complaint: |document| {
+        object(document)
+            .is_some_and(|object| complains(object) || is_bare(&object.members, &object.names()))
+    },
+    is_of_use: |document| {
+        object(document).is_some_and(|object| is_used(object) || object.present("error").is_some())
+    },
+    is_note: |document| {
+        let silent = |object: &Object<'_>, key| object.get(key).is_none_or(says_nothing);
+        object(document).is_some_and(|object| {
+            is_used(object)
+                && silent(object, "candidates")
+                && silent(object, "promptFeedback")
+                && object.present("error").is_none()
+        })
+    },
+};
+
+fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
+    match document {
+        Document::Object(object) => Some(object),
+        Document::Other(_) => None,
+    }
+}
+
+/// Whether it is a chunk.
+pub(crate) fn is_used(object: &Object<'_>) -> bool {
+    let used = |name: &str| USED.contains(&name);
+    object.members.iter().any(|member| used(&member.key.name()))
+}
+
+/// It says why the answer ends. Another chunk outside of any event is one of several, a JSON document a line.
+fn ends(object: &Object<'_>) -> bool {
+    let says = |holder: &Object<'_>, key| {
+        holder
+            .get(key)
+            .and_then(text)
+            .is_some_and(|text| is_reason(&text))
+    };
+    let candidates = object
+        .get("candidates")
+        .filter(|raw| raw.kind == Kind::Array);
+    let candidates = candidates.map(items).unwrap_or_default();
+    if candidates.is_empty() {
+        let feedback = object.object("promptFeedback");
+        return feedback.is_some_and(|feedback| says(&feedback, "blockReason"));
+    }
+    let ended = |raw| Object::of(raw).is_some_and(|candidate| says(&candidate, "finishReason"));
+    candidates.into_iter().all(ended)
+}
+
+/// The chunk itself, where a relay put it into an envelope (`{"response": {...}, "traceId": ...}`).
+pub(crate) fn wrapped<'a>(object: &Object<'a>) -> Option<Object<'a>> {
+    if is_used(object) {
+        return None;
+    }
+    object.object("response").filter(is_used)
+}
+
+/// The error of a payload object.
+pub(crate) fn error<'a>(
+    object: &Object<'a>,
+    event: Option<&str>,
+    used: bool,
+) -> Option<UpstreamErrorFields<'a>> {
+    let said = object
+        .present("error")
+        .filter(|raw| !(used && says_nothing(*raw)));
+    match said {
+        Some(raw) => Some(UpstreamErrorFields::of_value(raw)),
+        None if !used && (event == Some("error") || complains(object)) => {
+            Some(UpstreamErrorFields::of_members(&object.members, object.raw))
+        }
+        None => None,
+    }
+}
+
+/// A message in words beside its code or status, as gateways write errors without an `error` member.
+fn complains(object: &Object<'_>) -> bool {
+    let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
+    worded
+        && !is_used(object)
+        && (object.present("code").is_some() || object.present("status").is_some())
+}

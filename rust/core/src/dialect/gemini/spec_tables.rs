@@ -1,0 +1,270 @@
+//! Which members of a GenerateContentResponse are modelled, and what counts as an id, a name, a reason or a usage.
+//!
+//! Knows the tables of `_spec/dialects.json`. Knows no events and no state.
+
+use crate::dialect::anomalies::Anomalies;
+use crate::dialect::anomalies::Pointer;
+use crate::dialect::think_tags::is_white;
+use crate::dialect::usage_counts::Counts;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Text;
+use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
+use crate::json::members::Object;
+use crate::json::members::find;
+use crate::json::members::integer;
+use crate::json::members::present;
+use crate::json::members::text;
+use crate::model::event::Usage;
+use crate::model::spec::fact;
+use crate::model::spec::words;
+use serde_json::Map;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+const DIALECT: &str = "gemini";
+
+/// Names of members.
+type Fields = Vec<&'static str>;
+
+/// The tables of the dialect.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) envelope_fields: Fields,
+    pub(crate) candidate_fields: Fields,
+    pub(crate) content_fields: Fields,
+    pub(crate) part_fields: Fields,
+    pub(crate) call_fields: Fields,
+    partial_fields: Fields,
+    pub(crate) code_tool: &'static str,
+    absent_reasons: Fields,
+    absent_ids: Fields,
+    finish: Option<&'static Map<String, Value>>,
+    counts: Counts,
+    input: Fields,
+    output: Fields,
+}
+
+pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
+    let list = |key| words(fact(DIALECT, key));
+    let sum = |key| words(fact(DIALECT, "usage_sums").and_then(|sums| sums.get(key)));
+    let tool = fact(DIALECT, "code_tool").and_then(Value::as_str);
+    Facts {
+        envelope_fields: list("envelope_fields"),
+        candidate_fields: list("candidate_fields"),
+        content_fields: list("content_fields"),
+        part_fields: list("part_fields"),
+        call_fields: list("call_fields"),
+        partial_fields: list("partial_fields"),
+        code_tool: tool.unwrap_or_default(),
+        absent_reasons: list("absent_reasons"),
+        absent_ids: list("absent_ids"),
+        finish: fact(DIALECT, "finish").and_then(Value::as_object),
+        counts: Counts::of(DIALECT),
+        input: sum("input_tokens"),
+        output: sum("output_tokens"),
+    }
+});
+
+impl Facts {
+    /// What a finish reason means.
+    pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
+        self.finish?.get(raw)?.as_str()
+    }
+
+    /// The counts of a usageMetadata object, and the object as sent.
+    pub(crate) fn usage<'a>(&self, object: &Object<'a>) -> Usage<'a> {
+        Usage {
+            input_tokens: sum(&object.members, &self.input),
+            output_tokens: sum(&object.members, &self.output),
+            ..self.counts.read(object.raw)
+        }
+    }
+}
+
+/// The numbers that are there, added; `None` of none, and where no number can hold them.
+fn sum(members: &[Member<'_>], keys: &[&str]) -> Option<i64> {
+    let numbers = keys.iter().filter_map(|key| {
+        let raw = find(members, key)?;
+        integer(raw).filter(|_| raw.kind == Kind::Number)
+    });
+    let mut total: Option<i64> = None;
+    for number in numbers {
+        total = Some(total.unwrap_or(0).checked_add(number)?);
+    }
+    total
+}
+
+/// The members of one level that nobody models.
+pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
+    let rest = unmodelled(members, modelled);
+    ExtraFields::of(&rest)
+}
+
+/// The same, as they stand.
+pub(crate) fn unmodelled<'a>(members: &[Member<'a>], modelled: &[&str]) -> Vec<Member<'a>> {
+    let known = |member: &&Member<'_>| modelled.iter().any(|name| member.key.is(name));
+    let rest = members.iter().filter(|member| !known(member));
+    rest.copied().collect()
+}
+
+/// A finishReason or a blockReason, unless it says nothing.
+pub(crate) fn a_reason<'a>(
+    holder: &[Member<'a>],
+    at: Pointer<'_>,
+    key: &str,
+    notes: &mut Anomalies<'a>,
+) -> Option<Cow<'a, str>> {
+    let reason = notes.a_text(holder, at, key);
+    is_reason(&reason).then(|| notes.clean(reason))
+}
+
+/// Whether a text says why something ends.
+pub(crate) fn is_reason(text: &Text<'_>) -> bool {
+    !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
+}
+
+/// The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2).
+pub(crate) fn an_id<'a>(
+    holder: &[Member<'a>],
+    at: Pointer<'_>,
+    notes: &mut Anomalies<'a>,
+) -> Option<Cow<'a, str>> {
+    let raw = present(find(holder, "id"))?;
+    match text(raw) {
+        Some(id) => {
+            let (id, lone) = id.into_whole();
+            let trimmed = id.trim_matches(is_white);
+            let usable = !trimmed.is_empty() && !FACTS.absent_ids.contains(&trimmed);
+            notes.lone |= lone && usable;
+            usable.then_some(id)
+        }
+        None if raw.kind == Kind::Number => Some(Cow::Borrowed(raw.text)),
+        None => {
+            notes.shape(raw, at.member("id"));
+            None
+        }
+    }
+}
+
+/// A string that is no text channel, or `None` where it is blank.
+pub(crate) fn a_word<'a>(
+    holder: &[Member<'a>],
+    at: Pointer<'_>,
+    key: &str,
+    notes: &mut Anomalies<'a>,
+) -> Option<Cow<'a, str>> {
+    let word = notes.a_text(holder, at, key);
+    (!is_blank(&word)).then(|| notes.clean(word))
+}
+
+/// Nothing but white space.
+pub(crate) fn is_blank(text: &Text<'_>) -> bool {
+    text.lead_low.is_none()
+        && text.tail_high.is_none()
+        && text.body.trim_matches(is_white).is_empty()
+}
+
+/// Whether a member is `true`.
+pub(crate) fn is_true(holder: &[Member<'_>], key: &str) -> bool {
+    find(holder, key).is_some_and(|raw| raw.kind == Kind::True)
+}
+
+/// A createTime (RFC 3339, in UTC as the API writes it) as seconds since 1970.
+pub(crate) fn seconds(text: &str) -> Option<i64> {
+    let (date, fraction) = text.strip_suffix('Z')?.split_at_checked(19)?;
+    if let Some(digits) = fraction.strip_prefix('.') {
+        if !(1..=9).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+    } else if !fraction.is_empty() {
+        return None;
+    }
+    let mut numbers = [0_i64; 6];
+    let mut place = 0;
+    for (sign, byte) in b"0000-00-00T00:00:00".iter().zip(date.bytes()) {
+        if *sign != b'0' {
+            if *sign != byte {
+                return None;
+            }
+            place += 1;
+        } else {
+            let number = numbers.get_mut(place)?;
+            *number = *number * 10 + i64::from(char::from(byte).to_digit(10)?);
+        }
+    }
+    let [year, month, day, hour, minute, second] = numbers;
+    let fits = (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !fits || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // Days since 1970 of a date of the proleptic Gregorian calendar; the year begins in March.
+    let year = year - i64::from(month < 3);
+    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let days = 365 * year + leaps + (153 * ((month + 9) % 12) + 2) / 5 + day - 719_469;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+/// Whether the decoder looks at the member at `path` of a chunk.
+pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
+    let facts = &*FACTS;
+    let Some((Some(key), holder)) = path.split_last() else {
+        return false;
+    };
+    let [candidates, content, parts, call, partial] = [
+        "candidates",
+        "content",
+        "parts",
+        "functionCall",
+        "partialArgs",
+    ]
+    .map(Some);
+    let fields = match holder {
+        [] => &facts.envelope_fields,
+        [Some("promptFeedback")] => return *key == "blockReason",
+        [a, None] if *a == candidates => &facts.candidate_fields,
+        [a, None, b] if (*a, *b) == (candidates, content) => &facts.content_fields,
+        [a, None, b, c, None] if (*a, *b, *c) == (candidates, content, parts) => &facts.part_fields,
+        [a, None, b, c, None, d] if (*a, *b, *c, *d) == (candidates, content, parts, call) => {
+            &facts.call_fields
+        }
+        [a, None, b, c, None, d, e, None]
+            if (*a, *b, *c, *d, *e) == (candidates, content, parts, call, partial) =>
+        {
+            &facts.partial_fields
+        }
+        _ => return false,
+    };
+    fields.contains(key)
+}
+
+/// A member's text on the wire, unless it is null.
+pub(crate) fn said<'a>(holder: &[Member<'a>], key: &str) -> Option<Raw<'a>> {
+    present(find(holder, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_seconds() {
+        assert_eq!(seconds("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(seconds("2025-02-28T23:59:59.123456Z"), Some(1_740_787_199));
+        assert_eq!(seconds("2000-02-29T12:00:00Z"), Some(951_825_600));
+        assert_eq!(seconds("0000-01-01T00:00:00Z"), Some(-62_167_219_200));
+        for text in [
+            "2025-13-01T00:00:00Z",
+            "2025-01-01T00:00:00",
+            "2025-01-01T00:00:00.Z",
+            "2025-01-01T00:00:00.1234567890Z",
+            "2025-01-01 00:00:00Z",
+            "2025-01-01T24:00:00Z",
+            "\u{e9}025-01-01T00:00:0Z",
+        ] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Sets of member names, asked for every member of every event.
+
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Member;
+use crate::json::members::Slot;
+use crate::json::members::present;
+
+/// Names by their length: of one length there are few. Each with its first bytes, and its number.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    by_length: Vec<Vec<(u64, &'static str, u32)>>,
+}
+
+/// One of the names, and its number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    at: usize,
+}
+
+/// How many members `Slots` has room for.
+const SLOTS: usize = 32;
+
+/// The members of one object by the numbers of their names. Of a key that stands twice it is the last.
+#[derive(Debug, Default)]
+pub(crate) struct Slots<'a> {
+    slots: [Slot<'a>; SLOTS],
+    /// One that is not in the set, and says something.
+    pub(crate) others: bool,
+    /// One that stands twice, or has members of its own that are read.
+    pub(crate) nested: bool,
+}
+
+impl<'a> Slots<'a> {
+    #[inline]
+    pub(crate) fn of(names: &Names, members: &[Member<'a>], deeper: &str) -> Slots<'a> {
+        let mut out = Slots::default();
+        for member in members {
+            let holds = matches!(member.raw.kind, Kind::Object | Kind::Array);
+            let place = names.place_of(member.key).map(|place| place as usize);
+            match place.and_then(|place| out.slots.get_mut(place)) {
+                Some(slot) => out.nested |= slot.replace(member.raw).is_some() | holds,
+                None => {
+                    out.others |= says(member.raw);
+                    out.nested |= holds && member.key.is(deeper);
+                }
+            }
+        }
+        out
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, field: Field) -> Slot<'a> {
+        self.slots.get(field.at).copied().flatten()
+    }
+
+    #[inline]
+    pub(crate) fn present(&self, field: Field) -> Slot<'a> {
+        present(self.get(field))
+    }
+}
+
+/// Which names are there, by their numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Glance(u64);
+
+impl Names {
+    /// At most 64 names, so that a word holds which of them were seen.
+    pub(crate) fn of(names: impl IntoIterator<Item = &'static str>) -> Names {
+        let mut out = Names::default();
+        let mut count = 0;
+        for name in names {
+            if out.place(name).is_some() {
+                continue;
+            }
+            if out.by_length.len() <= name.len() {
+                out.by_length.resize_with(name.len() + 1, Vec::new);
+            }
+            if let Some(row) = out.by_length.get_mut(name.len()) {
+                row.push((head(name.as_bytes()), name, count));
+                count += 1;
+            }
+        }
+        debug_assert!(count <= 64, "a set of names is too large");
+        out
+    }
+
+    #[inline]
+    fn place(&self, name: &str) -> Option<u32> {
+        let row = self.by_length.get(name.len())?;
+        let first = head(name.as_bytes());
+        let same = |known: &str| name.len() <= 8 || known == name;
+        let mut row = row.iter();
+        let found = row.find(|(head, known, _)| *head == first && same(known));
+        found.map(|(_, _, place)| *place)
+    }
+
+    /// The field of that name; one that is never there where the set does not have it.
+    pub(crate) fn field(&self, name: &'static str) -> Field {
+        let place = self.place(name).map(|place| place as usize);
+        debug_assert!(place.is_some_and(|at| at < SLOTS), "{name} is no field");
+        let at = place.unwrap_or(SLOTS);
+        Field { name, at }
+    }
+
+    #[inline]
+    fn place_of(&self, key: Key<'_>) -> Option<u32> {
+        if key.escaped {
+            self.place(&key.name())
+        } else {
+            self.place(key.raw)
+        }
+    }
+
+    pub(crate) fn has(&self, key: Key<'_>) -> bool {
+        self.place_of(key).is_some()
+    }
+
+    /// Notes a member; true where one of that name was there before.
+    #[inline]
+    pub(crate) fn note(&self, glance: &mut Glance, key: Key<'_>) -> bool {
+        let place = self.place_of(key);
+        let bit = place.and_then(|place| 1_u64.checked_shl(place));
+        let bit = bit.unwrap_or_default();
+        let again = glance.0 & bit != 0;
+        glance.0 |= bit;
+        again
+    }
+}
+
+/// Null and `[]` (an empty `logprobs` in every delta) say nothing.
+#[inline]
+pub(crate) fn says(raw: Raw<'_>) -> bool {
+    raw.kind != Kind::Null && !is_empty_array(raw)
+}
+
+#[inline]
+pub(crate) fn is_empty_array(raw: Raw<'_>) -> bool {
+    let blank = |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
+    raw.kind == Kind::Array && inner.is_some_and(|inner| inner.bytes().all(blank))
+}
+
+/// The first eight bytes.
+#[inline]
+fn head(name: &[u8]) -> u64 {
+    if let Some(first) = name.first_chunk::<8>() {
+        return u64::from_le_bytes(*first);
+    }
+    let bytes = name.iter().rev();
+    bytes.fold(0, |head, byte| head << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::members::Document;
+    use crate::json::members::document;
+
+    #[test]
+    fn members_are_found_by_their_names() {
+        let names = Names::of(["type", "item", "sequence_number", "sequence_other_", "item"]);
+        let text = r#"{"type":1,"\u0069tem":2,"sequence_number":3,"other":[ ],"x":null,"type":4}"#;
+        let Ok(Document::Object(object)) = document(text, None) else {
+            panic!("an object");
+        };
+        let slots = Slots::of(&names, &object.members, "deep");
+        let found = |name| slots.get(names.field(name)).map(|raw| raw.text);
+        assert_eq!(found("type"), Some("4"));
+        assert_eq!(found("item"), Some("2"));
+        assert_eq!(found("sequence_number"), Some("3"));
+        assert_eq!(found("sequence_other_"), None);
+        assert!(slots.nested && !slots.others);
+        let Ok(Document::Object(object)) = document(r#"{"deep":{}}"#, None) else {
+            panic!("an object");
+        };
+        let slots = Slots::of(&names, &object.members, "deep");
+        assert!(slots.nested && slots.others);
+    }
+}

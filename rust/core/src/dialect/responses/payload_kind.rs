@@ -1,0 +1,119 @@
+//! What kind of payload a document is: an error, a whole body, of use, a note.
+
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decoder::Shapes;
+use crate::dialect::responses::name_sets::Slots;
+use crate::dialect::responses::spec_tables::FACTS;
+use crate::dialect::responses::spec_tables::Kind as EventKind;
+use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::says_nothing;
+use crate::json::members::Document;
+use crate::json::members::Object;
+use crate::json::members::is_string;
+
+pub(crate) static SHAPES: Shapes = Shapes {
+    is_body: |document| object(document).is_some_and(is_body),
+    is_line: |_| false,
+    is_complaint: |document| object(document).is_some_and(complains),
+    is_of_use: |document| object(document).is_some_and(is_of_use),
+    is_note: |document| object(document).is_some_and(is_note),
+};
+
+fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
+    match document {
+        Document::Object(object) => Some(object),
+        Document::Other(_) => None,
+    }
+}
+
+/// Whether a payload outside of any event is a whole response, or the error in its place.
+fn is_body(object: &Object<'_>) -> bool {
+    if is_whole(object) {
+        let status = object.string("status");
+        return !matches!(status.as_deref(), Some("queued" | "in_progress"));
+    }
+    object.present("error").is_some() || complains(object)
+}
+
+/// Whether a document is an error without the word: a message with its code, or all that there is.
+fn complains(object: &Object<'_>) -> bool {
+    let first = object.members.first();
+    let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
+    if bare && is_bare(&object.members, &object.names()) {
+        return true;
+    }
+    if object.present("message").is_none() {
+        return false;
+    }
+    // Elsewhere `type` is the kind of an event, and extensions may have a message, too.
+    match object.present("type") {
+        None => object.present("code").is_some(),
+        Some(_) => object
+            .string("type")
+            .is_some_and(|kind| kind.ends_with("error")),
+    }
+}
+
+/// Whether a document behind a broken one brings what may be taken from there: an error, text, or the end.
+fn is_of_use(object: &Object<'_>) -> bool {
+    let of_use = matches!(
+        kind(object),
+        Some(EventKind::TextDelta(_) | EventKind::Terminal(_) | EventKind::Error)
+    );
+    of_use || object.present("error").is_some()
+}
+
+/// A heartbeat says nothing, also behind the end.
+fn is_note(object: &Object<'_>) -> bool {
+    matches!(kind(object), Some(EventKind::KeepAlive))
+}
+
+fn kind(object: &Object<'_>) -> Option<EventKind> {
+    let name = object.string("type")?;
+    FACTS.kinds.get(name.as_ref()).copied()
+}
+
+/// The error of an event, nested or flat. An event of a response, or of an extension, may speak of another error.
+#[inline]
+pub(crate) fn find_error<'a>(
+    event: &Object<'a>,
+    slots: &Slots<'a>,
+    name: &str,
+    kind: Option<EventKind>,
+    payload: Payload<'_>,
+) -> Option<UpstreamErrorFields<'a>> {
+    let fields = &FACTS.fields;
+    let error = slots.get(fields.error).filter(|raw| !says_nothing(*raw));
+    let is_error = matches!(kind, Some(EventKind::Error));
+    let told = is_error
+        || payload
+            .event
+            .is_some_and(|event| event != name && FACTS.is_error(event));
+    let status = match kind {
+        Some(EventKind::Terminal(status)) if slots.get(fields.response).is_none() => Some(status),
+        _ => None,
+    };
+    if let Some(error) = error {
+        let of_something = name.starts_with("response.") || name.contains(':');
+        if told || status.is_some() || !of_something {
+            return Some(UpstreamErrorFields::of_value(error));
+        }
+    }
+    let whole = || UpstreamErrorFields::of_members(&event.members, event.raw);
+    if told || (status == Some("failed") && slots.present(fields.message).is_some()) {
+        let mut found = whole();
+        // The name of the event is no kind of error.
+        if is_error || matches!(kind, Some(EventKind::Terminal(_))) {
+            found.kind = None;
+        }
+        return Some(found);
+    }
+    let may = slots.others || slots.present(fields.message).is_some();
+    (may && complains(event)).then(whole)
+}
+
+/// What is no event of a response.
+pub(crate) fn is_whole(object: &Object<'_>) -> bool {
+    is_string(object.get("object"), "response")
+}

@@ -1,0 +1,302 @@
+//! What the Responses dialect calls things: the tables of `_spec/dialects.json`, in the shape that the readers ask them.
+//!
+//! Read once. Knows names only; no reader keeps a name of its own.
+
+use crate::dialect::responses::name_sets::Field;
+use crate::dialect::responses::name_sets::Names;
+use crate::dialect::usage_counts::Counts;
+use crate::model::delta::Address;
+use crate::model::delta::Channel;
+use crate::model::delta::ItemKind;
+use crate::model::delta::PartAt;
+use crate::model::spec;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+/// What a piece of text is: the kind of its item, its channel, and which reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sort {
+    pub(crate) item: ItemKind,
+    pub(crate) channel: Channel,
+    reasoning: &'static str,
+}
+
+impl Sort {
+    pub(crate) const TEXT: Sort = Sort::new(ItemKind::Message, Channel::Text, "raw");
+    const REFUSAL: Sort = Sort::new(ItemKind::Message, Channel::Refusal, "raw");
+    pub(crate) const RAW: Sort = Sort::new(ItemKind::Reasoning, Channel::Reasoning, "raw");
+    pub(crate) const SUMMARY: Sort = Sort::new(ItemKind::Reasoning, Channel::Reasoning, "summary");
+
+    const fn new(item: ItemKind, channel: Channel, reasoning: &'static str) -> Sort {
+        Sort {
+            item,
+            channel,
+            reasoning,
+        }
+    }
+
+    fn named(name: &str) -> Sort {
+        match name {
+            "refusal" => Sort::REFUSAL,
+            "raw" => Sort::RAW,
+            "summary" => Sort::SUMMARY,
+            _ => Sort::TEXT,
+        }
+    }
+
+    /// The part of that sort. A response has one answer: the choice is always 0.
+    pub(crate) fn at(self, address: Address<'_>) -> PartAt<'_> {
+        PartAt {
+            choice: 0,
+            kind: self.item,
+            address,
+            channel: self.channel,
+            reasoning_kind: self.reasoning,
+        }
+    }
+}
+
+/// An event that brings text. `place`: its index inside of the item; `member`: where the text stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextEvent {
+    pub(crate) sort: Sort,
+    pub(crate) place: Field,
+    pub(crate) member: Field,
+}
+
+/// Members of events that are read in many places.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    pub(crate) kind: Field,
+    pub(crate) sequence_number: Field,
+    pub(crate) response: Field,
+    pub(crate) error: Field,
+    pub(crate) message: Field,
+    pub(crate) item_id: Field,
+    pub(crate) call_id: Field,
+    pub(crate) name: Field,
+    pub(crate) output_index: Field,
+    pub(crate) content_index: Field,
+    pub(crate) summary_index: Field,
+    pub(crate) delta: Field,
+}
+
+/// What an event does, by its type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    KeepAlive,
+    Error,
+    ItemAdded,
+    ItemDone,
+    /// A content part, or one of a summary, opens or closes.
+    Part {
+        summary: bool,
+        closes: bool,
+    },
+    Annotation,
+    TextDelta(TextEvent),
+    TextValue(TextEvent),
+    /// The name of the tool, where the event tells it.
+    ArgumentDelta(Option<&'static str>),
+    /// Where the arguments stand.
+    ArgumentValue(&'static str),
+    Opening,
+    /// The status that it stands for.
+    Terminal(&'static str),
+}
+
+impl Kind {
+    /// It brings a piece of text.
+    pub(crate) fn is_delta(self) -> bool {
+        matches!(self, Kind::TextDelta(_) | Kind::ArgumentDelta(_))
+    }
+
+    /// It is a step of a response.
+    pub(crate) fn is_step(self) -> bool {
+        !matches!(self, Kind::KeepAlive | Kind::Error)
+    }
+}
+
+/// A type of item that is a call. `name`: the tool's, where it is that of the type.
+#[derive(Debug)]
+pub(crate) struct CallType {
+    pub(crate) kind: &'static str,
+    pub(crate) name: Option<&'static str>,
+    /// Of the item, which make the arguments.
+    pub(crate) members: Vec<&'static str>,
+    /// The arguments are an object of these members.
+    pub(crate) wrapped: bool,
+    /// Free-form text.
+    pub(crate) custom: bool,
+    /// Run by the provider.
+    pub(crate) provider: bool,
+    /// What of the item is no metadata.
+    pub(crate) modelled: Names,
+}
+
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) kinds: HashMap<&'static str, Kind>,
+    /// Types of content parts, and where their text stands.
+    pub(crate) content: HashMap<&'static str, (Sort, &'static str)>,
+    pub(crate) calls: HashMap<&'static str, CallType>,
+    finish: HashMap<&'static str, &'static str>,
+    pub(crate) counts: Counts,
+    pub(crate) statuses: HashSet<&'static str>,
+    /// Items with which a response may end, beside calls of the client.
+    pub(crate) answers: HashSet<&'static str>,
+    pub(crate) results: HashSet<&'static str>,
+    pub(crate) absent_ids: Vec<&'static str>,
+    pub(crate) event_fields: Names,
+    pub(crate) fields: Fields,
+    pub(crate) response_fields: Names,
+    pub(crate) item_fields: Names,
+    pub(crate) part_fields: Names,
+    /// What the decoder looks at in an item of any type.
+    pub(crate) read_of_item: Names,
+    pub(crate) read_of_error: Names,
+    pub(crate) read_of_details: Names,
+    pub(crate) result_fields: Names,
+}
+
+pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(Facts::read);
+
+impl Facts {
+    /// What the finish table makes of a status or a reason.
+    pub(crate) fn finish(&self, word: &str) -> Option<&'static str> {
+        self.finish.get(word).copied()
+    }
+
+    /// An event of that name is an error.
+    pub(crate) fn is_error(&self, name: &str) -> bool {
+        matches!(self.kinds.get(name), Some(Kind::Error))
+    }
+
+    fn read() -> Facts {
+        let item = [list("item_fields"), vec!["type"]].concat();
+        let call_members = table("call_types").flat_map(|(_, members)| words(members));
+        let others = ["status", "output", "error", "result"];
+        let read_of_item = item.iter().copied().chain(call_members).chain(others);
+        let event_fields = Names::of(list("event_fields"));
+        let field = |name| event_fields.field(name);
+        Facts {
+            kinds: kinds(&event_fields),
+            fields: Fields {
+                kind: field("type"),
+                sequence_number: field("sequence_number"),
+                response: field("response"),
+                error: field("error"),
+                message: field("message"),
+                item_id: field("item_id"),
+                call_id: field("call_id"),
+                name: field("name"),
+                output_index: field("output_index"),
+                content_index: field("content_index"),
+                summary_index: field("summary_index"),
+                delta: field("delta"),
+            },
+            content: table("content_types")
+                .map(|(name, row)| (name, (Sort::named(nth(row, 0)), nth(row, 1))))
+                .collect(),
+            calls: table("call_types")
+                .map(|(name, members)| (name, call_type(name, words(members).collect())))
+                .collect(),
+            finish: pairs("finish").collect(),
+            counts: Counts::of("responses"),
+            statuses: list("terminal_statuses").into_iter().collect(),
+            answers: list("answers").into_iter().collect(),
+            results: list("result_types").into_iter().collect(),
+            absent_ids: list("absent_ids"),
+            event_fields,
+            response_fields: Names::of([list("response_fields"), list("echoed_fields")].concat()),
+            read_of_item: Names::of(read_of_item),
+            item_fields: Names::of(item),
+            part_fields: Names::of(list("part_fields")),
+            read_of_error: Names::of(["code", "type", "message", "detail"]),
+            read_of_details: Names::of(["reason"]),
+            result_fields: Names::of(["call_id", "output"]),
+        }
+    }
+}
+
+fn kinds(fields: &Names) -> HashMap<&'static str, Kind> {
+    let part = |summary, closes| Kind::Part { summary, closes };
+    let mut out = HashMap::from([
+        ("response.output_item.added", Kind::ItemAdded),
+        ("response.output_item.done", Kind::ItemDone),
+        ("response.content_part.added", part(false, false)),
+        ("response.content_part.done", part(false, true)),
+        ("response.reasoning_summary_part.added", part(true, false)),
+        ("response.reasoning_summary_part.done", part(true, true)),
+        ("response.output_text.annotation.added", Kind::Annotation),
+    ]);
+    let text = |row, member| TextEvent {
+        sort: Sort::named(nth(row, 0)),
+        place: fields.field(nth(row, 1)),
+        member: fields.field(member),
+    };
+    out.extend(table("text_deltas").map(|(name, row)| (name, Kind::TextDelta(text(row, "delta")))));
+    out.extend(
+        table("text_values").map(|(name, row)| (name, Kind::TextValue(text(row, nth(row, 2))))),
+    );
+    out.extend(pairs("argument_deltas").map(|(name, tool)| {
+        let tool = Some(tool).filter(|tool| !tool.is_empty());
+        (name, Kind::ArgumentDelta(tool))
+    }));
+    out.extend(pairs("argument_values").map(|(name, member)| (name, Kind::ArgumentValue(member))));
+    let all = |key: &str, kind: Kind| list(key).into_iter().map(move |name| (name, kind));
+    out.extend(all("opening_events", Kind::Opening));
+    out.extend(pairs("terminal_events").map(|(name, status)| (name, Kind::Terminal(status))));
+    out.extend(all("error_events", Kind::Error));
+    out.extend(all("keepalive_events", Kind::KeepAlive));
+    out
+}
+
+fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
+    let is = |key: &str| list(key).contains(&name);
+    let results = fact("call_results").and_then(|results| results.get(name));
+    let mut modelled = vec!["id", "call_id", "name"];
+    modelled.extend(&members);
+    modelled.extend(results.into_iter().flat_map(words));
+    // What the call is has to survive where it is no plain function call: a later turn hands the item back.
+    modelled.extend((name == "function_call").then_some("type"));
+    CallType {
+        kind: name,
+        name: (!is("named_calls")).then(|| name.strip_suffix("_call").unwrap_or(name)),
+        members,
+        wrapped: is("wrapped_calls"),
+        custom: is("custom_calls"),
+        provider: is("provider_calls"),
+        modelled: Names::of(modelled),
+    }
+}
+
+// The entry of the dialect
+
+fn fact(key: &str) -> Option<&'static Value> {
+    spec::dialects().get("responses")?.get(key)
+}
+
+fn words(value: &'static Value) -> impl Iterator<Item = &'static str> {
+    let list = value.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str)
+}
+
+fn list(key: &str) -> Vec<&'static str> {
+    fact(key).into_iter().flat_map(words).collect()
+}
+
+fn table(key: &str) -> impl Iterator<Item = (&'static str, &'static Value)> {
+    let rows = fact(key).and_then(Value::as_object).into_iter().flatten();
+    rows.map(|(name, value)| (name.as_str(), value))
+}
+
+fn pairs(key: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    table(key).filter_map(|(name, value)| Some((name, value.as_str()?)))
+}
+
+fn nth(row: &'static Value, place: usize) -> &'static str {
+    row.get(place).and_then(Value::as_str).unwrap_or_default()
+}

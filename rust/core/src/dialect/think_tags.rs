@@ -1,0 +1,344 @@
+//! Inline `<think>` tags: splits a text, as it arrives, into what was thought and what was said.
+//!
+//! Opt-in. Knows tags and nothing of chunks; a tag may be cut anywhere. Only a `</think>` before any tag is an orphan (a
+//! template had opened it): then everything before it was thought. A block that repeats the reasoning of a field of its
+//! own, white space at both ends aside, is left out.
+
+use crate::json::Text;
+use std::collections::VecDeque;
+use std::mem;
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ThinkPiece {
+    Text(Text<'static>),
+    Reasoning(Text<'static>),
+    /// The text so far was reasoning.
+    Orphan,
+    /// A block said what a reasoning field had said; it was left out.
+    Repeated,
+    /// Half a character stood where nothing can complete it.
+    Lone,
+}
+
+/// The splitter of one choice.
+#[derive(Debug, Default)]
+pub(crate) struct Think {
+    inside: bool,
+    seen_tag: bool,
+    /// The beginning of what may become a tag.
+    held: String,
+    twin: Twin,
+}
+
+impl Think {
+    /// A reasoning field said so.
+    pub(crate) fn field(&mut self, text: &str) {
+        self.twin.expected.push_back(text.to_owned());
+    }
+
+    /// Splits one piece of text.
+    pub(crate) fn feed(&mut self, text: &Text<'_>) -> Vec<ThinkPiece> {
+        let mut lead_low = text.lead_low;
+        let mut lone = text.lone;
+        let joined = (!self.held.is_empty()).then(|| {
+            let mut joined = mem::take(&mut self.held);
+            // Behind held text half a character stands alone.
+            if lead_low.take().is_some() {
+                joined.push(char::REPLACEMENT_CHARACTER);
+                lone = true;
+            }
+            joined + &text.body
+        });
+        let mut out: Vec<ThinkPiece> = lone.then_some(ThinkPiece::Lone).into_iter().collect();
+        let mut rest = joined.as_deref().unwrap_or(&text.body);
+        loop {
+            let Some((before, tag, after)) = self.next_tag(rest) else {
+                // What may be the beginning of a tag waits; half a character behind it says that it is none.
+                let keep = if text.tail_high.is_none() {
+                    partial(rest)
+                } else {
+                    0
+                };
+                let (shown, held) = rest
+                    .split_at_checked(rest.len() - keep)
+                    .unwrap_or((rest, ""));
+                self.say(&mut out, whole(shown, lead_low.take(), text.tail_high));
+                held.clone_into(&mut self.held);
+                break;
+            };
+            self.say(&mut out, whole(before, lead_low.take(), None));
+            if tag == CLOSE && !self.inside {
+                out.push(ThinkPiece::Orphan);
+            } else {
+                if tag == CLOSE && self.twin.close() {
+                    out.push(ThinkPiece::Repeated);
+                }
+                self.inside = tag == OPEN;
+            }
+            self.seen_tag = true;
+            rest = after;
+            if rest.is_empty() && text.tail_high.is_none() {
+                break;
+            }
+        }
+        out
+    }
+
+    /// The choice says something else: what looked like the beginning of a tag is text after all.
+    pub(crate) fn flush(&mut self) -> Vec<ThinkPiece> {
+        let mut out = Vec::new();
+        let held = mem::take(&mut self.held);
+        self.say(&mut out, whole(&held, None, None));
+        out
+    }
+
+    /// The choice ends: an unclosed block that repeated a field so far is left out like a closed one.
+    pub(crate) fn end(&mut self) -> Vec<ThinkPiece> {
+        let mut out = self.flush();
+        if self.inside && self.twin.close() {
+            out.push(ThinkPiece::Repeated);
+        }
+        out
+    }
+
+    /// What stands before the next tag that counts, the tag, and what stands behind it.
+    fn next_tag<'t>(&self, text: &'t str) -> Option<(&'t str, &'static str, &'t str)> {
+        let cut = |tag: &'static str| {
+            text.split_once(tag)
+                .map(|(before, after)| (before, tag, after))
+        };
+        if self.inside {
+            return cut(CLOSE);
+        }
+        let open = cut(OPEN);
+        match (&open, cut(CLOSE).filter(|_| !self.seen_tag)) {
+            (None, close) => close,
+            (Some((before, ..)), Some(close)) if close.0.len() < before.len() => Some(close),
+            _ => open,
+        }
+    }
+
+    fn say(&mut self, out: &mut Vec<ThinkPiece>, text: Text<'static>) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.inside {
+            out.push(ThinkPiece::Text(text));
+        } else if let Some(text) = self.twin.novel(text) {
+            out.push(ThinkPiece::Reasoning(text));
+        }
+    }
+}
+
+fn whole(body: &str, lead_low: Option<u16>, tail_high: Option<u16>) -> Text<'static> {
+    Text {
+        lead_low,
+        tail_high,
+        ..Text::plain(body).into_owned()
+    }
+}
+
+/// How many bytes at the end of the text could be the beginning of a tag.
+fn partial(text: &str) -> usize {
+    // Both tags hold a single `<`, so only the last one can begin a cut tag.
+    let end = text
+        .rfind('<')
+        .and_then(|at| text.get(at..))
+        .unwrap_or_default();
+    let begins = end.len() < CLOSE.len() && (OPEN.starts_with(end) || CLOSE.starts_with(end));
+    if begins { end.len() } else { 0 }
+}
+
+/// The reasoning and the rest of a whole text.
+pub(crate) fn split_whole(text: &str) -> (String, String) {
+    let (mut thought, mut said) = (String::new(), String::new());
+    let mut rest = text;
+    if let Some((before, after)) = text
+        .split_once(CLOSE)
+        .filter(|(before, _)| !before.contains(OPEN))
+    {
+        thought.push_str(before);
+        rest = after;
+    }
+    while let Some((before, block)) = rest.split_once(OPEN) {
+        said.push_str(before);
+        let (block, after) = block.split_once(CLOSE).unwrap_or((block, ""));
+        thought.push_str(block);
+        rest = after;
+    }
+    said.push_str(rest);
+    (thought, said)
+}
+
+/// White space as Python's `str.strip` has it, so that both backends compare the same texts.
+pub(crate) fn is_white(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+/// Compares the text of a block with the reasoning that came in a field.
+///
+/// Linear: each character of either side is looked at once. While a block equals the field's text so far nothing is let
+/// out; at the first difference all of it is.
+#[derive(Debug, Default)]
+struct Twin {
+    /// The field's text that no block has repeated yet.
+    expected: VecDeque<String>,
+    /// How much of the first of them was repeated.
+    offset: usize,
+    /// The block's text as long as it only repeats.
+    held: String,
+    /// Something other than white space was repeated.
+    matched: bool,
+    /// This block is its own text.
+    parted: bool,
+}
+
+impl Twin {
+    /// The text that may go out now.
+    fn novel(&mut self, mut text: Text<'static>) -> Option<Text<'static>> {
+        if self.parted {
+            return Some(text);
+        }
+        if text.lead_low.is_none() && text.tail_high.is_none() && self.repeats(&text.body) {
+            self.held.push_str(&text.body);
+            return None;
+        }
+        self.parted = true;
+        if !self.held.is_empty() {
+            let mut body = mem::take(&mut self.held);
+            if text.lead_low.take().is_some() {
+                body.push(char::REPLACEMENT_CHARACTER);
+                text.lone = true;
+            }
+            body.push_str(&text.body);
+            text.body = body.into();
+        }
+        Some(text)
+    }
+
+    /// The block is over: was it a repetition, and is left out?
+    fn close(&mut self) -> bool {
+        let dropped = !self.held.is_empty() && self.matched;
+        self.held.clear();
+        self.matched = false;
+        self.parted = false;
+        dropped
+    }
+
+    fn repeats(&mut self, text: &str) -> bool {
+        let mut rest = text;
+        if !self.matched {
+            rest = rest.trim_start_matches(is_white);
+            self.skip_white();
+        }
+        while !rest.is_empty() {
+            let Some(first) = self.expected.front() else {
+                // Only white space may follow what was repeated; what comes after it parts the two.
+                return rest.chars().all(is_white) && self.matched;
+            };
+            let left = first.get(self.offset..).unwrap_or_default();
+            if let Some(after) = rest.strip_prefix(left) {
+                rest = after;
+                self.expected.pop_front();
+                self.offset = 0;
+            } else if left.starts_with(rest) {
+                self.offset += rest.len();
+                rest = "";
+            } else {
+                return false;
+            }
+            self.matched = true;
+        }
+        !self.expected.is_empty() || self.matched
+    }
+
+    fn skip_white(&mut self) {
+        while let Some(first) = self.expected.front() {
+            let left = first
+                .get(self.offset..)
+                .unwrap_or_default()
+                .trim_start_matches(is_white);
+            if !left.is_empty() {
+                self.offset = first.len() - left.len();
+                return;
+            }
+            self.expected.pop_front();
+            self.offset = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(texts: &[&str]) -> (String, String) {
+        let mut think = Think::default();
+        let mut pieces: Vec<ThinkPiece> = texts
+            .iter()
+            .flat_map(|text| think.feed(&Text::plain(text)))
+            .collect();
+        pieces.extend(think.end());
+        let (mut said, mut thought) = (String::new(), String::new());
+        for piece in pieces {
+            match piece {
+                ThinkPiece::Text(text) => said.push_str(&text.body),
+                ThinkPiece::Reasoning(text) => thought.push_str(&text.body),
+                ThinkPiece::Orphan => thought.push_str(&mem::take(&mut said)),
+                ThinkPiece::Repeated | ThinkPiece::Lone => {}
+            }
+        }
+        (said, thought)
+    }
+
+    #[test]
+    fn tags_may_be_cut_anywhere() {
+        let whole = "<think>hm <b</think>hi</think> < <thin";
+        for second in 0..whole.len() {
+            for first in 0..second {
+                let (start, end) = whole.split_at(second);
+                let (start, middle) = start.split_at(first);
+                let texts = [start, middle, end];
+                let expected = ("hi</think> < <thin".to_owned(), "hm <b".to_owned());
+                assert_eq!(split(&texts), expected, "{texts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_orphan_close_makes_the_text_before_it_reasoning() {
+        let pair = |said: &str, thought: &str| (said.to_owned(), thought.to_owned());
+        assert_eq!(split(&["hm</th", "ink>hi"]), pair("hi", "hm"));
+        assert_eq!(split(&["hm</think>hi</think>"]), pair("hi</think>", "hm"));
+        assert_eq!(split(&["<think>hm", "m"]), pair("", "hmm"));
+        assert_eq!(
+            split_whole("hm</think>hi<think>m</think>!"),
+            ("hmm".to_owned(), "hi!".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_block_that_repeats_the_reasoning_field_is_left_out() {
+        let mut think = Think::default();
+        think.field(" h");
+        think.field("m");
+        let pieces = think.feed(&Text::plain("<think>\nhm\n</think>hi"));
+        assert_eq!(
+            pieces,
+            [
+                ThinkPiece::Repeated,
+                ThinkPiece::Text(whole("hi", None, None))
+            ]
+        );
+        let mut think = Think::default();
+        think.field("hm");
+        assert_eq!(think.feed(&Text::plain("<think>h")), []);
+        assert_eq!(
+            think.feed(&Text::plain("x</think>")),
+            [ThinkPiece::Reasoning(whole("hx", None, None))]
+        );
+    }
+}

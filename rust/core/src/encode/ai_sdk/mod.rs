@@ -1,0 +1,6 @@
+//! Events to the two streams of the AI SDK.
+
+pub(crate) mod chunk;
+pub(crate) mod common;
+pub(crate) mod parts;
+pub(crate) mod ui;

@@ -1,0 +1,224 @@
+//! Writes the UI message stream of the AI SDK, version 1: what `useChat` reads, in one step, ended by `[DONE]`.
+//!
+//! The schema is strict: a client refuses chunks with members that it does not know. Knows these chunks; knows no other
+//! dialect.
+
+use crate::encode::ai_sdk::chunk::counted;
+use crate::encode::ai_sdk::chunk::end;
+use crate::encode::ai_sdk::chunk::executed;
+use crate::encode::ai_sdk::chunk::frame;
+use crate::encode::ai_sdk::chunk::hung;
+use crate::encode::ai_sdk::chunk::maybe;
+use crate::encode::ai_sdk::chunk::member;
+use crate::encode::ai_sdk::chunk::shares;
+use crate::encode::ai_sdk::common::AiSdk;
+use crate::encode::ai_sdk::common::Protocol;
+use crate::encode::common::compact_json::canonical;
+use crate::encode::common::compact_json::spliced;
+use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::finish::EndingError;
+use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::Given;
+use crate::encode::common::part_details::Ran;
+use crate::encode::common::sequential_answer::Finish;
+use crate::encode::common::sequential_answer::Opening;
+use crate::encode::common::sequential_answer::SequentialAnswer;
+use crate::encode::common::usage::Counts;
+use crate::encode::common::writer::Writer;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::string;
+
+/// `start`, `start-step`, chunks, `finish-step`, `finish`, `[DONE]`.
+pub(crate) type AiSdkUi = SequentialAnswer<AiSdk<Ui>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Ui;
+
+impl Protocol for Ui {
+    const TARGET: &'static str = "ai-sdk-ui";
+    /// It stays open: that is how the reader's state tells what is not whole.
+    const ENDS_WHAT_BROKE: bool = false;
+
+    fn start(job: &mut EncodeContext, opening: Opening<'_>) {
+        if opening.model.is_some() || opening.created.is_some() {
+            job.losses.note("metadata");
+        }
+        let id = opening.id.filter(|id| !id.is_empty());
+        let minted = id.is_none().then(|| job.mint.make("msg"));
+        let to = frame(&mut job.writer, "start");
+        end(maybe(to, "\"messageId\"", id.or(minted.as_deref())));
+        step(job, "start-step");
+    }
+
+    fn finish(job: &mut EncodeContext, word: &str, _: &Finish) {
+        step(job, "finish-step");
+        let counts = job.answer.usage.filter(Counts::is_told);
+        if counts.is_some() && !job.options.include_usage {
+            job.losses.note("usage_detail");
+        }
+        let to = member(frame(&mut job.writer, "finish"), "\"finishReason\"", word);
+        if let Some(counts) = counts.filter(|_| job.options.include_usage) {
+            to.raw(",\"messageMetadata\":{\"usage\":");
+            usage(to, &counts);
+            to.raw("}");
+        }
+        end(to);
+        Self::mark_end(&mut job.writer);
+    }
+
+    fn mark_end(to: &mut Writer) {
+        to.done();
+    }
+
+    fn unopened(_: &mut Writer) {}
+
+    fn fail(job: &mut EncodeContext, trouble: &EndingError) {
+        let to = frame(&mut job.writer, "error");
+        end(member(to, "\"errorText\"", &trouble.message));
+        job.writer.done();
+    }
+
+    fn call_start(to: &mut Writer, call: Ran<'_>) {
+        let to = told(to, "tool-input-start", call);
+        end(executed(to, call.provider_executed));
+    }
+
+    fn call_delta(to: &mut Writer, call_id: &str, text: &str) {
+        let to = member(frame(to, "tool-input-delta"), "\"toolCallId\"", call_id);
+        end(member(to, "\"inputTextDelta\"", text));
+    }
+
+    /// Not told: the input is there when it is available.
+    fn call_end(_: &mut Writer, _: &str) {}
+
+    fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>) {
+        let to = told(to, "tool-input-available", call.ran());
+        to.raw(",\"input\":");
+        let start = to.bytes.len();
+        if call.custom {
+            to.raw(text);
+        } else {
+            spliced(to, text);
+        }
+        if to.bytes.len() == start {
+            to.raw("{}");
+        }
+        end(hung(executed(to, call.provider_executed), metadata));
+    }
+
+    fn call_refused(to: &mut Writer, call: &Call<'_>, reason: &str) {
+        let to = told(to, "tool-input-error", call.ran());
+        let to = member(to, "\"input\"", &call.arguments);
+        to.raw(",\"errorText\":\"invalid arguments: ");
+        end(executed(to.inner(reason).raw("\""), call.provider_executed));
+    }
+
+    fn result(to: &mut Writer, given: &Given<'_>, call: Ran<'_>) {
+        let kind = if given.is_error {
+            "tool-output-error"
+        } else {
+            "tool-output-available"
+        };
+        let to = member(frame(to, kind), "\"toolCallId\"", call.call_id);
+        if given.is_error {
+            member(to, "\"errorText\"", &as_text(&given.output));
+        } else {
+            canonical(to.raw(",\"output\":"), &given.output);
+        }
+        end(executed(to, call.provider_executed));
+    }
+
+    fn page(to: &mut Writer, id: &str, url: &str, title: Option<&str>) {
+        let to = member(frame(to, "source-url"), "\"sourceId\"", id);
+        end(maybe(member(to, "\"url\"", url), "\"title\"", title));
+    }
+
+    fn document(to: &mut Writer, id: &str, media_type: &str, title: &str, filename: Option<&str>) {
+        let to = member(frame(to, "source-document"), "\"sourceId\"", id);
+        let to = member(to, "\"mediaType\"", media_type);
+        end(maybe(
+            member(to, "\"title\"", title),
+            "\"filename\"",
+            filename,
+        ));
+    }
+
+    fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>) {
+        let to = frame(to, "file");
+        match data {
+            Some(data) => {
+                to.raw(",\"url\":\"data:").inner(media_type);
+                to.raw(";base64,").inner(data).raw("\"");
+            }
+            None => {
+                member(to, "\"url\"", url.unwrap_or_default());
+            }
+        }
+        end(member(to, "\"mediaType\"", media_type));
+    }
+}
+
+/// The steps of the source's own are told by its own chunks.
+fn step(job: &mut EncodeContext, kind: &str) {
+    if !job.passed.own {
+        end(frame(&mut job.writer, kind));
+    }
+}
+
+fn told<'w>(to: &'w mut Writer, kind: &str, call: Ran<'_>) -> &'w mut Writer {
+    let to = member(frame(to, kind), "\"toolCallId\"", call.call_id);
+    member(to, "\"toolName\"", call.name)
+}
+
+/// A text as it is, all else as compact JSON.
+fn as_text(output: &str) -> String {
+    let text = output.starts_with('"').then(|| {
+        string(Raw {
+            text: output,
+            kind: Kind::String,
+        })
+    });
+    text.flatten().map_or_else(
+        || {
+            let mut to = Writer::default();
+            canonical(&mut to, output);
+            to.into_text()
+        },
+        |text| text.into_owned(),
+    )
+}
+
+/// `LanguageModelUsage`, where applications look for it.
+fn usage(to: &mut Writer, counts: &Counts) {
+    let (fresh, plain) = shares(counts);
+    let given = [
+        ("noCacheTokens", fresh),
+        ("cacheReadTokens", counts.cached),
+        ("cacheWriteTokens", counts.cache_write),
+    ];
+    let made = [("textTokens", plain), ("reasoningTokens", counts.reasoning)];
+    let mut mark = "{\"";
+    for (name, count, details, shares) in [
+        ("inputTokens", counts.input, "inputTokenDetails", &given[..]),
+        (
+            "outputTokens",
+            counts.output,
+            "outputTokenDetails",
+            &made[..],
+        ),
+        ("totalTokens", counts.total, "", &[]),
+    ] {
+        if let Some(count) = count {
+            to.raw(mark).raw(name).raw("\":").number(count);
+            mark = ",\"";
+        }
+        if shares.iter().any(|(_, count)| count.is_some()) {
+            to.raw(mark).raw(details).raw("\":{");
+            counted(to, shares);
+            to.raw("}");
+            mark = ",\"";
+        }
+    }
+    to.raw("}");
+}

@@ -1,0 +1,190 @@
+//! The calls among blocks: announced, streamed or held until they are whole, judged at their close.
+//!
+//! Knows what calls are held for and what contradicts one. Knows no frame: a `Form` does the writing.
+
+use crate::encode::common::block::Block;
+use crate::encode::common::block::Form;
+use crate::encode::common::block::Pen;
+use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::part_details::Beside;
+use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::Kind;
+use crate::encode::common::same_json::is_same;
+use crate::encode::common::sequential_blocks::Blocks;
+use crate::model::event::Delta;
+use crate::model::event::Event;
+use std::mem;
+
+impl Blocks {
+    pub(crate) fn announce<F: Form>(&mut self, job: &EncodeContext, event: &Event<'_>) {
+        let Event::ToolCallStarted {
+            part,
+            call_id,
+            name,
+            provider_executed,
+            custom,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        let call_id = call_id.unwrap_or_default();
+        let is_known = job.knows(call_id)
+            || self.ids.contains_key(call_id)
+            || self.later.contains_key(call_id)
+            || self.written.contains_key(call_id);
+        let held = job.options.hold_arguments
+            || custom
+            || call_id.is_empty()
+            || name.trim().is_empty()
+            || is_known
+            || (!F::RUNS_CALLS && (provider_executed || may_be_answered(job)));
+        let block = Block {
+            kind: Kind::Call,
+            call_id: call_id.to_owned(),
+            name: name.to_owned(),
+            provider_executed,
+            held,
+            ..Block::default()
+        };
+        self.blocks.insert(part, block);
+        if !call_id.is_empty() && !self.ids.contains_key(call_id) {
+            self.ids.insert(call_id.to_owned(), part);
+        }
+    }
+
+    pub(crate) fn arguments<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>) {
+        let Some(block) = self.blocks.get_mut(&delta.part) else {
+            return;
+        };
+        if block.held || block.frozen || delta.text.is_empty() {
+            return;
+        }
+        if block.out.is_empty() && block.waits.is_empty() {
+            let text = delta.text.trim_start_matches([' ', '\t', '\r', '\n']);
+            if !text.starts_with('{') {
+                block.held = true; // no object: it will be repaired, or it is invalid
+                return;
+            }
+        }
+        self.bring(to, delta.part, delta.text);
+    }
+
+    pub(crate) fn retract(&mut self, part: u32) {
+        let Some(block) = self.blocks.get(&part) else {
+            return;
+        };
+        let is_out = !block.out.is_empty();
+        self.forget(part);
+        if is_out {
+            self.contradicted = true;
+        } else {
+            self.blocks.remove(&part);
+        }
+    }
+
+    pub(crate) fn call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+        self.forget(part);
+        let block = self.textual(part, Kind::Call);
+        if !block.out.is_empty() {
+            self.close_call(to, part, call);
+        } else if let Some(lost) = lost::<F>(&call) {
+            to.job.losses.note(lost);
+            if !block.results.is_empty() {
+                to.job.losses.note("server_tool");
+            }
+            self.blocks.remove(&part);
+        } else if !F::RUNS_CALLS && may_be_answered(to.job) {
+            self.unanswered
+                .push((call.call_id.clone().into_owned(), part));
+            self.blocks.slot(part).call = Some(Box::new(call.keep()));
+        } else if self.waits(part) {
+            self.later.insert(call.call_id.clone().into_owned(), part);
+            self.blocks.slot(part).call = Some(Box::new(call.keep()));
+            self.line_up(part);
+        } else {
+            self.write_call(to, part, &call);
+        }
+    }
+
+    /// A call of which something went out.
+    fn close_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+        let block = self.blocks.slot(part);
+        match settle(to, block, &call) {
+            None => self.contradicted = true,
+            Some(true) => {
+                self.active = None;
+                self.write_down(to, part, &call);
+                self.go_on(to);
+            }
+            Some(false) => block.call = Some(Box::new(call.keep())),
+        }
+    }
+
+    /// The call was written: what waited for it can follow.
+    pub(crate) fn write_down<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: &Call<'_>) {
+        let kept = (call.name.clone().into_owned(), call.provider_executed);
+        self.written.insert(call.call_id.clone().into_owned(), kept);
+        self.client_calls += usize::from(!call.provider_executed);
+        let results = mem::take(&mut self.blocks.slot(part).results);
+        for result in results {
+            to.form
+                .beside(to.job, &Beside::Result(result), Some(call.ran()));
+        }
+        self.blocks.remove(&part);
+    }
+
+    /// The call is no more found under the id that it was announced with.
+    fn forget(&mut self, part: u32) {
+        if let Some(block) = self.blocks.get(&part)
+            && self.ids.get(&block.call_id) == Some(&part)
+        {
+            self.ids.remove(&block.call_id);
+        }
+    }
+
+    pub(crate) fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: &Call<'_>) {
+        self.give_way(to);
+        self.later.remove(call.call_id.as_ref());
+        to.form.whole_call(to.job, call);
+        self.write_down(to, part, call);
+    }
+}
+
+/// The end of a call of which something went out: whether its block is over, `None` where that cannot be mended.
+pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_>) -> Option<bool> {
+    // Its close says the name again, and readers of the source's own dialect saw it say so.
+    let renames = F::CORRECTS && to.job.passed.own;
+    let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
+    let mut text: &str = &call.arguments;
+    let rest = text.strip_prefix(block.out.as_str());
+    match rest {
+        Some("") => {}
+        Some(rest) => to.form.piece(to.job, block, rest),
+        None if is_same(&block.out, text) => {
+            // UI messages give a parsed input back, spelled anew.
+            to.job.losses.note("arguments_spelling");
+            text = &block.out;
+        }
+        None => right &= F::CORRECTS,
+    }
+    right.then(|| to.form.close_call(to.job, block, call, text))
+}
+
+/// UI messages go on behind their calls: which of them the application ran is known when the answer ends.
+fn may_be_answered(job: &EncodeContext) -> bool {
+    job.source == "ai-sdk-ui"
+}
+
+/// Why a call of which nothing went out is not written at all.
+pub(crate) fn lost<F: Form>(call: &Call<'_>) -> Option<&'static str> {
+    if call.name.trim().is_empty() {
+        Some("nameless_call")
+    } else if call.provider_executed && !F::RUNS_CALLS {
+        Some("server_tool")
+    } else if call.is_cut() {
+        Some("cut_call")
+    } else {
+        None
+    }
+}

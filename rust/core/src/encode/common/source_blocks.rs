@@ -1,0 +1,447 @@
+//! Blocks in the dialect that they came in: each is opened, goes on and is closed where the source did that.
+//!
+//! The source's own order needs no row. Where a source opens a block beside another, and readers of its dialect have one at
+//! a time, the first keeps its place until it is closed, and the others wait in the order in which they began. What was
+//! announced in a way that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame
+//! and no JSON.
+
+use crate::encode::common::block::Block;
+use crate::encode::common::block::Form;
+use crate::encode::common::block::Pen;
+use crate::encode::common::block_calls::lost;
+use crate::encode::common::block_calls::settle;
+use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::part_details::Beside;
+use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::Done;
+use crate::encode::common::part_details::Kind;
+use crate::encode::common::part_details::Ran;
+use crate::model::event::Delta;
+use crate::model::event::Event;
+use crate::model::event::Mark;
+use crate::model::event::Opened;
+use crate::model::small_map::Map;
+use std::collections::BTreeSet;
+use std::collections::VecDeque;
+use std::mem;
+
+/// The parts of one answer, as they come.
+#[derive(Debug, Default)]
+pub(crate) struct SourceBlocks {
+    /// Those of which something is to come.
+    blocks: Map<u32, Block>,
+    open: BTreeSet<u32>,
+    /// Those of them that were not stopped on the wire, as far as it was asked.
+    standing: BTreeSet<u32>,
+    /// How many calls are open under each id.
+    open_ids: Map<String, usize>,
+    /// Has the place of an open one, and nothing to show yet.
+    unseen: Option<u32>,
+    /// Those that wait.
+    row: VecDeque<u32>,
+    /// Calls that are not whole: whether they may be closed is known at the end.
+    late: Vec<u32>,
+    /// Calls that were announced under an id and are not over.
+    ids: Map<String, u32>,
+    /// Of calls that are over and wait.
+    later: BTreeSet<String>,
+    /// Those that were written, by name and who runs them.
+    written: Map<String, (String, bool)>,
+    pub(crate) client_calls: usize,
+    pub(crate) contradicted: bool,
+}
+
+impl SourceBlocks {
+    pub(crate) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+        match *event {
+            Event::TextStarted(Opened { part, .. }) => self.start(to, part, Kind::Text),
+            Event::RefusalStarted(Mark { part, .. }) => self.start(to, part, Kind::Refusal),
+            Event::ReasoningStarted {
+                part,
+                kind: "redacted",
+                ..
+            } => {
+                self.textual(to.job, part, Kind::Reasoning).comes_whole = true;
+                self.begin(to, part);
+            }
+            Event::ReasoningStarted { part, .. } => self.start(to, part, Kind::Reasoning),
+            Event::TextDelta(delta) => self.push(to, delta, Kind::Text),
+            Event::ReasoningDelta(delta) => self.push(to, delta, Kind::Reasoning),
+            Event::RefusalDelta(delta) => self.push(to, delta, Kind::Refusal),
+            Event::ToolCallStarted { .. } => self.announce(to, event),
+            Event::ToolCallDelta(Delta { part, text, .. }) => {
+                let streams = |block: &Block| !(block.held || block.frozen);
+                if self.blocks.get(&part).is_some_and(streams) {
+                    if !text.is_empty() && to.job.passed.ended.contains(&part) {
+                        self.contradicted = true; // readers have it as a call without arguments
+                    } else {
+                        self.put(to, part, text, None);
+                    }
+                }
+            }
+            Event::ToolCallReset(mark) => {
+                if let Some(block) = self.blocks.get_mut(&mark.part) {
+                    block.waits.clear();
+                    block.frozen = !block.out.is_empty();
+                }
+            }
+            Event::ToolCallRetracted(mark) => {
+                self.forget(mark.part);
+                if self.open.contains(&mark.part) {
+                    self.contradicted = true; // the ending closes its block
+                } else {
+                    self.blocks.remove(&mark.part);
+                }
+            }
+            Event::ToolCall { .. } => {
+                if let Some((part, call)) = Call::of(event) {
+                    self.call(to, part, call);
+                }
+            }
+            Event::TextDone { .. } | Event::ReasoningDone { .. } | Event::RefusalDone(_) => {
+                if let Some((part, text, done)) = Done::of(event) {
+                    self.done(to, part, text, &done);
+                }
+            }
+            Event::Source { .. } | Event::File { .. } | Event::ToolResult { .. } => {
+                if let Some(what) = Beside::of(event) {
+                    self.beside(to, &what);
+                }
+            }
+            _ => {}
+        }
+        self.go_on(to);
+    }
+
+    /// Keeps a piece of an open block; false, and nothing was done, if it is none.
+    pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
+        let block = self
+            .blocks
+            .get_mut(&part)
+            .filter(|_| self.open.contains(&part));
+        let block = block.filter(|block| !(block.held || block.frozen));
+        block.map(|block| block.out.push_str(text)).is_some()
+    }
+
+    pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        while !(self.late.is_empty() || self.contradicted) {
+            for part in mem::take(&mut self.late) {
+                self.leave(part);
+                let block = self.blocks.slot(part);
+                to.form.close(to.job, block, None);
+                if let Some(call) = block.call.take() {
+                    self.write_down(&call);
+                }
+            }
+            self.go_on(to);
+        }
+    }
+
+    /// The answer broke off inside of the blocks that are open.
+    pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        self.standing.clear();
+        self.open_ids.clear();
+        for part in mem::take(&mut self.open) {
+            to.form.broken_off(to.job, self.blocks.slot(part));
+        }
+    }
+
+    // The row
+
+    fn waits<F: Form>(&mut self, job: &EncodeContext, part: u32) -> bool {
+        !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(job)
+    }
+
+    /// A block is open, and no other may be. Of one that was stopped on the wire the stop has passed.
+    fn is_taken<F: Form>(&mut self, job: &EncodeContext) -> bool {
+        if F::SIDE_BY_SIDE || self.unseen.is_some() {
+            return !F::SIDE_BY_SIDE;
+        }
+        while let Some(first) = self.standing.first() {
+            if !job.passed.ended.contains(first) {
+                return true;
+            }
+            self.standing.pop_first();
+        }
+        false
+    }
+
+    /// The block is open.
+    fn enter(&mut self, part: u32) -> bool {
+        let is_new = self.open.insert(part);
+        if is_new {
+            self.standing.insert(part);
+            let call = self.blocks.get(&part);
+            if let Some(call) = call.filter(|block| block.kind == Kind::Call) {
+                *self.open_ids.slot(call.call_id.clone()) += 1;
+            }
+        }
+        is_new
+    }
+
+    /// The block is open no more.
+    fn leave(&mut self, part: u32) -> bool {
+        let was_open = self.open.remove(&part);
+        if was_open {
+            self.standing.remove(&part);
+            let call = self.blocks.get(&part);
+            if let Some(call) = call.filter(|block| block.kind == Kind::Call)
+                && let Some(count) = self.open_ids.get_mut(&call.call_id)
+            {
+                *count = count.saturating_sub(1);
+            }
+        }
+        was_open
+    }
+
+    fn line_up(&mut self, part: u32) {
+        let block = self.blocks.slot(part);
+        if !mem::replace(&mut block.queued, true) {
+            self.row.push_back(part);
+        }
+    }
+
+    /// Writes what waits, as long as nobody is in its way. Where upstream took something back, nothing follows.
+    #[inline]
+    fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.job)) {
+            if let Some(part) = self.row.pop_front()
+                && self.blocks.contains_key(&part)
+            {
+                self.write(to, part);
+            }
+        }
+    }
+
+    /// All that a block has so far; nobody is in its way.
+    fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+        let block = self.blocks.slot(part);
+        block.queued = false;
+        let waits = mem::take(&mut block.waits);
+        if let Some(call) = block.call.take() {
+            self.later.remove(call.call_id.as_ref());
+            if block.held {
+                self.blocks.remove(&part);
+                self.write_call(to, &call);
+            } else {
+                self.open(to, part, None);
+                self.end_call(to, part, *call);
+            }
+        } else if let Some(done) = block.done.take() {
+            self.done(to, part, &waits, &done);
+        } else {
+            self.begin(to, part);
+            self.put(to, part, &waits, None);
+        }
+    }
+
+    // Texts
+
+    fn textual(&mut self, job: &EncodeContext, part: u32, kind: Kind) -> &mut Block {
+        if !self.blocks.contains_key(&part) {
+            self.blocks.insert(part, Block::new(job, part, kind));
+        }
+        self.blocks.slot(part)
+    }
+
+    fn start<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, kind: Kind) {
+        self.textual(to.job, part, kind);
+        self.begin(to, part);
+    }
+
+    fn begin<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+        if self.waits::<F>(to.job, part) {
+            self.line_up(part);
+        } else if self.blocks.slot(part).comes_whole {
+            self.unseen = Some(part);
+        } else {
+            self.open(to, part, None);
+        }
+    }
+
+    fn push<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>, kind: Kind) {
+        self.textual(to.job, delta.part, kind);
+        self.put(to, delta.part, delta.text, None);
+    }
+
+    fn put<F: Form>(
+        &mut self,
+        to: &mut Pen<'_, F>,
+        part: u32,
+        text: &str,
+        done: Option<&Done<'_>>,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        if self.waits::<F>(to.job, part) {
+            self.blocks.slot(part).waits.push_str(text);
+            return self.line_up(part);
+        }
+        self.open(to, part, done);
+        let block = self.blocks.slot(part);
+        block.out.push_str(text);
+        to.form.piece(to.job, block, text);
+    }
+
+    fn open<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, done: Option<&Done<'_>>) {
+        if self.enter(part) {
+            to.form.open(to.job, self.blocks.slot(part), done);
+        }
+    }
+
+    fn done<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str, done: &Done<'_>) {
+        let waits = self.waits::<F>(to.job, part);
+        let block = self.textual(to.job, part, done.kind);
+        if waits {
+            text.clone_into(&mut block.waits);
+            block.done = Some(Box::new(done.clone().keep()));
+            return self.line_up(part);
+        }
+        self.unseen = self.unseen.filter(|unseen| *unseen != part);
+        let block = self.blocks.slot(part);
+        let told = mem::take(&mut block.out);
+        let rest = text.strip_prefix(told.as_str());
+        if rest.is_none() {
+            to.job.losses.note("text_corrected");
+        }
+        block.out = told;
+        match rest.unwrap_or_default() {
+            "" if !self.open.contains(&part) => {
+                if to.form.is_worth(to.job, self.blocks.slot(part), done) {
+                    self.open(to, part, Some(done));
+                }
+            }
+            rest => self.put(to, part, rest, Some(done)),
+        }
+        let was_open = self.leave(part);
+        let block = self.blocks.slot(part);
+        if was_open {
+            to.form.close(to.job, block, Some(done));
+        }
+        to.form.over(to.job, block, done);
+        self.blocks.remove(&part);
+    }
+
+    // Calls
+
+    fn announce<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+        let Event::ToolCallStarted {
+            part,
+            call_id,
+            name,
+            provider_executed,
+            custom,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        let call_id = call_id.unwrap_or_default();
+        if !call_id.is_empty() && !self.ids.contains_key(call_id) {
+            self.ids.insert(call_id.to_owned(), part);
+        }
+        let is_used = to.job.knows(call_id)
+            || self.later.contains(call_id)
+            || self.written.contains_key(call_id)
+            || self.ids.get(call_id) != Some(&part);
+        let held = to.job.options.hold_arguments || custom || is_used || name.trim().is_empty();
+        let block = Block {
+            call_id: call_id.to_owned(),
+            name: name.to_owned(),
+            provider_executed,
+            held,
+            ..Block::new(to.job, part, Kind::Call)
+        };
+        self.blocks.insert(part, block);
+        if !held {
+            self.begin(to, part);
+        }
+    }
+
+    fn call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+        self.forget(part);
+        if self.open.contains(&part) {
+            return self.end_call(to, part, call);
+        }
+        let begun = |block: &Block| block.queued && !block.held;
+        if self.blocks.get(&part).is_some_and(begun) {
+            self.later.insert(call.call_id.clone().into_owned());
+            self.blocks.slot(part).call = Some(Box::new(call.keep()));
+        } else if let Some(lost) = lost::<F>(&call) {
+            self.blocks.remove(&part);
+            to.job.losses.note(lost);
+        } else if self.waits::<F>(to.job, part) {
+            self.later.insert(call.call_id.clone().into_owned());
+            let block = self.textual(to.job, part, Kind::Call);
+            block.held = true;
+            block.call = Some(Box::new(call.keep()));
+            self.line_up(part);
+        } else {
+            self.blocks.remove(&part);
+            self.write_call(to, &call);
+        }
+    }
+
+    /// A call of which nothing was written yet. One that takes the id of an open one takes it back.
+    fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
+        let count = self.open_ids.get(call.call_id.as_ref());
+        if count.is_some_and(|count| *count > 0) {
+            self.contradicted = true;
+            return;
+        }
+        to.form.whole_call(to.job, call);
+        self.write_down(call);
+    }
+
+    /// The close of a call whose block is open.
+    fn end_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+        let block = self.blocks.slot(part);
+        let rest = call.arguments.strip_prefix(block.out.as_str());
+        let has_ended = to.job.passed.ended.contains(&part);
+        if has_ended && rest.is_some_and(|rest| !rest.is_empty()) {
+            self.contradicted = true; // its block is over, and had less
+            return;
+        }
+        match settle(to, block, &call) {
+            None => self.contradicted = true,
+            Some(true) => {
+                self.write_down(&call);
+                self.leave(part);
+                self.blocks.remove(&part);
+            }
+            Some(false) => {
+                block.call = Some(Box::new(call.keep()));
+                self.late.push(part);
+            }
+        }
+    }
+
+    fn write_down(&mut self, call: &Call<'_>) {
+        let kept = (call.name.clone().into_owned(), call.provider_executed);
+        self.written.insert(call.call_id.clone().into_owned(), kept);
+        self.client_calls += usize::from(!call.provider_executed);
+    }
+
+    /// The call is no more found under the id that it was announced with.
+    fn forget(&mut self, part: u32) {
+        if let Some(block) = self.blocks.get(&part)
+            && self.ids.get(&block.call_id) == Some(&part)
+        {
+            self.ids.remove(&block.call_id);
+        }
+    }
+
+    fn beside<F: Form>(&mut self, to: &mut Pen<'_, F>, what: &Beside<'_>) {
+        let mut ran = None;
+        if let Beside::Result(result) = what {
+            let known = self.written.get(result.call_id.as_ref());
+            ran = known.map(|(name, provider_executed)| Ran {
+                call_id: &result.call_id,
+                name,
+                provider_executed: *provider_executed,
+            });
+        }
+        to.form.beside(to.job, what, ran);
+    }
+}

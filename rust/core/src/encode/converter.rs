@@ -1,0 +1,292 @@
+//! A stream in one dialect as a stream in another: a parser, and an encoder as the sink of its events.
+//!
+//! Whatever goes wrong upstream becomes the target's own ending, at once, and is kept as `error`. Knows no dialect's wire.
+
+use crate::dialect::Dialect;
+use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::encode_context::Options;
+use crate::encode::common::encoder::Encoder;
+use crate::encode::common::finish::EndingError;
+use crate::encode::encoder;
+use crate::model::config::Config;
+use crate::model::delta::Completeness;
+use crate::model::delta::InputEnd;
+use crate::model::event::Event;
+use crate::model::event::Sink;
+use crate::model::fault::Class;
+use crate::model::fault::Fault;
+use crate::model::limits::LimitName;
+use crate::model::limits::as_len;
+use crate::model::loss_log::LossLog;
+use crate::model::output::Diagnostic;
+use crate::model::spec::Code;
+use crate::pipeline::parser::Parser;
+use std::mem;
+use std::sync::Arc;
+
+/// Why a conversion is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The source speaks the target's dialect already.
+    SameDialect,
+    /// The target cannot be written.
+    NoEncoder,
+}
+
+/// Converts one stream.
+#[derive(Debug)]
+pub struct Converter {
+    parser: Parser,
+    flow: EncoderSink,
+    over: bool,
+    error: Option<Fault>,
+    max_diagnostics: usize,
+    /// How many bytes may come before the dialect is known: a caller may have to keep them.
+    most: usize,
+}
+
+/// The encoder as a sink.
+#[derive(Debug)]
+struct EncoderSink {
+    target: Dialect,
+    /// The source turned out to speak the target's dialect.
+    same: bool,
+    encoder: Box<dyn Encoder>,
+    job: EncodeContext,
+    /// Where the payload at hand stands.
+    place: (u64, u64),
+    lost: LossLog,
+    /// A loss is a fault, as the policy has it.
+    raises: bool,
+    /// Why nothing more is taken: such a loss, or what went out cannot be mended. Until the parser was told.
+    refusal: Option<Fault>,
+    stopped: bool,
+    /// The upstream's error, where a policy let it pass.
+    complaint: Option<EndingError>,
+}
+
+impl Sink for EncoderSink {
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Diagnostic { .. } => self.lost.said += 1,
+            _ if self.stopped || self.same => {}
+            Event::UpstreamError {
+                code,
+                kind,
+                message,
+                ..
+            } => self.complaint = Some(EndingError::upstream(*code, *kind, message)),
+            event => {
+                let other = self.job.as_written(event);
+                let event = other.as_ref().unwrap_or(event);
+                self.encoder.event(&mut self.job, event);
+                self.tell();
+                if self.job.broken {
+                    self.stop(|| Fault::new(Class::Lifecycle, "lifecycle"));
+                }
+            }
+        }
+    }
+
+    fn refusal(&mut self) -> Option<Fault> {
+        self.refusal.take()
+    }
+
+    fn at(&mut self, offset: u64, ordinal: u64) {
+        self.place = (offset, ordinal);
+    }
+
+    fn doomed(&mut self) {
+        self.raises = false;
+    }
+
+    fn cut(&mut self) {
+        self.job.cut = true;
+    }
+
+    fn speaks(&mut self, dialect: &'static str) {
+        self.job.source = dialect;
+        self.same = dialect == self.target.name();
+    }
+}
+
+impl EncoderSink {
+    /// Says the losses that were noted. Where they are faults, the first is all that is said.
+    #[inline]
+    fn tell(&mut self) {
+        while let Some(id) = self.job.losses.next() {
+            if !self.raises {
+                self.lost.add(Code::NOT_CARRIED, id, self.place);
+            } else {
+                self.stop(|| Fault::of_code(Code::NOT_CARRIED, id));
+            }
+        }
+    }
+
+    /// For the first reason that there is.
+    fn stop(&mut self, why: impl FnOnce() -> Fault) {
+        if !mem::replace(&mut self.stopped, true) {
+            self.refusal = Some(why());
+        }
+    }
+}
+
+impl Converter {
+    /// `source`: `None` finds it out.
+    pub fn new(
+        source: Option<Dialect>,
+        target: Dialect,
+        config: impl Into<Arc<Config>>,
+        options: Options,
+    ) -> Result<Converter, Refusal> {
+        if source == Some(target) {
+            return Err(Refusal::SameDialect);
+        }
+        let config = config.into();
+        let mut job = EncodeContext::new(options, &config.known_call_ids);
+        job.source = source.map_or("", Dialect::name);
+        let flow = EncoderSink {
+            target,
+            same: false,
+            encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
+            job,
+            place: (0, 0),
+            lost: LossLog::default(),
+            raises: config.policy.raises(Code::NOT_CARRIED),
+            refusal: None,
+            stopped: false,
+            complaint: None,
+        };
+        Ok(Converter {
+            max_diagnostics: as_len(config.limits.max_diagnostics),
+            most: as_len(config.limits.max_event_bytes),
+            parser: Parser::new(source, config),
+            flow,
+            over: false,
+            error: None,
+        })
+    }
+
+    /// Takes the next bytes; appends those of the target. Nothing once the ending was written.
+    pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+        if self.over {
+            return Ok(());
+        }
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        let result = self.take(input);
+        let taken = if result.is_err() || self.flow.same {
+            self.end(result)
+        } else {
+            Ok(())
+        };
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        taken
+    }
+
+    fn take(&mut self, input: &[u8]) -> Result<(), Fault> {
+        if self.parser.dialect().is_some() {
+            return self.parser.feed(input, &mut self.flow);
+        }
+        let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
+        let room = self.most.saturating_sub(total);
+        let (fits, beyond) = input.split_at_checked(room).unwrap_or((input, &[]));
+        self.parser.feed(fits, &mut self.flow)?;
+        if beyond.is_empty() || self.flow.same {
+            return Ok(());
+        }
+        if self.parser.dialect().is_none() {
+            let limit = Fault::limit(LimitName::max_event_bytes, self.most as u64);
+            return Err(limit.at(0, self.parser.payloads()));
+        }
+        self.parser.feed(beyond, &mut self.flow)
+    }
+
+    /// The input has ended: appends the last bytes, an honest ending where it was cut.
+    pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        if self.over {
+            return Ok(());
+        }
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        let result = self.parser.close(input, &mut self.flow);
+        let taken = self.end(result);
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        taken
+    }
+
+    /// A cap was passed that only the caller can measure: appends the ending.
+    pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        if self.over {
+            return Ok(());
+        }
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        let result = self.parser.exceed(name);
+        let taken = self.end(result);
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        taken
+    }
+
+    /// Writes the ending, unless the encoder did.
+    fn end(&mut self, result: Result<(), Fault>) -> Result<(), Refusal> {
+        self.over = true;
+        self.error = result.err();
+        let flow = &mut self.flow;
+        if flow.same {
+            return Err(Refusal::SameDialect);
+        }
+        if flow.job.broken {
+            return Ok(());
+        }
+        if let Some(fault) = &self.error {
+            flow.place = (fault.byte_offset, fault.event_ordinal);
+        }
+        let cut = || {
+            let cut = self.parser.completeness() == Completeness::Truncated;
+            cut.then(|| EndingError::named(Class::Truncated.name()))
+        };
+        self.parser.assumed_ends(flow);
+        let trouble = self.error.as_ref().map(EndingError::of);
+        let trouble = trouble.or_else(|| flow.complaint.take()).or_else(cut);
+        flow.encoder.end(&mut flow.job, trouble);
+        flow.raises = false;
+        flow.tell();
+        Ok(())
+    }
+
+    /// What went wrong upstream, if anything did; its ending is written.
+    pub fn error(&self) -> Option<&Fault> {
+        self.error.as_ref()
+    }
+
+    /// The dialect of the source, as soon as it is known.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.parser.dialect()
+    }
+
+    /// How far the answer can be trusted to be all of it.
+    pub fn completeness(&self) -> Completeness {
+        self.parser.completeness()
+    }
+
+    /// The close events that rebuild the answer, with what is open as far as it came.
+    pub fn snapshot(&self, sink: &mut dyn Sink) {
+        self.parser.snapshot(sink);
+    }
+
+    /// The diagnostics that are kept: the parser's, and the losses where they happened.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let parsed = self.parser.diagnostics();
+        self.flow.lost.among(parsed, self.max_diagnostics)
+    }
+
+    /// How many diagnostics were not kept.
+    pub fn diagnostics_dropped(&self) -> u64 {
+        self.flow.lost.count() - self.diagnostics().len() as u64
+    }
+
+    /// A call broke half way: nothing is taken any more.
+    pub fn give_up(&mut self) {
+        self.over = true;
+        self.parser.give_up();
+    }
+}

@@ -1,0 +1,311 @@
+//! The response as a whole: the members that the published schema requires, in its order.
+//!
+//! What a converter cannot know of the request has the API's default. Knows no event.
+
+use crate::encode::common::compact_json::canonical;
+use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::finish::EndingError;
+use crate::encode::common::usage::Counts;
+use crate::encode::common::writer::Writer;
+use crate::encode::responses::items::Items;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Document;
+use crate::json::members::Object;
+use crate::json::members::document;
+use crate::json::members::items as elements;
+use crate::sse::decode_utf8;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+/// How far the response came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome<'a> {
+    InProgress,
+    Completed,
+    /// With the reason.
+    Incomplete(&'a str),
+    Failed(&'a EndingError),
+}
+
+impl Outcome<'_> {
+    fn status(&self) -> &'static str {
+        match self {
+            Outcome::InProgress => "in_progress",
+            Outcome::Completed => "completed",
+            Outcome::Incomplete(_) => "incomplete",
+            Outcome::Failed(_) => "failed",
+        }
+    }
+
+    /// The event that says it.
+    pub(crate) fn event(&self) -> &'static str {
+        match self {
+            Outcome::InProgress => "response.in_progress",
+            Outcome::Completed => "response.completed",
+            Outcome::Incomplete(_) => "response.incomplete",
+            Outcome::Failed(_) => "response.failed",
+        }
+    }
+}
+
+/// What of the request stands before the output, behind the error, and behind the usage.
+const BEFORE_OUTPUT: [(&str, &str); 2] =
+    [("previous_response_id", "null"), ("instructions", "null")];
+const REQUEST: [(&str, &str); 11] = [
+    ("tools", "[]"),
+    ("tool_choice", "\"auto\""),
+    ("truncation", "\"disabled\""),
+    ("parallel_tool_calls", "true"),
+    ("text", "{\"format\":{\"type\":\"text\"}}"),
+    ("top_p", "1"),
+    ("presence_penalty", "0"),
+    ("frequency_penalty", "0"),
+    ("top_logprobs", "0"),
+    ("temperature", "1"),
+    ("reasoning", "null"),
+];
+const AFTER_USAGE: [(&str, &str); 8] = [
+    ("max_output_tokens", "null"),
+    ("max_tool_calls", "null"),
+    ("store", "false"),
+    ("background", "false"),
+    ("service_tier", "\"default\""),
+    ("metadata", "{}"),
+    ("safety_identifier", "null"),
+    ("prompt_cache_key", "null"),
+];
+
+/// Members, by name, and how each is written.
+type Members = Vec<(&'static str, Cow<'static, str>)>;
+
+/// Writes the response as it stands.
+pub(crate) fn resource(job: &mut EncodeContext, id: &str, outcome: &Outcome<'_>, items: &Items) {
+    let mut output = Writer::default();
+    output.raw("[");
+    items.each(
+        |at, _, item| {
+            output.raw(if at > 0 { "," } else { "" }).raw(&item);
+        },
+        job,
+    );
+    output.raw("]");
+    let mut mark = "{";
+    for (name, text) in members(job, id, outcome, output.into_text()) {
+        job.writer.raw(mark).string(name).raw(":").raw(&text);
+        mark = ",";
+    }
+    job.writer.raw("}");
+}
+
+/// All that the schema requires, in its order.
+fn members(job: &EncodeContext, id: &str, outcome: &Outcome<'_>, output: String) -> Members {
+    let text = |write: &dyn Fn(&mut Writer)| {
+        let mut to = Writer::default();
+        write(&mut to);
+        Cow::Owned(to.into_text())
+    };
+    let answer = &job.answer;
+    let model = answer.model.as_deref().unwrap_or("unknown");
+    let fixed = |(name, value): &(&'static str, &'static str)| (*name, Cow::Borrowed(*value));
+    let mut told = vec![
+        ("id", text(&|to| _ = to.string(id))),
+        ("object", Cow::Borrowed("\"response\"")),
+        (
+            "created_at",
+            text(&|to| _ = to.number(answer.created.unwrap_or(0))),
+        ),
+        ("completed_at", Cow::Borrowed("null")),
+        ("status", text(&|to| _ = to.string(outcome.status()))),
+        ("incomplete_details", text(&|to| details(to, outcome))),
+        ("model", text(&|to| _ = to.string(model))),
+    ];
+    told.extend(BEFORE_OUTPUT.iter().map(fixed));
+    told.push(("output", Cow::Owned(output)));
+    told.push(("error", text(&|to| failure(to, outcome))));
+    told.extend(REQUEST.iter().map(fixed));
+    told.push(("usage", text(&|to| usage(to, answer.usage, outcome))));
+    told.extend(AFTER_USAGE.iter().map(fixed));
+    told
+}
+
+/// The response as the source wrote it, in this dialect.
+#[derive(Debug)]
+pub(crate) struct Sent(String);
+
+/// What the answer came to is said by the one who ends it.
+const OURS: [&str; 5] = ["id", "status", "output", "error", "incomplete_details"];
+
+/// What tells which item of the source's output an item is.
+const SAID: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
+
+impl Sent {
+    /// Of a payload that is one, or brings one.
+    pub(crate) fn of(payload: &[u8]) -> Option<Sent> {
+        let (text, _) = decode_utf8(payload);
+        let Ok(Document::Object(event)) = document(&text, None) else {
+            return None;
+        };
+        let is_response = event.string("object").as_deref() == Some("response");
+        let response = if is_response {
+            Some(event)
+        } else {
+            event.object("response")
+        };
+        let response = response.filter(|response| !response.members.is_empty());
+        response.map(|response| Sent(response.raw.text.to_owned()))
+    }
+
+    /// All members as the source wrote them, but for those that say what the answer came to; then what it lacked.
+    pub(crate) fn write(
+        &self,
+        job: &mut EncodeContext,
+        id: &str,
+        outcome: &Outcome<'_>,
+        items: &Items,
+    ) {
+        let Some(sent) = Object::of(Raw {
+            text: &self.0,
+            kind: Kind::Object,
+        }) else {
+            return;
+        };
+        let mut output = Writer::default();
+        output.raw("[");
+        let mut again = Again::of(&sent);
+        items.each(
+            |at, passed, item| {
+                output.raw(if at > 0 { "," } else { "" });
+                match again.spelled(&item).filter(|_| passed) {
+                    Some(sent) => canonical(&mut output, sent),
+                    None => _ = output.raw(&item),
+                }
+            },
+            job,
+        );
+        output.raw("]");
+        let mut told = members(job, id, outcome, output.into_text());
+        let mut ours = OURS.to_vec();
+        if sent.present("usage").is_none() {
+            ours.push("usage");
+        }
+        let incomplete = matches!(outcome, Outcome::Incomplete(_));
+        if incomplete && sent.string("status").as_deref() == Some(outcome.status()) {
+            ours.retain(|name| *name != "incomplete_details");
+        }
+        let last = sent
+            .members
+            .iter()
+            .map(|member| (member.key.name(), member.raw));
+        let last: HashMap<_, _> = last.collect();
+        let to = &mut job.writer;
+        let mut mark = "{";
+        let mut names = HashSet::new();
+        for member in &sent.members {
+            let name = member.key.name();
+            if !names.insert(name.clone()) {
+                continue;
+            }
+            to.raw(mark).string(&name).raw(":");
+            mark = ",";
+            let place = told.iter().position(|(known, _)| **known == *name);
+            match place.map(|place| told.remove(place)) {
+                Some((known, text)) if ours.contains(&known) => _ = to.raw(&text),
+                _ => canonical(to, last.get(&name).map_or("null", |raw| raw.text)),
+            }
+        }
+        for (name, text) in told {
+            to.raw(mark).string(name).raw(":").raw(&text);
+            mark = ",";
+        }
+        to.raw("}");
+    }
+}
+
+/// The items of the answer as the source tells them again, found by what they say.
+struct Again<'s> {
+    sent: Vec<Object<'s>>,
+    /// By the members that are compared.
+    by_said: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
+}
+
+type Words = Vec<Option<String>>;
+
+impl<'s> Again<'s> {
+    fn of(sent: &Object<'s>) -> Again<'s> {
+        let list = sent.get("output").filter(|raw| raw.kind == Kind::Array);
+        let list = list.map(elements).unwrap_or_default();
+        Again {
+            sent: list.into_iter().filter_map(Object::of).collect(),
+            by_said: HashMap::new(),
+        }
+    }
+
+    /// An item in the source's own spelling: the first one that says what it says.
+    fn spelled(&mut self, item: &str) -> Option<&'s str> {
+        let item = Object::of(Raw {
+            text: item,
+            kind: Kind::Object,
+        })?;
+        let names: Vec<&'static str> = SAID.into_iter().filter(|name| item.has(name)).collect();
+        let words = |one: &Object<'_>| -> Words {
+            let words = names.iter().map(|name| one.string(name));
+            words.map(|word| word.map(Cow::into_owned)).collect()
+        };
+        let said = words(&item);
+        if !self.by_said.contains_key(&names) {
+            let mut known = HashMap::new();
+            for one in &self.sent {
+                known.entry(words(one)).or_insert(one.raw.text);
+            }
+            self.by_said.insert(names.clone(), known);
+        }
+        self.by_said.get(&names)?.get(&said).copied()
+    }
+}
+
+fn details(writer: &mut Writer, outcome: &Outcome<'_>) {
+    match outcome {
+        Outcome::Incomplete(reason) => writer.raw("{\"reason\":").string(reason).raw("}"),
+        _ => writer.raw("null"),
+    };
+}
+
+fn failure(writer: &mut Writer, outcome: &Outcome<'_>) {
+    match outcome {
+        Outcome::Failed(trouble) => {
+            writer.raw("{\"code\":").string(&trouble.code);
+            writer
+                .raw(",\"message\":")
+                .string(&trouble.message)
+                .raw("}")
+        }
+        _ => writer.raw("null"),
+    };
+}
+
+fn usage(writer: &mut Writer, counts: Option<Counts>, outcome: &Outcome<'_>) {
+    let usage = counts.filter(|counts| counts.is_told() && !matches!(outcome, Outcome::InProgress));
+    match usage {
+        None => _ = writer.raw("null"),
+        Some(counts) => {
+            writer
+                .raw("{\"input_tokens\":")
+                .number(counts.input.unwrap_or(0));
+            writer.raw(",\"input_tokens_details\":{\"cached_tokens\":");
+            writer.number(counts.cached.unwrap_or(0));
+            writer.raw(",\"cache_write_tokens\":");
+            writer.number(counts.cache_write.unwrap_or(0));
+            writer
+                .raw("},\"output_tokens\":")
+                .number(counts.output.unwrap_or(0));
+            writer.raw(",\"output_tokens_details\":{\"reasoning_tokens\":");
+            writer.number(counts.reasoning.unwrap_or(0));
+            writer
+                .raw("},\"total_tokens\":")
+                .number(counts.sum())
+                .raw("}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Envelopes: consecutive chunks of a stream are the same bytes but for a few strings, so those strings are all that
+//! has to be read.
+//!
+//! A template is learned from a chunk that was read in full and did nothing but add one piece of text, of reasoning or
+//! of one tool call. It keeps the bytes around the varying members. A later payload that has the same bytes, with any
+//! valid JSON strings (for an index: any small number) in between, leaves a JSON parser in the same states and the
+//! decoder with the same members, so it means the same with the new strings. Whatever else a chunk could do (new
+//! metadata, a finish reason, usage, a diagnostic) is either in those bytes, and then the chunk was not learned, or
+//! differs from them, and then there is no match. Where chunk-level metadata changes, `clear` forgets everything.
+
+use crate::dialect::decode_context::Ending;
+use crate::fastpath::chat::template::HOLES;
+use crate::fastpath::chat::template::LearnableChunk;
+use crate::fastpath::chat::template::Template;
+use crate::fastpath::chat::template::VaryingMembers;
+use crate::fastpath::chat::template::cut;
+
+/// How many shapes of chunks are kept.
+const KEPT: usize = 8;
+
+/// After so many templates in a row that never matched, only every so often a new one is learned.
+const FRUITLESS: u32 = 16;
+const PAUSE: u32 = 64;
+
+#[derive(Debug)]
+pub(crate) struct Cache {
+    templates: Vec<Template>,
+    last: usize,
+    /// Where the next template goes once all places are taken.
+    next: usize,
+    fruitless: u32,
+    off: bool,
+}
+
+impl Cache {
+    pub(crate) fn new(off: bool) -> Cache {
+        Cache {
+            templates: Vec::new(),
+            last: 0,
+            next: 0,
+            fruitless: 0,
+            off,
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.templates.clear();
+        self.last = 0;
+        self.next = 0;
+    }
+
+    /// The last template, if events of it are one plain text each.
+    #[inline]
+    pub(crate) fn plain_event(&self) -> Option<&Template> {
+        let last = self.templates.get(self.last);
+        last.filter(|template| template.plain)
+    }
+
+    /// The choice, the text and the length of an input that is one plain text, as the one before it was.
+    #[inline]
+    pub(crate) fn plain_text<'p>(
+        &mut self,
+        input: &'p [u8],
+        ending: Ending,
+    ) -> Option<(i32, &'p str, usize)> {
+        let template = self.templates.get(self.last)?;
+        let (text, length) = template.fit_plainly(input, ending)?;
+        self.fruitless = 0;
+        Some((template.choice, text, length))
+    }
+
+    /// The template that the beginning of the input fits, and how long that is with its `ending`; what stands in its holes
+    /// goes to `found`, which is new (ids and names only where they are of use).
+    #[inline]
+    pub(crate) fn find<'c>(
+        &'c mut self,
+        input: &'c [u8],
+        ending: Ending,
+        found: &mut VaryingMembers<'c>,
+    ) -> Option<(&'c Template, usize)> {
+        let length = match self.templates.get(self.last)?.fit(input, ending, found) {
+            Some(length) => length,
+            None => self.find_other(input, ending, found)?,
+        };
+        self.fruitless = 0;
+        let template = self.templates.get_mut(self.last)?.recall(found);
+        Some((template, length))
+    }
+
+    fn find_other<'p>(
+        &mut self,
+        input: &'p [u8],
+        ending: Ending,
+        found: &mut VaryingMembers<'p>,
+    ) -> Option<usize> {
+        let last = self.last;
+        let others = self.templates.iter().enumerate();
+        for (at, template) in others.filter(|(at, _)| *at != last) {
+            *found = VaryingMembers::default();
+            if let Some(length) = template.fit(input, ending, found) {
+                self.last = at;
+                return Some(length);
+            }
+        }
+        None
+    }
+
+    /// Whether a new template is taken now.
+    pub(crate) fn wants(&mut self) -> bool {
+        if self.off {
+            return false;
+        }
+        self.fruitless = self.fruitless.saturating_add(1);
+        self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
+    }
+
+    /// Learns from a payload that was read in full.
+    pub(crate) fn learn(&mut self, payload: &str, choice: i32, lesson: LearnableChunk<'_>) {
+        if lesson.holes.len() > HOLES {
+            return;
+        }
+        let Some(template) = cut(payload, choice, lesson) else {
+            return;
+        };
+        let same =
+            |known: &Template| known.fixed == template.fixed && known.holes == template.holes;
+        if self.templates.iter().any(same) {
+            return;
+        }
+        if self.templates.len() < KEPT {
+            // Most streams have one or two, and they are large.
+            self.templates.reserve_exact(1);
+            self.templates.push(template);
+        } else if let Some(place) = self.templates.get_mut(self.next) {
+            *place = template;
+            self.next = (self.next + 1) % KEPT;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fastpath::chat::template::ChunkKind;
+    use crate::fastpath::chat::template::Hole;
+    use crate::json::Scanner;
+
+    #[test]
+    fn a_template_fits_what_differs_in_its_holes_only() {
+        let payload = r#"{"a":[{"index":12,"text":"hi"}],"pad":"xyz"}"#;
+        let raw = |from: usize, to: usize| {
+            let text = payload.get(from..to).unwrap();
+            Scanner::new(text, None).skip().unwrap()
+        };
+        let (index, text, pad) = (
+            payload.find("12").unwrap(),
+            payload.find("\"hi").unwrap(),
+            payload.find("\"xyz").unwrap(),
+        );
+        let mut cache = Cache::new(false);
+        let mut lesson = LearnableChunk::new(ChunkKind::Text, raw(text, text + 4));
+        lesson.holes.push((Hole::Index, raw(index, index + 2)));
+        lesson.padding(Some(raw(pad, pad + 5)));
+        cache.learn(payload, 0, lesson);
+        let fits = |cache: &mut Cache, text: &str| {
+            let mut found = VaryingMembers::default();
+            let fits = cache
+                .find(text.as_bytes(), Ending::Here, &mut found)
+                .is_some();
+            fits.then(|| (found.text.to_owned(), found.index))
+        };
+        assert_eq!(fits(&mut cache, payload), Some(("hi".to_owned(), Some(12))));
+        let other = r#"{"a":[{"index":0,"text":"a \"quoted\" é"}],"pad":""}"#;
+        assert_eq!(
+            fits(&mut cache, other),
+            Some((r#"a \"quoted\" é"#.to_owned(), Some(0)))
+        );
+        for miss in [
+            r#"{"a":[{"index":01,"text":"hi"}],"pad":"xyz"}"#,
+            r#"{"a":[{"index":-1,"text":"hi"}],"pad":"xyz"}"#,
+            r#"{"a":[{"index":1.5,"text":"hi"}],"pad":"xyz"}"#,
+            r#"{"a":[{"index":1,"text":"hi"}],"pad":"xyz"} "#,
+            r#"{"a":[{"index":1,"text":"hi"}],"pad":null}"#,
+            r#"{"a":[{"index":1,"text":"hi"}],"pad":"x"#,
+            r#"{"a":[{"index":1,"text":"h"i"}],"pad":"x"}"#,
+        ] {
+            assert_eq!(fits(&mut cache, miss), None, "{miss}");
+        }
+    }
+
+    #[test]
+    fn a_plain_text_is_found_at_once() {
+        let payload = r#"{"t":"hi","n":1}"#;
+        let text = payload.get(5..9).unwrap();
+        let raw = Scanner::new(text, None).skip().unwrap();
+        let mut cache = Cache::new(false);
+        cache.learn(payload, 3, LearnableChunk::new(ChunkKind::Text, raw));
+        let mut find = |text: &str, ending| {
+            let found = cache.plain_text(text.as_bytes(), ending);
+            found.map(|(choice, text, length)| (choice, text.to_owned(), length))
+        };
+        let (other, whole) = (r#"{"t":"größe","n":1}"#, "{\"t\":\"ho\",\"n\":1}\n\ndata");
+        let found = find(other, Ending::Here);
+        assert_eq!(found, Some((3, "größe".to_owned(), other.len())));
+        let found = find(whole, Ending::BlankLine);
+        assert_eq!(found, Some((3, "ho".to_owned(), 18)));
+        assert_eq!(find(whole, Ending::Here), None);
+        for miss in [r#"{"t":"h\n","n":1}"#, r#"{"t":"hi","n":2}"#, r#"{"t":"hi"#] {
+            assert_eq!(find(miss, Ending::Here), None, "{miss}");
+        }
+    }
+
+    #[test]
+    fn parts_with_holes_in_them_are_found_again() {
+        let payload = r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":1,"o":{"m":22}}}"#;
+        let raw = |text: &str, at: usize| {
+            let (start, found) = payload.match_indices(text).nth(at).unwrap();
+            Scanner::new(payload.get(start..start + found.len()).unwrap(), None)
+                .skip()
+                .unwrap()
+        };
+        let mut lesson = LearnableChunk::new(ChunkKind::Reasoning, raw("\"hi\"", 0));
+        lesson.holes.push((Hole::Same, raw("\"hi\"", 1)));
+        lesson.details = Some(raw(r#"[{"t":"hi"}]"#, 0));
+        lesson.counts(raw(r#"{"n":1,"o":{"m":22}}"#, 0));
+        let mut cache = Cache::new(false);
+        cache.learn(payload, 0, lesson);
+        let other = r#"{"t":"grüße","d":[{"t":"grüße"}],"u":{"n":12345,"o":{"m":0}}}"#;
+        let mut found = VaryingMembers::default();
+        assert!(
+            cache
+                .find(other.as_bytes(), Ending::Here, &mut found)
+                .is_some()
+        );
+        assert_eq!(found.text, "grüße");
+        assert_eq!(found.details, Some(r#"[{"t":"grüße"}]"#));
+        assert_eq!(found.usage, Some(r#"{"n":12345,"o":{"m":0}}"#));
+        for miss in [
+            r#"{"t":"hi","d":[{"t":"ho"}],"u":{"n":1,"o":{"m":22}}}"#,
+            r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":,"o":{"m":22}}}"#,
+            r#"{"t":"hi","d":[{"t":"hi"}],"u":{"n":1.5,"o":{"m":22}}}"#,
+        ] {
+            assert!(
+                cache
+                    .find(
+                        miss.as_bytes(),
+                        Ending::Here,
+                        &mut VaryingMembers::default()
+                    )
+                    .is_none(),
+                "{miss}"
+            );
+        }
+    }
+}

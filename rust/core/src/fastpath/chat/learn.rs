@@ -1,0 +1,101 @@
+//! What can be learned from a chunk that did one thing only.
+//!
+//! Cautious: whatever could make a later chunk mean something else beside its varying members is not learned.
+
+use crate::dialect::chat::read::Call;
+use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::reasoning::Thought;
+use crate::fastpath::chat::template::ChunkKind;
+use crate::fastpath::chat::template::Hole;
+use crate::fastpath::chat::template::LearnableChunk;
+use crate::fastpath::chat::template::is_small;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Slot;
+use crate::json::members::present;
+use crate::json::members::string;
+
+/// How many things a delta did, and what can be learned from the last of them.
+#[derive(Debug, Default)]
+pub(crate) struct DeltaTally<'a> {
+    things: usize,
+    lesson: Option<LearnableChunk<'a>>,
+}
+
+impl<'a> DeltaTally<'a> {
+    pub(crate) fn add(&mut self, lesson: Option<LearnableChunk<'a>>) {
+        self.things += 1;
+        self.lesson = lesson;
+    }
+
+    /// ChunkKind can be learned, if the delta did one thing.
+    pub(crate) fn only(self) -> Option<LearnableChunk<'a>> {
+        self.lesson.filter(|_| self.things == 1)
+    }
+}
+
+/// Of content: a plain string.
+pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
+    let raw = slot.filter(|raw| raw.kind == Kind::String)?;
+    Some(LearnableChunk::new(ChunkKind::Text, raw))
+}
+
+/// Of reasoning: a plain field, alone or with the same text in other places. `said` tells that it was reported before
+/// that texts come twice.
+pub(crate) fn of_thought<'a>(thought: &Thought<'a>, said: bool) -> Option<LearnableChunk<'a>> {
+    let text = thought.field.filter(|_| thought.extra.is_empty())?;
+    let mut lesson = LearnableChunk::new(ChunkKind::Reasoning, text);
+    let mut again = thought.again.clone();
+    if let Some(details) = &thought.details {
+        if details.texts.len() != 1 || details.signature.is_some() || details.encrypted.is_some() {
+            return None;
+        }
+        again.extend(&details.texts);
+        lesson.details = Some(details.raw);
+    }
+    let known = again.is_empty() || said;
+    if !known || again.iter().any(|raw| raw.text != text.text) {
+        return None;
+    }
+    lesson
+        .holes
+        .extend(again.into_iter().map(|raw| (Hole::Same, raw)));
+    Some(lesson)
+}
+
+/// Of an entry of `tool_calls`.
+pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
+    let (function, custom) = match (&call.function, &call.custom) {
+        (Some(Walk::Read(function, _)), None) => (function, false),
+        (None, Some(Walk::Read(function, _))) => (function, true),
+        _ => return None,
+    };
+    let twice = function.id.is_some() || call.name.is_some() || call.arguments.is_some();
+    if twice || !call.rest.is_empty() || !function.rest.is_empty() {
+        return None;
+    }
+    let kind = present(call.kind).map(string);
+    let custom = match kind.as_ref().map(Option::as_deref) {
+        None | Some(Some("" | "function")) => custom,
+        Some(Some("custom")) => true,
+        Some(_) => return None,
+    };
+    let what = ChunkKind::Call {
+        has_index_key: call.index.is_some(),
+        custom,
+    };
+    let is_string = |raw: &Raw<'_>| raw.kind == Kind::String;
+    let mut lesson = LearnableChunk::new(what, function.arguments.filter(is_string)?);
+    if let Some(raw) = present(call.index) {
+        // Anything but a small number was said to be unusable, or needs more than digits to be read.
+        lesson
+            .holes
+            .push((Hole::Index, Some(raw).filter(|raw| is_small(*raw))?));
+    }
+    for (hole, slot) in [(Hole::Id, call.id), (Hole::Name, function.name)] {
+        if let Some(raw) = present(slot) {
+            lesson.holes.push((hole, Some(raw).filter(is_string)?));
+        }
+    }
+    Some(lesson)
+}

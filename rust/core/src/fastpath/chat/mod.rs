@@ -1,0 +1,6 @@
+//! Templates of Chat chunks.
+
+pub(crate) mod cache;
+pub(crate) mod learn;
+pub(crate) mod rows;
+pub(crate) mod template;

@@ -1,0 +1,225 @@
+//! Envelopes of items: consecutive deltas of one item are the same bytes but for their text, so that is all that is read.
+//!
+//! A decoder that read a payload in full, and found nothing in it but one piece of text for one item, tells so: a lesson.
+//! It keeps the bytes around what varies. A later payload with the same bytes, and any valid JSON strings and small
+//! numbers in between, leaves a JSON parser in the same states, so it says the same with another text. What depends on
+//! anything but the payload is the decoder's to ask. Knows no dialect.
+
+pub(crate) mod rows;
+pub(crate) mod template;
+
+use crate::assemble::PieceRun;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::Step;
+use crate::fastpath::items::template::Envelope;
+use crate::fastpath::items::template::LearnableDelta;
+use crate::fastpath::items::template::TemplateMatch;
+use crate::fastpath::items::template::cut;
+use crate::json::Text;
+use crate::model::delta::PartAt;
+use crate::model::event::Delta;
+
+/// How many are kept: as many items as may take turns.
+const KEPT: usize = 4;
+
+/// After so many in a row that never fitted, only every so often another one is learned.
+const FRUITLESS: u32 = 16;
+const PAUSE: u32 = 64;
+
+/// Those of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Envelopes {
+    known: Vec<Envelope>,
+    last: usize,
+    /// Where the next one goes once all places are taken.
+    next: usize,
+    fruitless: u32,
+}
+
+impl Envelopes {
+    /// What a payload brings that is as one before it.
+    #[inline]
+    pub(crate) fn find<'p>(&mut self, incoming: Incoming<'p>) -> Option<TemplateMatch<'p>> {
+        let likely = self.known.get(self.last)?.next;
+        let found = match self.known.get(likely).and_then(|it| it.fit(incoming)) {
+            Some(found) => {
+                self.last = likely;
+                found
+            }
+            None => self.find_other(incoming, likely)?,
+        };
+        self.fruitless = 0;
+        found.as_text()
+    }
+
+    #[inline(never)]
+    fn find_other<'p>(
+        &mut self,
+        incoming: Incoming<'p>,
+        unlike: usize,
+    ) -> Option<TemplateMatch<'p>> {
+        let mut places = (0..self.known.len()).filter(|place| *place != unlike);
+        let fit = |place: usize| Some((place, self.known.get(place)?.fit(incoming)?));
+        let (place, found) = places.find_map(fit)?;
+        if let Some(before) = self.known.get_mut(self.last) {
+            before.next = place;
+        }
+        self.last = place;
+        Some(found)
+    }
+
+    /// Does what the payload says that was found last.
+    #[inline]
+    pub(crate) fn act(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        found: &TemplateMatch<'_>,
+    ) -> Step {
+        let Some(envelope) = self.known.get_mut(self.last) else {
+            return Ok(());
+        };
+        let text = if found.escaped {
+            Text::unescape(found.text)
+        } else {
+            Text::plain(found.text)
+        };
+        if text.is_whole() {
+            let ends = [text.body.len()];
+            let gone = envelope.more(wire, PieceRun::new(&text.body, 0, &ends), !found.escaped);
+            if gone.count > 0 {
+                let (kind, choice) = envelope.lane();
+                wire.out.emit(&kind.event(Delta {
+                    part: gone.part,
+                    text: &text.body,
+                    choice,
+                    metadata: None,
+                }));
+                return Ok(());
+            }
+        }
+        let mut trail = envelope.trail;
+        let (address, DecodeContext { assembler, out }) = (envelope.address(), wire);
+        match envelope.part {
+            Some(part) => {
+                let at = PartAt {
+                    choice: part.choice,
+                    kind: part.kind,
+                    address,
+                    channel: part.channel,
+                    reasoning_kind: part.reasoning_kind,
+                };
+                assembler.go_on_with_part(out, at, text, &mut trail)?;
+            }
+            None => assembler.go_on_with_call(out, 0, address, text, &mut trail)?,
+        }
+        envelope.trail = trail;
+        Ok(())
+    }
+
+    /// Whether another one is learned now.
+    #[inline]
+    pub(crate) fn wants(&mut self) -> bool {
+        self.fruitless = self.fruitless.saturating_add(1);
+        self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
+    }
+
+    /// What was learned holds no longer.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+        self.last = 0;
+        self.next = 0;
+    }
+
+    /// Learns from a payload that was read in full.
+    pub(crate) fn learn(&mut self, event: Option<&str>, payload: &str, lesson: LearnableDelta<'_>) {
+        let Some(mut envelope) = cut(event, payload, lesson) else {
+            return;
+        };
+        if self.known.iter().any(|known| known.is_same(&envelope)) {
+            return;
+        }
+        if self.known.len() < KEPT {
+            self.last = self.known.len();
+            envelope.next = self.last;
+            self.known.reserve_exact(usize::from(self.last == 0));
+            self.known.push(envelope);
+        } else if let Some(place) = self.known.get_mut(self.next) {
+            envelope.next = self.next;
+            *place = envelope;
+            self.last = self.next;
+            self.next = (self.next + 1) % KEPT;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fastpath::items::template::Target;
+    use crate::fastpath::items::template::Varying;
+    use crate::fastpath::items::template::is_small;
+    use crate::json::Kind;
+    use crate::json::members::Document;
+    use crate::json::members::Object;
+    use crate::json::members::document;
+    use crate::model::delta::Address;
+
+    fn object(payload: &str) -> Object<'_> {
+        match document(payload, None) {
+            Ok(Document::Object(object)) => object,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn varying<'a>(object: &Object<'a>) -> Varying<'a> {
+        Varying {
+            text: object.get("t").unwrap(),
+            padding: object.get("p").filter(|raw| raw.kind == Kind::String),
+            number: object.get("n").filter(|raw| is_small(*raw)),
+            blanks: true,
+        }
+    }
+
+    /// An event that was read in full comes again as one that fits, or the other way round.
+    #[test]
+    fn whoever_marks_an_event_finds_the_same() {
+        let mut marks = std::collections::HashSet::new();
+        let texts = [
+            "a",
+            "seven77",
+            "a \\n",
+            "\u{e9}t\u{e9}",
+            "sixteen letters!",
+            "a longer piece of text than that is",
+        ];
+        for text in texts {
+            for padding in [
+                "\"p\":\"\",",
+                "\"p\":\"xY\",",
+                "\"p\":\"xYxYxYxYxYxYxYxYxY\",",
+                "",
+            ] {
+                for behind in ["", "   "] {
+                    let write = |text, number| {
+                        format!("{{{padding}\"t\":\"{text}\",\"i\":\"id\",\"n\":{number}{behind}}}")
+                    };
+                    let (first, next) = (write("first", 7), write(text, 12_345));
+                    let lesson = LearnableDelta {
+                        target: Target::Call(Address::default()),
+                        varying: varying(&object(&first)),
+                    };
+                    let envelope = cut(None, &first, lesson).unwrap();
+                    let read = varying(&object(&next)).mark(&next);
+                    let lines = format!("data: {next}\n\n");
+                    let found = envelope.fit(Incoming::Lines(lines.as_bytes())).unwrap();
+                    assert_eq!(Some(found.mark()), read, "{next}");
+                    let (event, data) = (&b""[..], next.as_bytes());
+                    let found = envelope.fit(Incoming::Payload { event, data }).unwrap();
+                    assert_eq!(Some(found.mark()), read, "{next}");
+                    assert!(marks.insert(read), "{next}");
+                }
+            }
+        }
+    }
+}

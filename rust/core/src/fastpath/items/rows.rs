@@ -1,0 +1,236 @@
+//! Rows: whole events one after the other that fit known envelopes, of one item or of several that take turns.
+//!
+//! What they bring is found first, for a few dozen of them, and their texts are looked at together. Then each goes where
+//! the one of its envelope before it went, as long as it can be nothing but the next piece there. The first that is more
+//! than that ends the row, and is left to those who know more.
+
+use crate::assemble::Appended;
+use crate::assemble::PieceRun;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Incoming;
+use crate::fastpath::items::Envelopes;
+use crate::fastpath::items::template::Envelope;
+use crate::fastpath::numeral::Numeral;
+use crate::fastpath::utf8_batch::AT_ONCE;
+use crate::fastpath::utf8_batch::LONGEST;
+use crate::fastpath::utf8_batch::Utf8Batch;
+use crate::model::event::DeltaKind;
+use crate::model::event::Deltas;
+use crate::model::event::Parts;
+use crate::sse::WholeEvents;
+
+/// One event of a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Brought {
+    /// Of its envelope.
+    place: usize,
+    /// Where it ends.
+    end: usize,
+    /// How many have a number, up to it.
+    numbered: usize,
+}
+
+/// The marks of those that have one, in order.
+type Marks = [u64; AT_ONCE];
+
+impl Envelopes {
+    /// Takes the events that `lines` begins with, at most so many. The first that has a number has that one, and each that
+    /// follows the next; `numbered` is told of those: the first number, and the mark of each.
+    pub(crate) fn row(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        lines: &[u8],
+        most: usize,
+        number: Option<u32>,
+        mut numbered: impl FnMut(u32, &[u64]),
+    ) -> WholeEvents {
+        let (mut taken, mut number) = (WholeEvents::default(), number);
+        // One or two are not worth the preparations.
+        let likely = self
+            .known
+            .get(self.last)
+            .and_then(|last| self.known.get(last.next));
+        let worth = likely
+            .is_some_and(|it| wire.assembler.leads(&it.trail) && lines.len() >= it.length() * 3);
+        if !worth {
+            return taken;
+        }
+        loop {
+            let rest = lines.get(taken.bytes..).unwrap_or_default();
+            let mut row = [Brought::default(); AT_ONCE];
+            let mut marks = [0; AT_ONCE];
+            let most = AT_ONCE.min(most - taken.events);
+            let texts = self.gather(wire, rest, row.iter_mut().take(most), number, &mut marks);
+            let (texts, ends) = texts.valid();
+            let row = row.get(..ends.len()).unwrap_or_default();
+            let mut parts = [0; AT_ONCE];
+            let gone = self.give(wire, row, texts, ends, &mut parts);
+            if let Some(last) = gone.checked_sub(1).and_then(|last| row.get(last)) {
+                if let (Some(first), Some(marks)) = (number, marks.get(..last.numbered)) {
+                    numbered(first, marks);
+                    number = first.checked_add(last.numbered as u32);
+                }
+                taken.bytes += last.end;
+            }
+            taken.events += gone;
+            if gone < AT_ONCE {
+                return taken;
+            }
+        }
+    }
+
+    /// Gives the pieces of a row where those before them went, and tells them: how many, up to the first that may be more
+    /// than that or is of another kind.
+    #[inline]
+    fn give(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        row: &[Brought],
+        texts: &str,
+        ends: &[usize],
+        parts: &mut [u32; AT_ONCE],
+    ) -> usize {
+        let first = row.first().and_then(|event| self.known.get(event.place));
+        let Some((kind, choice)) = first.map(Envelope::lane) else {
+            return 0;
+        };
+        let mut gone = 0;
+        if kind == DeltaKind::ToolCall {
+            let (known, out) = (&self.known, &mut *wire.out);
+            let runs = runs(row, texts, ends, 0).map_while(|(place, run)| {
+                let envelope = known.get(place).filter(|it| it.part.is_none())?;
+                Some((&envelope.trail, run))
+            });
+            gone = wire.assembler.more_of_calls(out, choice, runs, parts);
+        }
+        for (place, run) in runs(row, texts, ends, gone) {
+            let envelope = self.known.get_mut(place);
+            let Some(envelope) = envelope.filter(|it| it.lane() == (kind, choice)) else {
+                break;
+            };
+            let more = envelope.more(wire, run, true);
+            for part in parts.iter_mut().skip(gone).take(more.count) {
+                *part = more.part;
+            }
+            gone += more.count;
+            if more.count < run.count() {
+                break;
+            }
+        }
+        let Some(last) = gone.checked_sub(1).and_then(|last| row.get(last)) else {
+            return 0;
+        };
+        (self.last, self.fruitless) = (last.place, 0);
+        let ends = ends.get(..gone).unwrap_or_default();
+        let end = ends.last().copied().unwrap_or_default();
+        wire.out.emit_all(&Deltas {
+            kind,
+            choice,
+            parts: Parts::Each(parts.get(..gone).unwrap_or_default()),
+            texts: texts.get(..end).unwrap_or_default(),
+            ends,
+        });
+        gone
+    }
+
+    /// What the events bring that an input begins with, up to the first that is more than a short text where texts go.
+    #[inline]
+    fn gather<'r>(
+        &self,
+        wire: &DecodeContext<'_, '_>,
+        lines: &[u8],
+        row: impl Iterator<Item = &'r mut Brought>,
+        number: Option<u32>,
+        marks: &mut Marks,
+    ) -> Utf8Batch {
+        let (mut texts, mut rest) = (Utf8Batch::new(), lines);
+        let (mut next, mut numbered) = (number.and_then(Numeral::of), 0);
+        let open = |place: usize| {
+            let envelope = self.known.get(place)?;
+            let leads = wire.assembler.leads(&envelope.trail);
+            leads.then_some((place, envelope))
+        };
+        let mut likely = self.known.get(self.last).and_then(|last| open(last.next));
+        for event in row {
+            let Some((place, envelope)) = likely else {
+                break;
+            };
+            let found = envelope.fit_with(Incoming::Lines(rest), |bytes| next?.read(bytes));
+            let Some(found) = found else {
+                break;
+            };
+            let Some(text) = found.bytes.first_chunk::<LONGEST>() else {
+                break;
+            };
+            if found.escaped || found.text_length >= LONGEST {
+                break;
+            }
+            texts.add(text, found.text_length);
+            if found.number.is_some() {
+                if let Some(mark) = marks.get_mut(numbered) {
+                    *mark = found.mark();
+                }
+                (next, numbered) = (next.and_then(Numeral::next), numbered + 1);
+            }
+            rest = rest.get(found.length..).unwrap_or_default();
+            *event = Brought {
+                place,
+                end: lines.len() - rest.len(),
+                numbered,
+            };
+            if envelope.next != place {
+                likely = open(envelope.next);
+            }
+        }
+        texts
+    }
+}
+
+/// The pieces of a row but the first so many, in runs that are of one place.
+#[inline]
+fn runs<'r>(
+    row: &'r [Brought],
+    texts: &'r str,
+    ends: &'r [usize],
+    first: usize,
+) -> impl Iterator<Item = (usize, PieceRun<'r>)> {
+    let (before, mut behind) = ends.split_at_checked(first).unwrap_or_default();
+    let mut start = before.last().copied().unwrap_or_default();
+    let row = row.get(first..).unwrap_or_default();
+    let runs = row.chunk_by(|one, next| one.place == next.place);
+    runs.map(move |events| {
+        let (ends, others) = behind.split_at_checked(events.len()).unwrap_or_default();
+        let run = PieceRun::new(texts, start, ends);
+        (behind, start) = (others, run.end());
+        let place = events.first().map_or(0, |event| event.place);
+        (place, run)
+    })
+}
+
+impl Envelope {
+    /// Which events its pieces become, and of which choice.
+    #[inline]
+    pub(crate) fn lane(&self) -> (DeltaKind, i32) {
+        match self.part {
+            Some(part) => (part.channel.into(), part.choice),
+            None => (DeltaKind::ToolCall, 0),
+        }
+    }
+
+    /// Gives the next pieces where the one before went: how many, up to the first that may be more than that. `bare`: they
+    /// were scanned already, and are nothing but characters of a string.
+    #[inline]
+    pub(crate) fn more(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        run: PieceRun<'_>,
+        bare: bool,
+    ) -> Appended {
+        let DecodeContext { assembler, out } = wire;
+        let trail = &mut self.trail;
+        match self.part {
+            Some(part) => assembler.more_of_part(out, part.choice, self.whom.sub, run, trail),
+            None => assembler.more_of_call(out, 0, run, bare, trail),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Marks of texts: equal texts have equal marks, and others do not, but for a chance that nobody needs to reckon with.
+//!
+//! Not against somebody who looks for two texts of one mark: who writes the stream can write it twice as well.
+
+use std::hash::DefaultHasher;
+use std::hash::Hash;
+use std::hash::Hasher;
+
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+const STEP: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// The mark of one text.
+pub(crate) fn mark(bytes: &[u8]) -> u64 {
+    // Four words at a time, of which two do not wait for the others.
+    let (mut first, mut second) = (SEED, STEP);
+    let mut rest = bytes;
+    while let Some((block, tail)) = rest.split_first_chunk() {
+        (first, second) = take(block, first, second);
+        rest = tail;
+    }
+    let (first, second) = match bytes.last_chunk() {
+        // Some of them a second time, which is quicker than to see how many are left.
+        Some(last) => take(last, first, second),
+        None => {
+            let mut last = [0; 32];
+            for (to, from) in last.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            take(&last, first, second)
+        }
+    };
+    let state = fold(first, STEP) ^ second;
+    // A short text was filled up: how long it is tells it from others.
+    fold(state ^ bytes.len() as u64, SEED)
+}
+
+#[inline(always)]
+fn take(block: &[u8; 32], first: u64, second: u64) -> (u64, u64) {
+    let [a, b] = words(block.first_chunk());
+    let [c, d] = words(block.last_chunk());
+    (fold(first ^ a, STEP ^ b), fold(second ^ c, SEED ^ d))
+}
+
+#[inline(always)]
+fn words(pair: Option<&[u8; 16]>) -> [u64; 2] {
+    let pair = pair.map_or(0, |pair| u128::from_le_bytes(*pair));
+    [pair as u64, (pair >> 64) as u64]
+}
+
+/// The mark of something that has several texts.
+pub(crate) fn mark_of(texts: (&str, &str, &str)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    texts.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[inline(always)]
+pub(crate) fn fold(left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// A text that is shorter than that is marked in one go.
+const WINDOW: usize = 16;
+
+/// The mark of what some bytes begin with; quick where it is short, since every event that has a number is marked by its
+/// short pieces.
+#[inline(always)]
+pub(crate) fn mark_of_piece(bytes: &[u8], length: usize) -> u64 {
+    match bytes.first_chunk() {
+        Some(window) if length < WINDOW => mark_in_window(window, length),
+        _ => mark_of_other(bytes.get(..length).unwrap_or_default()),
+    }
+}
+
+/// The bits of so many bytes.
+const WITHIN: [[u64; 2]; WINDOW] = [
+    within(0),
+    within(1),
+    within(2),
+    within(3),
+    within(4),
+    within(5),
+    within(6),
+    within(7),
+    within(8),
+    within(9),
+    within(10),
+    within(11),
+    within(12),
+    within(13),
+    within(14),
+    within(15),
+];
+
+const fn within(length: u32) -> [u64; 2] {
+    let mask = (1_u128 << (8 * length)) - 1;
+    [mask as u64, (mask >> 64) as u64]
+}
+
+/// The length has the place of a last byte that is not there.
+#[inline(always)]
+fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {
+    let [first, second] = WITHIN.get(length).copied().unwrap_or_default();
+    let [low, high] = words(Some(window));
+    let high = high & second | (length as u64) << 56;
+    fold(SEED ^ low & first, STEP ^ high)
+}
+
+/// A long one, or a short one at the end of the input.
+#[inline(never)]
+fn mark_of_other(piece: &[u8]) -> u64 {
+    if piece.len() >= WINDOW {
+        return mark(piece);
+    }
+    let mut window = [0; WINDOW];
+    for (to, from) in window.iter_mut().zip(piece) {
+        *to = *from;
+    }
+    mark_in_window(&window, piece.len())
+}
+
+/// One mark of several that come in order.
+#[inline(always)]
+pub(crate) fn join(one: u64, next: u64) -> u64 {
+    fold(one ^ SEED, next ^ STEP)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn other_texts_have_other_marks() {
+        let mut marks = HashSet::new();
+        let zeros = [0; 100];
+        for length in 0..100 {
+            assert!(marks.insert(mark(&zeros[..length])));
+        }
+        for place in 0..100 {
+            for bit in 0..8 {
+                let mut bytes = zeros;
+                bytes[place] = 1 << bit;
+                assert!(marks.insert(mark(&bytes)));
+            }
+        }
+        assert_ne!(mark_of(("a", "b", "")), mark_of(("a", "", "b")));
+    }
+
+    /// What follows a piece has no part in its mark, and how much follows has none.
+    #[test]
+    fn pieces_are_marked_by_what_they_are() {
+        let mut marks = HashSet::new();
+        for length in 0..40 {
+            for filler in [0, b'x'] {
+                let piece = [vec![b'a'; length / 2], vec![filler; length - length / 2]].concat();
+                let alone = mark_of_piece(&piece, length);
+                for behind in [&b"\"}"[..], &[0; 40]] {
+                    let more = [&piece, behind].concat();
+                    assert_eq!(mark_of_piece(&more, length), alone, "{length}");
+                }
+                assert!(marks.insert(alone) || length == 0, "{length}");
+            }
+        }
+        assert_ne!(join(join(1, 2), 3), join(join(1, 3), 2));
+    }
+}

@@ -1,0 +1,92 @@
+//! Short texts that are put together, a few dozen at a time, so that they are looked at once whether they are UTF-8. Knows
+//! nothing of where they stood.
+
+/// So many texts are given away at once.
+pub(crate) const AT_ONCE: usize = 32;
+
+/// A text and its quote are no longer than that. So much is copied of any, as that is quicker than to copy what counts.
+pub(crate) const LONGEST: usize = 32;
+
+/// Utf8Batch that wait to be given away.
+pub(crate) struct Utf8Batch {
+    bytes: [u8; AT_ONCE * LONGEST],
+    ends: [usize; AT_ONCE],
+    count: usize,
+    length: usize,
+}
+
+impl Utf8Batch {
+    #[inline]
+    pub(crate) fn new() -> Utf8Batch {
+        Utf8Batch {
+            bytes: [0; AT_ONCE * LONGEST],
+            ends: [0; AT_ONCE],
+            count: 0,
+            length: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// A text of that length, with what follows it; there is room for as many as may be given away.
+    #[inline]
+    pub(crate) fn add(&mut self, text: &[u8; LONGEST], length: usize) {
+        let free = self.bytes.get_mut(self.length..);
+        let place = free.and_then(|free| free.first_chunk_mut());
+        let (Some(place), Some(end)) = (place, self.ends.get_mut(self.count)) else {
+            return;
+        };
+        *place = *text;
+        self.length += length;
+        *end = self.length;
+        self.count += 1;
+    }
+
+    /// Those before the first that is no UTF-8, and where each ends.
+    pub(crate) fn valid(&self) -> (&str, &[usize]) {
+        let bytes = self.bytes.get(..self.length).unwrap_or_default();
+        let text = std::str::from_utf8(bytes).unwrap_or_else(|error| {
+            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            std::str::from_utf8(valid).unwrap_or_default()
+        });
+        let ends = self.ends.get(..self.count).unwrap_or_default();
+        // Half a character is no text either, even where the next text begins with the other half.
+        let whole = ends.iter().take_while(|end| text.is_char_boundary(**end));
+        let ends = ends.get(..whole.count()).unwrap_or_default();
+        let length = ends.last().copied().unwrap_or_default();
+        (text.get(..length).unwrap_or_default(), ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_up_to_the_first_that_is_no_utf8() {
+        let valid = |given: &[&[u8]]| {
+            let mut texts = Utf8Batch::new();
+            for text in given {
+                let mut window = [b'"'; LONGEST];
+                window.get_mut(..text.len()).unwrap().copy_from_slice(text);
+                texts.add(&window, text.len());
+            }
+            let (text, ends) = texts.valid();
+            (text.to_owned(), ends.to_vec())
+        };
+        let (half, other) = "é".as_bytes().split_at(1);
+        assert_eq!(
+            valid(&[b"a", "é".as_bytes()]),
+            ("aé".to_owned(), vec![1, 3])
+        );
+        assert_eq!(valid(&[b"a", half, other]), ("a".to_owned(), vec![1]));
+        assert_eq!(valid(&[b"a", b"\xFFb", b"c"]), ("a".to_owned(), vec![1]));
+        assert_eq!(valid(&[half]), (String::new(), vec![]));
+        let long = [b'x'; LONGEST - 1];
+        let (text, ends) = valid(&[&long[..]; AT_ONCE]);
+        assert_eq!((text.len(), ends.len()), (AT_ONCE * long.len(), AT_ONCE));
+    }
+}

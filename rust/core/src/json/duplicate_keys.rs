@@ -1,0 +1,189 @@
+//! Keys that stand twice in one object, anywhere in a text that was checked.
+//!
+//! Most payloads have none: ask `may_repeat` of what was read anyway, and walk the text only where it cannot tell.
+
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Scanner;
+use crate::json::members::Member;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Up to so many keys are compared with each other.
+const FEW: usize = 32;
+
+/// One step of a path: the name of a member, or `None` for any item of an array.
+pub(crate) type Place<'a> = Option<Cow<'a, str>>;
+
+/// Whether a key may stand twice among these: false is certain.
+pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
+    members.len() > FEW
+        || members.iter().enumerate().any(|(at, member)| {
+            let mut before = members.iter().take(at);
+            member.key.escaped || before.any(|other| other.key.raw == member.key.raw)
+        })
+}
+
+/// The same of a whole text, at any depth.
+pub(crate) fn may_repeat_in(text: &str) -> bool {
+    let mut scanner = Scanner::again(text);
+    // The keys of the objects that are not over, and for each container where its own begin (`None`: an array).
+    let mut keys: Vec<&str> = Vec::new();
+    let mut levels: Vec<Option<usize>> = Vec::new();
+    loop {
+        match scanner.kind() {
+            Ok(Kind::Object) if scanner.enter_object().is_ok() => levels.push(Some(keys.len())),
+            Ok(Kind::Array) if scanner.enter_array().is_ok() => levels.push(None),
+            Ok(_) if scanner.skip().is_ok() => {}
+            _ => return true,
+        }
+        loop {
+            let Some(level) = levels.last().copied() else {
+                return false;
+            };
+            let mut twice = false;
+            let more = match level {
+                None => scanner.next_item(),
+                Some(start) => scanner.next_key().map(|key| match key {
+                    None => {
+                        keys.truncate(start);
+                        false
+                    }
+                    Some(key) => {
+                        let own = keys.get(start..).unwrap_or_default();
+                        twice = key.escaped || own.len() > FEW || own.contains(&key.raw);
+                        keys.push(key.raw);
+                        true
+                    }
+                }),
+            };
+            match more {
+                Ok(_) if twice => return true,
+                Ok(true) => break,
+                Ok(false) => _ = levels.pop(),
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+/// One object or array that is not over.
+struct Level<'a> {
+    object: bool,
+    key: Cow<'a, str>,
+    keys: HashSet<Cow<'a, str>>,
+}
+
+/// The path of each member whose key stood before it in its object, in the order in which their values end.
+pub(crate) fn repeats(text: &str) -> Vec<Vec<Place<'_>>> {
+    let mut out = Vec::new();
+    let mut scanner = Scanner::again(text);
+    let mut levels: Vec<Level<'_>> = Vec::new();
+    loop {
+        let Ok(kind) = scanner.kind() else { return out };
+        let entered = match kind {
+            Kind::Object => scanner.enter_object().map(|()| true),
+            Kind::Array => scanner.enter_array().map(|()| true),
+            _ => scanner.skip().map(|_| false),
+        };
+        let Ok(entered) = entered else { return out };
+        if entered {
+            levels.push(Level {
+                object: kind == Kind::Object,
+                key: Cow::Borrowed(""),
+                keys: HashSet::new(),
+            });
+        }
+        let mut whole = !entered;
+        loop {
+            if whole && levels.last_mut().is_some_and(stands_twice) {
+                out.push(levels.iter().map(place).collect());
+            }
+            let Some(level) = levels.last_mut() else {
+                return out;
+            };
+            let more = if level.object {
+                scanner.next_key().map(|key| {
+                    let found = key.is_some();
+                    level.key = key.map(|key| key.name()).unwrap_or_default();
+                    found
+                })
+            } else {
+                scanner.next_item()
+            };
+            match more {
+                Ok(true) => break,
+                Ok(false) => {
+                    levels.pop();
+                    whole = true;
+                }
+                Err(_) => return out,
+            }
+        }
+    }
+}
+
+/// The value of the level's key is whole.
+fn stands_twice(level: &mut Level<'_>) -> bool {
+    level.object && !level.keys.insert(level.key.clone())
+}
+
+fn place<'a>(level: &Level<'a>) -> Place<'a> {
+    level.object.then(|| level.key.clone())
+}
+
+/// Whether an integer outside of 64 bits stands somewhere in it.
+pub(crate) fn has_wide_integer(raw: Raw<'_>) -> bool {
+    let mut scanner = Scanner::again(raw.text);
+    scanner.skip().is_ok() && scanner.wide_integer()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<String> {
+        let paths = repeats(text).into_iter();
+        let steps = |path: Vec<Place<'_>>| {
+            let steps: Vec<String> = path
+                .into_iter()
+                .map(|step| step.map_or("*".to_owned(), Cow::into_owned))
+                .collect();
+            steps.join("/")
+        };
+        paths.map(steps).collect()
+    }
+
+    #[test]
+    fn inner_ones_come_before_the_member_that_holds_them() {
+        let text =
+            r#"{"a":{"b":1,"b":[{"c":0},{"c":1,"\u0063":{}}]},"x":2,"a":{"b":2,"b":3},"a":1}"#;
+        assert_eq!(told(text), ["a/b/*/c", "a/b", "a/b", "a", "a"]);
+        assert!(told(r#"[{"a":{}},{"a":[]}]"#).is_empty());
+        assert!(told("1").is_empty());
+    }
+
+    #[test]
+    fn most_texts_have_none() {
+        for text in ["1", "[]", r#"{"a":[{"a":1},{"a":{"a":[]}}],"b":{},"c":2}"#] {
+            assert!(!may_repeat_in(text), "{text}");
+        }
+        for text in [
+            r#"{"a":{},"b":[1],"a":2}"#,
+            r#"[{"x":{"b":1,"b":1}}]"#,
+            r#"{"\u0061":1}"#,
+        ] {
+            assert!(may_repeat_in(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn integers_that_do_not_fit() {
+        let raw = |text| Raw {
+            text,
+            kind: Kind::Array,
+        };
+        assert!(has_wide_integer(raw("[{\"a\":18446744073709551616}]")));
+        assert!(!has_wide_integer(raw("[{\"a\":18446744073709551615}]")));
+    }
+}

@@ -1,0 +1,430 @@
+//! A pull scanner over one JSON text: takes what a decoder asks for and checks everything it passes over.
+//!
+//! ```
+//! # use streamweld_core::json::{Scanner, ScanError};
+//! # fn main() -> Result<(), ScanError> {
+//! let mut scanner = Scanner::new(r#"{"id": "a", "more": [1, 2]}"#, None);
+//! scanner.enter_object()?;
+//! while let Some(key) = scanner.next_key()? {
+//!     match key.name().as_ref() {
+//!         "id" => assert_eq!(scanner.text()?.body, "a"),
+//!         _ => assert_eq!(scanner.skip()?.text, "[1, 2]"),
+//!     }
+//! }
+//! scanner.finish()
+//! # }
+//! ```
+//!
+//! The value of each member or item is taken by exactly one call: `value`, `skip`, `text`, `number`, `boolean`,
+//! `null`, or it is entered. Ask `kind` first where it may be another kind: a call for the wrong kind is an error.
+//! A text is accepted if and only if the automaton accepts it, whatever was asked for; error positions are the
+//! automaton's. No recursion, no allocation but for strings with escapes. Layer 1.
+
+#[cfg(test)]
+mod tests;
+
+use crate::json::MAX_DEPTH;
+use crate::json::automaton::check;
+use crate::json::number::Magnitude;
+use crate::json::text::Text;
+use crate::json::token;
+use crate::json::token::is_calm;
+use crate::json::token::number_end;
+use crate::json::token::string_end_in;
+use crate::json::value::Key;
+use crate::json::value::Kind;
+use crate::json::value::Number;
+use crate::json::value::Raw;
+use crate::json::value::Scan;
+use crate::json::value::ScanError;
+use crate::json::value::Value;
+use crate::json::verdict::Problem;
+use crate::json::verdict::Status;
+
+/// A cursor over one JSON text. A copy of it is a bookmark.
+#[derive(Clone, Copy, Debug)]
+pub struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u32,
+    max_depth: u32,
+    /// An object or array was just entered: no comma comes before its next entry.
+    fresh: bool,
+    wide_integer: bool,
+    /// No control character stands in its strings.
+    calm: bool,
+}
+
+/// From here on it is worth to ask first whether a text is calm.
+const LONG: usize = 512;
+
+impl<'a> Scanner<'a> {
+    /// `max_depth` off or above 128 is 128.
+    pub fn new(text: &'a str, max_depth: Option<u64>) -> Scanner<'a> {
+        let max_depth = max_depth
+            .and_then(|depth| u32::try_from(depth).ok())
+            .unwrap_or(MAX_DEPTH)
+            .min(MAX_DEPTH);
+        Scanner {
+            text,
+            at: 0,
+            depth: 0,
+            max_depth,
+            fresh: false,
+            wide_integer: false,
+            calm: text.len() >= LONG && is_calm(text.as_bytes()),
+        }
+    }
+
+    /// Over a text that was checked before, or a value in one: its strings are passed over the quick way.
+    pub(crate) fn again(text: &'a str) -> Scanner<'a> {
+        Scanner {
+            text,
+            at: 0,
+            depth: 0,
+            max_depth: MAX_DEPTH,
+            fresh: false,
+            wide_integer: false,
+            calm: true,
+        }
+    }
+
+    /// The kind of the next value, which stays unread.
+    #[inline(always)]
+    pub fn kind(&mut self) -> Scan<Kind> {
+        match self.token() {
+            b'{' => Ok(Kind::Object),
+            b'[' => Ok(Kind::Array),
+            b'"' => Ok(Kind::String),
+            b'-' | b'0'..=b'9' => Ok(Kind::Number),
+            b't' => Ok(Kind::True),
+            b'f' => Ok(Kind::False),
+            b'n' => Ok(Kind::Null),
+            _ => Err(self.error()),
+        }
+    }
+
+    #[inline]
+    pub fn enter_object(&mut self) -> Scan<()> {
+        self.enter(b'{')
+    }
+
+    #[inline]
+    pub fn enter_array(&mut self) -> Scan<()> {
+        self.enter(b'[')
+    }
+
+    /// The next key of the object entered last; at its end `None`, and the object is left.
+    #[inline(always)]
+    pub fn next_key(&mut self) -> Scan<Option<Key<'a>>> {
+        let mut byte = self.token();
+        if byte == b'}' {
+            self.leave();
+            return Ok(None);
+        }
+        if !self.fresh {
+            if byte != b',' {
+                return Err(self.error());
+            }
+            self.at += 1;
+            byte = self.token();
+        }
+        self.fresh = false;
+        if byte != b'"' {
+            return Err(self.error());
+        }
+        let (raw, escaped) = self.string_span()?;
+        self.expect(b':')?;
+        Ok(Some(Key { raw, escaped }))
+    }
+
+    /// Whether the array entered last has a next item; at its end false, and the array is left.
+    #[inline(always)]
+    pub fn next_item(&mut self) -> Scan<bool> {
+        let byte = self.token();
+        if byte == b']' {
+            self.leave();
+            return Ok(false);
+        }
+        if !self.fresh {
+            if byte != b',' {
+                return Err(self.error());
+            }
+            self.at += 1;
+            if self.token() == b']' {
+                return Err(self.error());
+            }
+        }
+        self.fresh = false;
+        Ok(true)
+    }
+
+    /// One value of any kind.
+    pub fn value(&mut self) -> Scan<Value<'a>> {
+        Ok(match self.kind()? {
+            Kind::Object => Value::Object(self.skip()?.text),
+            Kind::Array => Value::Array(self.skip()?.text),
+            Kind::String => Value::String(self.text()?),
+            Kind::Number => Value::Number(self.number()?),
+            Kind::True | Kind::False => Value::Bool(self.boolean()?),
+            Kind::Null => {
+                self.null()?;
+                Value::Null
+            }
+        })
+    }
+
+    /// Passes over one value of any kind, checking all of it.
+    #[inline]
+    pub fn skip(&mut self) -> Scan<Raw<'a>> {
+        let kind = self.kind()?;
+        let start = self.at;
+        match kind {
+            Kind::String => drop(self.string_span()?),
+            Kind::Number => drop(self.number()?),
+            Kind::True => self.literal(b"true")?,
+            Kind::False => self.literal(b"false")?,
+            Kind::Null => self.literal(b"null")?,
+            Kind::Object | Kind::Array => *self = self.behind_container()?,
+        }
+        Ok(Raw {
+            text: self.since(start),
+            kind,
+        })
+    }
+
+    #[inline(always)]
+    pub fn text(&mut self) -> Scan<Text<'a>> {
+        if self.token() != b'"' {
+            return Err(self.error());
+        }
+        let (raw, escaped) = self.string_span()?;
+        Ok(if escaped {
+            Text::unescape(raw)
+        } else {
+            Text::plain(raw)
+        })
+    }
+
+    #[inline(always)]
+    pub fn number(&mut self) -> Scan<Number<'a>> {
+        self.token();
+        let start = self.at;
+        self.number_span()?;
+        Ok(Number {
+            raw: self.since(start),
+        })
+    }
+
+    pub fn boolean(&mut self) -> Scan<bool> {
+        if self.token() == b't' {
+            self.literal(b"true")?;
+            return Ok(true);
+        }
+        self.literal(b"false")?;
+        Ok(false)
+    }
+
+    pub fn null(&mut self) -> Scan<()> {
+        self.token();
+        self.literal(b"null")
+    }
+
+    /// Nothing but white space may follow the root.
+    #[inline]
+    pub fn finish(&mut self) -> Scan<()> {
+        self.token();
+        if self.at < self.text.len() {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Byte position of what comes next.
+    pub fn pos(&self) -> usize {
+        self.at
+    }
+
+    /// An integer outside of -2^63 to 2^64-1 was passed.
+    pub fn wide_integer(&self) -> bool {
+        self.wide_integer
+    }
+
+    /// The byte at the cursor; 0 at the end, which is no byte of JSON either.
+    #[inline(always)]
+    fn byte(&self) -> u8 {
+        token::byte(self.text.as_bytes(), self.at)
+    }
+
+    /// Moves to the next token and gives its first byte.
+    #[inline(always)]
+    fn token(&mut self) -> u8 {
+        loop {
+            let byte = self.byte();
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return byte;
+            }
+            self.at += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn expect(&mut self, byte: u8) -> Scan<()> {
+        if self.token() != byte {
+            return Err(self.error());
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, bracket: u8) -> Scan<()> {
+        if self.token() != bracket || self.depth >= self.max_depth {
+            return Err(self.error());
+        }
+        self.at += 1;
+        self.depth += 1;
+        self.fresh = true;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn leave(&mut self) {
+        self.at += 1;
+        self.depth = self.depth.saturating_sub(1);
+        self.fresh = false;
+    }
+
+    #[inline(always)]
+    fn literal(&mut self, word: &[u8]) -> Scan<()> {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        if !rest.starts_with(word) {
+            return Err(self.error());
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    /// The cursor is on the opening quote. Gives what stands between the quotes, and whether there are escapes.
+    #[inline(always)]
+    fn string_span(&mut self) -> Scan<(&'a str, bool)> {
+        let start = self.at + 1;
+        let Some((end, escaped)) = string_end_in(self.text.as_bytes(), start, self.calm) else {
+            return Err(self.error());
+        };
+        self.at = end + 1;
+        Ok((self.text.get(start..end).unwrap_or_default(), escaped))
+    }
+
+    #[inline(always)]
+    fn number_span(&mut self) -> Scan<()> {
+        let Some((end, measure)) = number_end(self.text.as_bytes(), self.at) else {
+            return Err(self.error());
+        };
+        if measure {
+            let size = Magnitude::of(self.text.get(self.at..end).unwrap_or_default().as_bytes());
+            if size.is_infinite() {
+                return Err(self.error());
+            }
+            self.wide_integer |= size.is_wide();
+        }
+        self.at = end;
+        Ok(())
+    }
+
+    /// The cursor is on the opening bracket. Works on a copy, and gives that: the callers' cursor stays in registers.
+    #[inline(never)]
+    fn behind_container(mut self) -> Scan<Scanner<'a>> {
+        let outer = self.depth;
+        // One bit a level that was entered here, the innermost lowest: set is an object.
+        let mut stack: u128 = 0;
+        loop {
+            // A value must come.
+            match self.token() {
+                bracket @ (b'{' | b'[') => {
+                    self.enter(bracket)?;
+                    let object = bracket == b'{';
+                    stack = (stack << 1) | u128::from(object);
+                    let next = self.token();
+                    if next == if object { b'}' } else { b']' } {
+                        self.leave();
+                        stack >>= 1;
+                    } else if object {
+                        self.skip_key()?;
+                        continue;
+                    } else {
+                        continue;
+                    }
+                }
+                b'"' => drop(self.string_span()?),
+                b'-' | b'0'..=b'9' => self.number_span()?,
+                b't' => self.literal(b"true")?,
+                b'f' => self.literal(b"false")?,
+                b'n' => self.literal(b"null")?,
+                _ => return Err(self.error()),
+            }
+            // A value has been: go on to the next one, or leave what ends here.
+            loop {
+                if self.depth == outer {
+                    return Ok(self);
+                }
+                let object = stack & 1 == 1;
+                match self.token() {
+                    b',' => {
+                        self.at += 1;
+                        if object {
+                            self.token();
+                            self.skip_key()?;
+                        }
+                        break;
+                    }
+                    b'}' if object => self.leave(),
+                    b']' if !object => self.leave(),
+                    _ => return Err(self.error()),
+                }
+                stack >>= 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn skip_key(&mut self) -> Scan<()> {
+        if self.byte() != b'"' {
+            return Err(self.error());
+        }
+        self.string_span()?;
+        self.expect(b':')
+    }
+
+    /// The automaton's word on where and why; the own position only where a caller asked for the wrong kind.
+    #[inline]
+    fn error(&self) -> ScanError {
+        // By value, so that the cursor can stay in registers where nothing is wrong.
+        error(self.text, self.at, self.max_depth)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn error(text: &str, at: usize, max_depth: u32) -> ScanError {
+    match check(text.as_bytes(), max_depth) {
+        Status::Broken { pos, problem } => ScanError {
+            pos: usize::try_from(pos).unwrap_or(at),
+            problem,
+        },
+        Status::Prefix => ScanError {
+            pos: text.len(),
+            problem: Problem::Syntax,
+        },
+        Status::Complete => ScanError {
+            pos: at,
+            problem: Problem::Syntax,
+        },
+    }
+}

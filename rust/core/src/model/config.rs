@@ -1,0 +1,28 @@
+//! Everything a caller may decide about one stream, resolved before it starts.
+//!
+//! Plain data; knows no stage. Layer 1.
+
+use crate::model::limits::Limits;
+use crate::model::policy::Policy;
+
+/// A tool of the request: its name, and the parameters it cannot do without where a schema was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    pub name: String,
+    pub required: Option<Vec<String>>,
+}
+
+/// What one parser was made with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    pub policy: Policy,
+    pub limits: Limits,
+    /// The tools of the request; `None` where the caller did not say.
+    pub tools: Option<Vec<Tool>>,
+    /// Call ids of earlier turns, which must not be used again.
+    pub known_call_ids: Vec<String>,
+    /// The content type of the HTTP response, for the message of `NotAnEventStream` only.
+    pub content_type: Option<String>,
+    /// Makes minted ids recognisable.
+    pub seed: Option<String>,
+}

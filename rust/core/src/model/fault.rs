@@ -1,0 +1,271 @@
+//! Why a stream ended: the fields of one exception, without its sentence.
+//!
+//! The text of an exception is made in `streamweld.errors` alone; here are only facts. Layer 1.
+
+use crate::model::limits::LimitName;
+use crate::model::spec::Code;
+use std::ops::Deref;
+use std::ops::DerefMut;
+
+/// How much of a payload a fault keeps.
+pub const RAW_HEAD: usize = 256;
+
+macro_rules! classes {
+    ($($variant:ident = $name:literal,)+) => {
+        /// The exception class of `streamweld.errors`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Class { $($variant),+ }
+
+        impl Class {
+            pub fn name(self) -> &'static str {
+                match self { $(Class::$variant => $name),+ }
+            }
+
+            pub fn from_name(name: &str) -> Option<Class> {
+                match name { $($name => Some(Class::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+classes! {
+    Stream = "StreamError",
+    Framing = "FramingError",
+    NotAnEventStream = "NotAnEventStream",
+    ChunkDecode = "ChunkDecodeError",
+    Limit = "LimitExceeded",
+    Assembly = "AssemblyError",
+    InvalidToolIndex = "InvalidToolIndex",
+    ToolCallConflict = "ToolCallConflict",
+    OrphanDelta = "OrphanDelta",
+    Upstream = "UpstreamError",
+    Truncated = "TruncatedStream",
+    UnknownDialect = "UnknownDialect",
+    Lifecycle = "LifecycleError",
+    Internal = "InternalError",
+}
+
+/// Where a stream was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    Empty,
+    MidEvent,
+    MidUtf8,
+    MidText,
+    MidArguments,
+    BetweenEvents,
+    /// The transport failed between two events.
+    Transport,
+}
+
+impl Where {
+    pub fn name(self) -> &'static str {
+        match self {
+            Where::Empty => "empty",
+            Where::MidEvent => "mid_event",
+            Where::MidUtf8 => "mid_utf8",
+            Where::MidText => "mid_text",
+            Where::MidArguments => "mid_arguments",
+            Where::BetweenEvents => "between_events",
+            Where::Transport => "transport",
+        }
+    }
+}
+
+/// The fields that only one class has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Extra {
+    #[default]
+    None,
+    Limit {
+        name: &'static str,
+        limit: u64,
+        observed: u64,
+    },
+    Upstream {
+        code: Option<String>,
+        kind: Option<String>,
+        message: String,
+        raw: Vec<u8>,
+    },
+    Truncated {
+        place: Where,
+        open_items: Vec<u32>,
+    },
+    Chunk {
+        pos: usize,
+    },
+    UnknownDialect {
+        seen: Vec<String>,
+    },
+    NotAnEventStream {
+        body_head: Vec<u8>,
+        content_type: Option<String>,
+    },
+}
+
+/// The facts of a fault; reached through `Fault`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub class: Class,
+    pub rule: &'static str,
+    pub detail: String,
+    pub byte_offset: u64,
+    pub event_ordinal: u64,
+    pub event_type: Option<String>,
+    /// The first bytes of the payload, `RAW_HEAD` at most.
+    pub raw: Vec<u8>,
+    /// It knows where it belongs.
+    pub placed: bool,
+    pub extra: Extra,
+}
+
+/// What ends a stream. Boxed, so that a `Result` of the hot path stays one word wide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault(Box<Facts>);
+
+impl Fault {
+    /// A fault without a place and without fields of its own.
+    pub fn new(class: Class, rule: &'static str) -> Fault {
+        Fault(Box::new(Facts {
+            class,
+            rule,
+            detail: String::new(),
+            byte_offset: 0,
+            event_ordinal: 0,
+            event_type: None,
+            raw: Vec::new(),
+            placed: false,
+            extra: Extra::None,
+        }))
+    }
+
+    /// The fault of a diagnostic whose action is raise: its class is the one the file names.
+    pub fn of_code(code: Code, detail: impl Into<String>) -> Fault {
+        let class = Class::from_name(code.raises()).unwrap_or(Class::Stream);
+        let mut fault = Fault::new(class, code.name());
+        fault.detail = detail.into();
+        fault
+    }
+
+    /// A cap was passed. `observed` is always one more than the cap, so that it does not depend on the chunking.
+    pub fn limit(name: LimitName, limit: u64) -> Fault {
+        let mut fault = Fault::new(Class::Limit, name.rule());
+        fault.extra = Extra::Limit {
+            name: name.name(),
+            limit,
+            observed: limit.saturating_add(1),
+        };
+        fault
+    }
+
+    /// An event's data is not JSON; `pos` is a byte position in the data.
+    pub fn chunk(pos: usize) -> Fault {
+        let mut fault = Fault::new(Class::ChunkDecode, Code::MALFORMED_JSON.name());
+        fault.extra = Extra::Chunk { pos };
+        fault
+    }
+
+    /// An error that the gateway sent.
+    pub fn upstream(
+        code: Option<String>,
+        kind: Option<String>,
+        message: String,
+        raw: Vec<u8>,
+    ) -> Fault {
+        let mut fault = Fault::new(Class::Upstream, Code::UPSTREAM_ERROR.name());
+        fault.extra = Extra::Upstream {
+            code,
+            kind,
+            message,
+            raw,
+        };
+        fault
+    }
+
+    /// The input ended too early. `code` is the one whose action raises it.
+    pub fn truncated(code: Code, place: Where, open_items: Vec<u32>) -> Fault {
+        let mut fault = Fault::new(Class::Truncated, code.name());
+        fault.detail = place.name().to_owned();
+        fault.extra = Extra::Truncated { place, open_items };
+        fault
+    }
+
+    pub fn unknown_dialect(seen: Vec<String>) -> Fault {
+        let mut fault = Fault::new(Class::UnknownDialect, "unknown_dialect");
+        fault.extra = Extra::UnknownDialect { seen };
+        fault
+    }
+
+    pub fn not_an_event_stream(body_head: Vec<u8>, content_type: Option<String>) -> Fault {
+        let mut fault = Fault::new(Class::NotAnEventStream, "not_an_event_stream");
+        fault.extra = Extra::NotAnEventStream {
+            body_head,
+            content_type,
+        };
+        fault
+    }
+
+    /// Sets the place.
+    #[must_use]
+    pub fn at(mut self, byte_offset: u64, event_ordinal: u64) -> Fault {
+        self.byte_offset = byte_offset;
+        self.event_ordinal = event_ordinal;
+        self.placed = true;
+        self
+    }
+
+    /// Keeps the head of the payload.
+    #[must_use]
+    pub fn with_raw(mut self, payload: &[u8]) -> Fault {
+        self.raw = payload.iter().take(RAW_HEAD).copied().collect();
+        self
+    }
+}
+
+impl Deref for Fault {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.0
+    }
+}
+
+impl DerefMut for Fault {
+    fn deref_mut(&mut self) -> &mut Facts {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_of_the_file_is_known() {
+        for code in Code::all() {
+            assert!(Class::from_name(code.raises()).is_some(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_limit_observes_one_more_than_the_cap() {
+        let fault = Fault::limit(LimitName::max_event_bytes, 10).at(7, 2);
+        assert_eq!(fault.rule, "limit_max_event_bytes");
+        assert_eq!((fault.byte_offset, fault.event_ordinal), (7, 2));
+        assert_eq!(
+            fault.extra,
+            Extra::Limit {
+                name: "max_event_bytes",
+                limit: 10,
+                observed: 11
+            }
+        );
+    }
+
+    #[test]
+    fn raw_is_a_head() {
+        assert_eq!(Fault::chunk(3).with_raw(&[b'x'; 1000]).raw.len(), RAW_HEAD);
+        assert_eq!(size_of::<Result<(), Fault>>(), size_of::<usize>());
+    }
+}

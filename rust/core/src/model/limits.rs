@@ -1,0 +1,140 @@
+//! Every cap of one stream in one place; the defaults stand in `_spec/limits.json`.
+//!
+//! Knows no stage: each stage reads the caps that are its own. Layer 1.
+
+use crate::model::spec;
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $field:ident,)+) => {
+        /// The caps; `None` is off.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Limits {
+            $($(#[$doc])* pub $field: Option<u64>,)+
+        }
+
+        /// The name of one cap.
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum LimitName { $($field),+ }
+
+        impl LimitName {
+            pub const ALL: &'static [LimitName] = &[$(LimitName::$field),+];
+
+            /// The name as in the file and on `Limits`.
+            pub fn name(self) -> &'static str {
+                match self { $(LimitName::$field => stringify!($field)),+ }
+            }
+
+            pub fn from_name(name: &str) -> Option<LimitName> {
+                match name { $(stringify!($field) => Some(LimitName::$field),)+ _ => None }
+            }
+
+            /// The rule that a `LimitExceeded` of this cap carries.
+            pub fn rule(self) -> &'static str {
+                match self { $(LimitName::$field => concat!("limit_", stringify!($field))),+ }
+            }
+        }
+
+        impl Limits {
+            /// No cap at all.
+            pub const OFF: Limits = Limits { $($field: None),+ };
+
+            pub fn value(&self, name: LimitName) -> Option<u64> {
+                match name { $(LimitName::$field => self.$field),+ }
+            }
+
+            fn slot(&mut self, name: &str) -> Option<&mut Option<u64>> {
+                match name {
+                    $(stringify!($field) => Some(&mut self.$field),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+limits! {
+    /// Data of one event: the values of its data lines, one byte more for each line. And what a conversion keeps of the
+    /// input as it came: before the dialect is known, and of a block that a repair has not passed.
+    max_event_bytes,
+    /// The value of an `event` or `id` line.
+    max_field_bytes,
+    max_json_depth,
+    /// Commas and opening brackets of one payload, outside of its strings.
+    max_json_values,
+    max_choices,
+    /// Parts of one stream; and as many items that the wire opens.
+    max_parts,
+    max_tool_calls,
+    max_tool_index,
+    max_arguments_bytes,
+    max_total_arguments_bytes,
+    max_name_bytes,
+    max_id_bytes,
+    max_text_bytes,
+    max_events,
+    max_stream_bytes,
+    /// Measured by the caller, who reports it with `exceed`.
+    max_inflate_ratio,
+    max_diagnostics,
+}
+
+impl Limits {
+    /// Sets one cap by name; false where no cap has that name.
+    pub fn set(&mut self, name: &str, value: Option<u64>) -> bool {
+        match self.slot(name) {
+            Some(slot) => {
+                *slot = value;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let mut limits = Limits::OFF;
+        for (name, value) in spec::limits() {
+            limits.set(name, value.as_u64());
+        }
+        limits
+    }
+}
+
+/// A cap as a length to compare with; off is the largest length there is.
+pub(crate) fn as_len(limit: Option<u64>) -> usize {
+    limit
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_file() {
+        let limits = Limits::default();
+        assert_eq!(limits.max_event_bytes, Some(16 * 1024 * 1024));
+        assert_eq!(limits.max_stream_bytes, None);
+        let names: Vec<&str> = LimitName::ALL.iter().map(|name| name.name()).collect();
+        let there: Vec<&str> = spec::limits().keys().map(String::as_str).collect();
+        assert_eq!(names, there);
+        for name in LimitName::ALL {
+            let there = spec::limits()
+                .get(name.name())
+                .and_then(serde_json::Value::as_u64);
+            assert_eq!(limits.value(*name), there, "{}", name.name());
+        }
+    }
+
+    #[test]
+    fn a_cap_is_set_by_name() {
+        let mut limits = Limits::default();
+        assert!(limits.set("max_choices", None));
+        assert_eq!(limits.max_choices, None);
+        assert!(!limits.set("max_nonsense", Some(1)));
+        assert_eq!(LimitName::max_choices.rule(), "limit_max_choices");
+    }
+}

@@ -1,0 +1,13 @@
+//! Plain data that every layer shares: deltas, events, faults, configuration, limits. No rule of any stream.
+
+pub mod config;
+pub mod delta;
+pub mod event;
+pub mod fault;
+pub(crate) mod lazy_box;
+pub mod limits;
+pub(crate) mod loss_log;
+pub mod output;
+pub mod policy;
+pub(crate) mod small_map;
+pub mod spec;

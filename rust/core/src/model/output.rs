@@ -1,0 +1,222 @@
+//! The one place where events and diagnostics leave, and where a policy turns a diagnostic into a fault.
+//!
+//! `Ledger` is what stays between two reads (the kept diagnostics); `Out` is lent to the stages for one read. Faults made
+//! here carry no place: the parser, which knows the place, puts it on. Layer 2.
+
+use crate::model::config::Config;
+use crate::model::event::Deltas;
+use crate::model::event::Event;
+use crate::model::event::Sink;
+use crate::model::event::WireFact;
+use crate::model::fault::Fault;
+use crate::model::limits::as_len;
+use crate::model::policy::Action;
+use crate::model::spec::Code;
+
+/// Characters of a detail that are worth repeating: names and paths in it are the sender's.
+const DETAIL: usize = 256;
+
+fn head(detail: &str) -> &str {
+    let end = detail.char_indices().nth(DETAIL).map(|(at, _)| at);
+    end.and_then(|end| detail.get(..end)).unwrap_or(detail)
+}
+
+/// A diagnostic that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub code: Code,
+    pub byte_offset: u64,
+    pub event_ordinal: u64,
+    pub part: Option<u32>,
+    pub detail: String,
+}
+
+impl Diagnostic {
+    pub fn event(&self) -> Event<'_> {
+        Event::Diagnostic {
+            code: self.code.name(),
+            severity: self.code.severity().name(),
+            byte_offset: self.byte_offset,
+            event_ordinal: self.event_ordinal,
+            part: self.part,
+            detail: &self.detail,
+        }
+    }
+}
+
+/// What of the way out outlives one read.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Where the payload at hand stands: everything said about it carries this.
+    pub offset: u64,
+    pub ordinal: u64,
+    /// A fault is certain already: repairs on the way to it are recorded, not raised.
+    faulted: bool,
+    said: u64,
+    kept: Vec<Diagnostic>,
+    dropped: u64,
+}
+
+impl Ledger {
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.kept
+    }
+
+    /// How many were not kept, because the list was full.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+/// The way out, for one read.
+pub struct Output<'a> {
+    pub config: &'a Config,
+    ledger: &'a mut Ledger,
+    sink: &'a mut dyn Sink,
+}
+
+impl std::fmt::Debug for Output<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output")
+            .field("ledger", &self.ledger)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Output<'a> {
+    pub fn new(config: &'a Config, ledger: &'a mut Ledger, sink: &'a mut dyn Sink) -> Output<'a> {
+        Output {
+            config,
+            ledger,
+            sink,
+        }
+    }
+
+    #[inline]
+    pub fn emit(&mut self, event: &Event<'_>) {
+        self.sink.event(event);
+    }
+
+    /// Several deltas in a row.
+    pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
+        self.sink.deltas(deltas);
+    }
+
+    /// Moves on to the payload at that place.
+    #[inline]
+    pub fn at(&mut self, offset: u64, ordinal: u64) {
+        self.ledger.offset = offset;
+        self.ledger.ordinal = ordinal;
+        self.sink.at(offset, ordinal);
+    }
+
+    /// What came of a payload, unless the sink wants no more.
+    #[inline]
+    pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
+        self.sink.refusal().map_or(result, Err)
+    }
+
+    /// The answer was cut: what closes now closes only because of that.
+    pub fn cut(&mut self) {
+        self.sink.cut();
+    }
+
+    /// What no event says of the wire.
+    #[inline]
+    pub fn sign(&mut self, sign: WireFact<'_>) {
+        self.sink.sign(sign);
+    }
+
+    /// The payload at hand means something else to readers of its dialect, and no code says so.
+    /// `why` is a word of the code `rewritten`.
+    #[cold]
+    pub fn touch(&mut self, why: &'static str) {
+        self.sink.sign(WireFact::Touched(why));
+    }
+
+    /// Readers of its dialect would take the payload at hand as it was taken, if its event had that name.
+    #[cold]
+    pub fn rename(&mut self, name: &'static str) {
+        self.sink.sign(WireFact::Named(name));
+    }
+
+    /// Readers of its dialect would take the payload at hand as it was taken, behind the opening of an answer.
+    #[cold]
+    pub fn miss_opening(&mut self) {
+        self.sink.sign(WireFact::Unopened("start_missing"));
+    }
+
+    /// The dialect was found out.
+    pub fn speak(&mut self, dialect: &'static str) {
+        self.sink.speaks(dialect);
+    }
+
+    /// The payload is that much further on than was said.
+    #[inline]
+    pub fn further(&mut self, bytes: usize) {
+        self.ledger.offset += bytes as u64;
+        self.sink.at(self.ledger.offset, self.ledger.ordinal);
+    }
+
+    /// Where the payload at hand stands.
+    pub fn place(&self) -> (u64, u64) {
+        (self.ledger.offset, self.ledger.ordinal)
+    }
+
+    /// Whether that code is raised; if so, nothing else is from here on.
+    pub fn dooms(&mut self, code: Code) -> bool {
+        self.ledger.faulted = self.config.policy.raises(code);
+        if self.ledger.faulted {
+            self.sink.doomed();
+        }
+        self.ledger.faulted
+    }
+
+    /// How many diagnostics there were.
+    pub fn said(&self) -> u64 {
+        self.ledger.said
+    }
+
+    /// Records an anomaly, or raises it where the policy says so.
+    #[cold]
+    pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
+        let detail = head(detail);
+        if let Some(what) = code.mends() {
+            let emptied = what == "payload";
+            self.sign(WireFact::Mended { emptied });
+        }
+        if self.config.policy.action(code) == Action::Raise && !self.ledger.faulted {
+            return Err(Fault::of_code(code, detail));
+        }
+        self.ledger.said += 1;
+        let diagnostic = Diagnostic {
+            code,
+            byte_offset: self.ledger.offset,
+            event_ordinal: self.ledger.ordinal,
+            part,
+            detail: detail.to_owned(),
+        };
+        self.sink.event(&diagnostic.event());
+        if self.ledger.kept.len() < as_len(self.config.limits.max_diagnostics) {
+            self.ledger.kept.push(diagnostic);
+        } else {
+            self.ledger.dropped += 1;
+        }
+        Ok(())
+    }
+
+    /// Likewise, of another payload than the one at hand, at its place.
+    #[cold]
+    pub(crate) fn diagnose_at(
+        &mut self,
+        place: (u64, u64),
+        code: Code,
+        detail: &str,
+    ) -> Result<(), Fault> {
+        let here = self.place();
+        (self.ledger.offset, self.ledger.ordinal) = place;
+        let said = self.diagnose(code, None, detail);
+        (self.ledger.offset, self.ledger.ordinal) = here;
+        said
+    }
+}

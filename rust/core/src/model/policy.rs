@@ -1,0 +1,380 @@
+//! What to do about each repair, and the switches of the named ambiguities.
+//!
+//! A policy is plain data, resolved before a stream starts; it knows no stage. Layer 1.
+
+use crate::model::spec::Code;
+use crate::model::spec::Severity;
+
+/// What a policy says of one diagnostic code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// End the stream with the exception of that code.
+    Raise,
+    /// Record it and go on.
+    Diagnose,
+    /// Leave the piece out, and record that.
+    Skip,
+}
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl $name {
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($word => Some($name::$variant),)+ _ => None }
+            }
+
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+        }
+    )+};
+}
+
+words! {
+    /// The base a policy starts from.
+    Base {
+        Standard = "standard",
+        Strict = "strict",
+        Salvage = "salvage",
+    }
+    /// When the calls of a Chat choice close.
+    CloseCallsAt {
+        Done = "done",
+        Finish = "finish",
+    }
+    /// AM1: a new id on the index of a call of the same name that is still empty.
+    SameIndexNewId {
+        New = "new",
+        Merge = "merge",
+    }
+    /// AM2: arguments on an index that no call opened, while several wait.
+    OrphanIndex {
+        Fifo = "fifo",
+        Latest = "latest",
+    }
+    /// AM3: one id announced on two indexes.
+    ParallelHeaders {
+        /// Split only where the joined text breaks JSON while each index's own text is valid.
+        Auto = "auto",
+        Join = "join",
+        Split = "split",
+    }
+    /// AM4: the id of a finished call announced again, without arguments.
+    EmptyHeader {
+        Drop = "drop",
+        Keep = "keep",
+    }
+    /// AM5: an identical call without id on the same index.
+    IdenticalCall {
+        Drop = "drop",
+        Keep = "keep",
+    }
+    /// AM6: a second JSON object without a header.
+    Overflow {
+        Flag = "flag",
+        Split = "split",
+    }
+    /// AM7: a payload equal to the one before.
+    DuplicatePayload {
+        Keep = "keep",
+        Drop = "drop",
+    }
+    /// AM8: what a text delta holds.
+    ContentMode {
+        Delta = "delta",
+        Auto = "auto",
+        Cumulative = "cumulative",
+    }
+    /// AM12: which id of a call that changes its id is kept.
+    UnstableId {
+        First = "first",
+        Last = "last",
+    }
+    /// A stream that ends with nothing open, but without any end signal.
+    MissingTerminal {
+        /// It was cut.
+        Truncate = "truncate",
+        /// The gateway is known to omit the end: the stream is read as ended.
+        Assume = "assume",
+    }
+}
+
+/// The switches of the named ambiguities (`ambiguous_*` and the content switches).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switches {
+    pub same_index_new_id_same_name_empty: SameIndexNewId,
+    pub orphan_index: OrphanIndex,
+    pub dup_id_parallel_headers: ParallelHeaders,
+    pub dup_id_empty_header: EmptyHeader,
+    pub identical_idless_same_index: IdenticalCall,
+    pub on_overflow: Overflow,
+    pub duplicate_payload: DuplicatePayload,
+    pub content_mode: ContentMode,
+    /// AM9: the closing chunk restates the text.
+    pub drop_restated_content: bool,
+    /// AM10: a new chunk id and role in mid-stream.
+    pub restart_on_new_stream_id: bool,
+    /// AM11: tool calls in another choice.
+    pub merge_choices: bool,
+    pub unstable_id: UnstableId,
+    pub missing_terminal: MissingTerminal,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Switches {
+            same_index_new_id_same_name_empty: SameIndexNewId::New,
+            orphan_index: OrphanIndex::Fifo,
+            dup_id_parallel_headers: ParallelHeaders::Auto,
+            dup_id_empty_header: EmptyHeader::Drop,
+            identical_idless_same_index: IdenticalCall::Drop,
+            on_overflow: Overflow::Flag,
+            duplicate_payload: DuplicatePayload::Keep,
+            content_mode: ContentMode::Delta,
+            drop_restated_content: true,
+            restart_on_new_stream_id: false,
+            merge_choices: false,
+            unstable_id: UnstableId::First,
+            missing_terminal: MissingTerminal::Truncate,
+        }
+    }
+}
+
+/// The value of a switch as it comes from a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchValue<'a> {
+    Word(&'a str),
+    Flag(bool),
+}
+
+fn word<T>(slot: &mut T, parse: fn(&str) -> Option<T>, value: SwitchValue<'_>) -> bool {
+    match value {
+        SwitchValue::Word(word) => match parse(word) {
+            Some(found) => {
+                *slot = found;
+                true
+            }
+            None => false,
+        },
+        SwitchValue::Flag(_) => false,
+    }
+}
+
+fn flag(slot: &mut bool, value: SwitchValue<'_>) -> bool {
+    match value {
+        SwitchValue::Flag(value) => {
+            *slot = value;
+            true
+        }
+        SwitchValue::Word(_) => false,
+    }
+}
+
+impl Switches {
+    /// The defaults of a base policy.
+    fn of(base: Base) -> Switches {
+        let mut switches = Switches::default();
+        if base == Base::Salvage {
+            switches.missing_terminal = MissingTerminal::Assume;
+        }
+        switches
+    }
+
+    /// Sets one switch by name; false where the name or the value is unknown.
+    pub fn set(&mut self, name: &str, value: SwitchValue<'_>) -> bool {
+        match name {
+            "same_index_new_id_same_name_empty" => word(
+                &mut self.same_index_new_id_same_name_empty,
+                SameIndexNewId::from_name,
+                value,
+            ),
+            "orphan_index" => word(&mut self.orphan_index, OrphanIndex::from_name, value),
+            "dup_id_parallel_headers" => word(
+                &mut self.dup_id_parallel_headers,
+                ParallelHeaders::from_name,
+                value,
+            ),
+            "dup_id_empty_header" => {
+                word(&mut self.dup_id_empty_header, EmptyHeader::from_name, value)
+            }
+            "identical_idless_same_index" => word(
+                &mut self.identical_idless_same_index,
+                IdenticalCall::from_name,
+                value,
+            ),
+            "on_overflow" => word(&mut self.on_overflow, Overflow::from_name, value),
+            "duplicate_payload" => word(
+                &mut self.duplicate_payload,
+                DuplicatePayload::from_name,
+                value,
+            ),
+            "content_mode" => word(&mut self.content_mode, ContentMode::from_name, value),
+            "drop_restated_content" => flag(&mut self.drop_restated_content, value),
+            "restart_on_new_stream_id" => flag(&mut self.restart_on_new_stream_id, value),
+            "merge_choices" => flag(&mut self.merge_choices, value),
+            "unstable_id" => word(&mut self.unstable_id, UnstableId::from_name, value),
+            "missing_terminal" => word(
+                &mut self.missing_terminal,
+                MissingTerminal::from_name,
+                value,
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// A resolved policy: one action for every code, and the switches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub base: Base,
+    pub inline_reasoning: bool,
+    pub close_calls_at: CloseCallsAt,
+    pub switches: Switches,
+    actions: [Action; Code::COUNT],
+}
+
+impl Policy {
+    /// The policy of that base, with every default.
+    pub fn new(base: Base) -> Policy {
+        let mut actions = [Action::Diagnose; Code::COUNT];
+        for (slot, code) in actions.iter_mut().zip(Code::all()) {
+            *slot = default_action(base, code);
+        }
+        Policy {
+            base,
+            inline_reasoning: false,
+            close_calls_at: CloseCallsAt::Done,
+            switches: Switches::of(base),
+            actions,
+        }
+    }
+
+    pub fn action(&self, code: Code) -> Action {
+        self.actions
+            .get(code.index())
+            .copied()
+            .unwrap_or(Action::Raise)
+    }
+
+    pub fn raises(&self, code: Code) -> bool {
+        self.action(code) == Action::Raise
+    }
+
+    /// Sets the action of one code; false where the code cannot be skipped.
+    pub fn set_action(&mut self, code: Code, action: Action) -> bool {
+        if action == Action::Skip && !code.skippable() {
+            return false;
+        }
+        match self.actions.get_mut(code.index()) {
+            Some(slot) => {
+                *slot = action;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy::new(Base::Standard)
+    }
+}
+
+impl Action {
+    pub fn from_name(name: &str) -> Option<Action> {
+        match name {
+            "raise" => Some(Action::Raise),
+            "diagnose" => Some(Action::Diagnose),
+            "skip" => Some(Action::Skip),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Raise => "raise",
+            Action::Diagnose => "diagnose",
+            Action::Skip => "skip",
+        }
+    }
+}
+
+fn default_action(base: Base, code: Code) -> Action {
+    match code.action_of(base.name()).and_then(Action::from_name) {
+        Some(action) => action,
+        None if base == Base::Strict && code.severity() >= Severity::Warning => Action::Raise,
+        None => Action::Diagnose,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_follow_the_file_and_then_the_base() {
+        let standard = Policy::default();
+        assert_eq!(standard.action(Code::MALFORMED_JSON), Action::Raise);
+        assert_eq!(standard.action(Code::TRUNCATED), Action::Raise);
+        assert_eq!(standard.action(Code::INVALID_UTF8), Action::Diagnose);
+        let strict = Policy::new(Base::Strict);
+        assert!(strict.raises(Code::INVALID_UTF8));
+        assert!(strict.raises(Code::NO_NAME));
+        assert!(!strict.raises(Code::NULL_PAYLOAD));
+        let salvage = Policy::new(Base::Salvage);
+        assert_eq!(salvage.action(Code::MALFORMED_JSON), Action::Skip);
+        assert_eq!(salvage.action(Code::TRUNCATED), Action::Diagnose);
+    }
+
+    #[test]
+    fn only_salvage_reads_a_stream_without_an_end_as_ended() {
+        let of = |base| Policy::new(base).switches.missing_terminal;
+        assert_eq!(of(Base::Standard), MissingTerminal::Truncate);
+        assert_eq!(of(Base::Strict), MissingTerminal::Truncate);
+        assert_eq!(of(Base::Salvage), MissingTerminal::Assume);
+    }
+
+    #[test]
+    fn skip_is_for_codes_that_can_be_skipped() {
+        let mut policy = Policy::default();
+        assert!(policy.set_action(Code::MALFORMED_JSON, Action::Skip));
+        assert!(!policy.set_action(Code::TRUNCATED, Action::Skip));
+        assert_eq!(policy.action(Code::TRUNCATED), Action::Raise);
+    }
+
+    #[test]
+    fn switches_are_set_by_name() {
+        let mut switches = Switches::default();
+        assert!(switches.set("orphan_index", SwitchValue::Word("latest")));
+        assert_eq!(switches.orphan_index, OrphanIndex::Latest);
+        assert!(switches.set("merge_choices", SwitchValue::Flag(true)));
+        assert!(switches.merge_choices);
+        assert!(!switches.set("merge_choices", SwitchValue::Word("yes")));
+        assert!(!switches.set("orphan_index", SwitchValue::Word("sometimes")));
+        assert!(!switches.set("orphan", SwitchValue::Word("latest")));
+        for name in [
+            "same_index_new_id_same_name_empty",
+            "dup_id_parallel_headers",
+            "dup_id_empty_header",
+            "identical_idless_same_index",
+            "on_overflow",
+            "duplicate_payload",
+            "content_mode",
+            "unstable_id",
+            "missing_terminal",
+        ] {
+            let words = ["merge", "split", "keep", "drop", "auto", "last", "assume"];
+            assert!(
+                words
+                    .iter()
+                    .any(|word| switches.set(name, SwitchValue::Word(word))),
+                "{name}"
+            );
+        }
+    }
+}

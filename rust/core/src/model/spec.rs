@@ -1,0 +1,327 @@
+//! The shared facts of `_spec/*.json`, compiled in and read once; both backends read the same files.
+//!
+//! Knows the shape of those files and nothing of what is done with them. Layer 0.
+
+use serde_json::Map;
+use serde_json::Value;
+use std::fmt;
+use std::sync::LazyLock;
+
+static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+macro_rules! file {
+    ($name:literal) => {
+        LazyLock::new(|| {
+            let text = include_str!(concat!("../../../../python/streamweld/_spec/", $name));
+            // A file that does not parse is caught by the tests below, never by a user.
+            serde_json::from_str(text).unwrap_or_default()
+        })
+    };
+}
+
+static LIMITS: LazyLock<Value> = file!("limits.json");
+static EVENTS: LazyLock<Value> = file!("events.json");
+static DIALECTS: LazyLock<Value> = file!("dialects.json");
+static DIAGNOSTICS: LazyLock<Value> = file!("diagnostics.json");
+static CONVERSIONS: LazyLock<Value> = file!("conversions.json");
+
+fn object(value: &'static Value, key: &str) -> &'static Map<String, Value> {
+    value.get(key).and_then(Value::as_object).unwrap_or(&EMPTY)
+}
+
+/// The default caps by name; `null` is off.
+pub fn limits() -> &'static Map<String, Value> {
+    object(&LIMITS, "limits")
+}
+
+/// The fields of each event class by class name.
+pub fn events() -> &'static Map<String, Value> {
+    object(&EVENTS, "events")
+}
+
+/// Everything that is known of the dialects: `detect`, and one member a dialect.
+pub fn dialects() -> &'static Value {
+    &DIALECTS
+}
+
+/// What a dialect has under a key.
+pub(crate) fn fact(dialect: &str, key: &str) -> Option<&'static Value> {
+    DIALECTS.get(dialect)?.get(key)
+}
+
+/// The words of a list.
+pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).collect()
+}
+
+/// What the file says of each diagnostic code, in the file's order.
+pub fn diagnostics() -> &'static Map<String, Value> {
+    object(&DIAGNOSTICS, "codes")
+}
+
+/// What the file says of writing a dialect, under a key: finish words, usage conventions, faults, losses.
+pub(crate) fn conversion(key: &str) -> Option<&'static Value> {
+    CONVERSIONS.get(key)
+}
+
+/// How much a diagnostic matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Info,
+    Warning,
+    Error,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($constant:ident = $name:literal,)+) => {
+        /// The names in the order of the constants: `Code(n)` is the n-th.
+        const NAMES: &[&str] = &[$($name),+];
+
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Place { $($constant),+ }
+
+        impl Code {
+            $(pub const $constant: Code = Code(Place::$constant as u8);)+
+        }
+    };
+}
+
+/// A diagnostic code of `_spec/diagnostics.json`: an index, cheap to copy and to compare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(u8);
+
+codes! {
+    INVALID_UTF8 = "invalid_utf8",
+    UNTERMINATED_EVENT = "unterminated_event",
+    PARTIAL_EVENT_DROPPED = "partial_event_dropped",
+    COMMENT_AS_DATA = "comment_as_data",
+    NULL_PAYLOAD = "null_payload",
+    STRAY_PAYLOAD = "stray_payload",
+    JSON_LINES = "json_lines",
+    LINES_JOINED = "lines_joined",
+    RECOVERED_TAIL = "recovered_tail",
+    MALFORMED_JSON = "malformed_json",
+    DATA_AFTER_DONE = "data_after_done",
+    DUPLICATE_KEY = "duplicate_key",
+    NUMERIC_OVERFLOW = "numeric_overflow",
+    LONE_SURROGATE = "lone_surrogate",
+    SHAPE = "shape",
+    BODY_NOT_STREAMED = "body_not_streamed",
+    INDEX_MISSING = "index_missing",
+    INDEX_UNUSABLE = "index_unusable",
+    ID_MINTED = "id_minted",
+    ID_ABSENT = "id_absent",
+    ID_INVALID = "id_invalid",
+    UNSTABLE_ID = "unstable_id",
+    NAME_JOINED = "name_joined",
+    NAME_CONFLICT = "name_conflict",
+    NO_NAME = "no_name",
+    ARGS_OVERFLOW = "args_overflow",
+    ARGS_INVALID = "args_invalid",
+    ARGS_CUMULATIVE = "args_cumulative",
+    ARGS_REPLAY_DROPPED = "args_replay_dropped",
+    ARGS_PLACEHOLDER_REPLACED = "args_placeholder_replaced",
+    ARGS_MERGED = "args_merged",
+    ARGS_RESTART = "args_restart",
+    ARGS_DOUBLED = "args_doubled",
+    ARGS_DOUBLE_ENCODED = "args_double_encoded",
+    ARGS_STITCHED = "args_stitched",
+    ARGS_PAIRED = "args_paired",
+    DUP_ID_HEADER_DROPPED = "dup_id_header_dropped",
+    LATE_DELTA = "late_delta",
+    CONFLICT = "conflict",
+    AMBIGUOUS_SAME_INDEX = "ambiguous_same_index",
+    AMBIGUOUS_ORPHAN_INDEX = "ambiguous_orphan_index",
+    AMBIGUOUS_DUPLICATE_ID = "ambiguous_duplicate_id",
+    AMBIGUOUS_EMPTY_HEADER = "ambiguous_empty_header",
+    AMBIGUOUS_IDENTICAL_CALL = "ambiguous_identical_call",
+    DUPLICATE_PAYLOAD = "duplicate_payload",
+    CONTENT_CUMULATIVE = "content_cumulative",
+    CONTENT_RESTATED = "content_restated",
+    STREAM_RESTARTED = "stream_restarted",
+    CHOICES_MERGED = "choices_merged",
+    REASONING_REPEATED = "reasoning_repeated",
+    ORPHAN_THINK_CLOSE = "orphan_think_close",
+    FINISH_REPEATED = "finish_repeated",
+    FINISH_MISSING = "finish_missing",
+    FINISH_CONTRADICTS = "finish_contradicts",
+    FINISH_UNKNOWN = "finish_unknown",
+    UPSTREAM_ERROR = "upstream_error",
+    TRUNCATED = "truncated",
+    NO_TERMINAL_MARKER = "no_terminal_marker",
+    TERMINAL_MISSING = "terminal_missing",
+    ANNOUNCED_AGAIN = "announced_again",
+    ARGS_RESTORED = "args_restored",
+    JSON_LINES_BODY = "json_lines_body",
+    ARRAY_BODY = "array_body",
+    SEQUENCE_REPLAYED = "sequence_replayed",
+    SEQUENCE_UNTRUSTED = "sequence_untrusted",
+    MESSAGE_REPEATED = "message_repeated",
+    OTHER_DIALECT = "other_dialect",
+    NOT_CARRIED = "not_carried",
+    REWRITTEN = "rewritten",
+}
+
+/// What the file says of one code.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    severity: Severity,
+    raises: Option<&'static str>,
+    skippable: bool,
+    mends: Option<&'static str>,
+    text: &'static str,
+    entry: Option<&'static Map<String, Value>>,
+}
+
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| NAMES.iter().map(|name| row(name)).collect());
+
+fn row(name: &str) -> Row {
+    let entry = diagnostics().get(name).and_then(Value::as_object);
+    let text = |key: &str| {
+        entry
+            .and_then(|entry| entry.get(key))
+            .and_then(Value::as_str)
+    };
+    Row {
+        severity: match text("severity") {
+            Some("info") => Severity::Info,
+            Some("warning") => Severity::Warning,
+            _ => Severity::Error,
+        },
+        raises: text("raises"),
+        skippable: entry
+            .and_then(|entry| entry.get("skippable"))
+            .and_then(Value::as_bool)
+            == Some(true),
+        mends: text("mends"),
+        text: text("text").unwrap_or_default(),
+        entry,
+    }
+}
+
+/// For a code that the table does not hold; cannot happen, since a `Code` is only made from `NAMES`.
+const UNLISTED: Row = Row {
+    severity: Severity::Error,
+    raises: None,
+    skippable: false,
+    mends: None,
+    text: "",
+    entry: None,
+};
+
+impl Code {
+    /// How many codes there are: the length of a table by code.
+    pub const COUNT: usize = NAMES.len();
+
+    /// Every code, in order.
+    pub fn all() -> impl Iterator<Item = Code> {
+        (0..=u8::MAX).take(Code::COUNT).map(Code)
+    }
+
+    /// The code of that name.
+    pub fn from_name(name: &str) -> Option<Code> {
+        Code::all().find(|code| code.name() == name)
+    }
+
+    /// The place of this code in a table by code; below `COUNT`.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub fn name(self) -> &'static str {
+        NAMES.get(self.index()).copied().unwrap_or_default()
+    }
+
+    pub fn severity(self) -> Severity {
+        self.row().severity
+    }
+
+    /// The Python name of the exception that carries this code when a policy says raise.
+    /// Codes of severity info name none; where a caller's policy raises them all the same it is the base class.
+    pub fn raises(self) -> &'static str {
+        self.row().raises.unwrap_or("StreamError")
+    }
+
+    /// Whether a policy may leave the piece out.
+    pub fn skippable(self) -> bool {
+        self.row().skippable
+    }
+
+    /// What a repaired stream of the same dialect does about it: leaves out the `payload`, or writes the `stream` anew from
+    /// there on. `None`: it passes.
+    pub(crate) fn mends(self) -> Option<&'static str> {
+        self.row().mends
+    }
+
+    /// The sentence of the file.
+    pub fn text(self) -> &'static str {
+        self.row().text
+    }
+
+    /// The action the file names for a base policy; `None` is the default of that base.
+    pub(crate) fn action_of(self, base: &str) -> Option<&'static str> {
+        self.row().entry?.get("actions")?.get(base)?.as_str()
+    }
+
+    fn row(self) -> &'static Row {
+        ROWS.get(self.index()).unwrap_or(&UNLISTED)
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_are_read() {
+        assert!(!limits().is_empty());
+        assert!(!events().is_empty());
+        assert!(dialects().get("detect").is_some());
+        assert!(!diagnostics().is_empty());
+        assert!(conversion("losses").is_some_and(Value::is_array));
+    }
+
+    #[test]
+    fn codes_and_file_are_the_same_set() {
+        let here: Vec<&str> = Code::all().map(Code::name).collect();
+        let there: Vec<&str> = diagnostics().keys().map(String::as_str).collect();
+        assert_eq!(here, there);
+    }
+
+    #[test]
+    fn rows_say_what_the_file_says() {
+        assert_eq!(Code::INVALID_UTF8.severity(), Severity::Warning);
+        assert_eq!(Code::INVALID_UTF8.raises(), "FramingError");
+        assert_eq!(Code::NULL_PAYLOAD.severity(), Severity::Info);
+        assert_eq!(Code::NULL_PAYLOAD.raises(), "StreamError");
+        assert!(Code::MALFORMED_JSON.skippable());
+        assert!(!Code::TRUNCATED.skippable());
+        assert_eq!(Code::from_name("truncated"), Some(Code::TRUNCATED));
+        assert_eq!(Code::from_name("Truncated"), None);
+        assert_eq!(format!("{:?}", Code::TRUNCATED), "truncated");
+        assert!(Code::TRUNCATED.text().contains("cut"));
+    }
+}

@@ -1,0 +1,130 @@
+//! What passes by its type alone: behind an error that the upstream itself sent, and beside what is written anew.
+//!
+//! Some dialects tell a failure in two events (Responses: `error`, `response.failed`) or end after it in a word (AI SDK);
+//! comments and the marker may follow too, but nothing that says success. And some have events that say nothing of a part.
+//! Knows these types, from `_spec/conversions.json`, and nothing else of a dialect.
+
+use crate::json::members::Document;
+use crate::json::members::Object;
+use crate::json::members::document;
+use crate::model::fault::Fault;
+use crate::model::limits::Limits;
+use crate::model::spec;
+use crate::pipeline::salvage::MARKER;
+use crate::pipeline::salvage::trim;
+use crate::sse::Framer;
+use crate::sse::Item;
+use crate::sse::Receiver;
+use crate::sse::decode_utf8;
+
+/// The rest of one stream.
+#[derive(Debug)]
+pub(crate) struct AfterError {
+    framer: Framer,
+    /// The types that may follow.
+    may: Vec<&'static str>,
+    success: Vec<&'static str>,
+    /// The block at hand does not pass, whatever is still to come of it.
+    spoilt: bool,
+}
+
+/// What the framer hands out of a piece.
+struct Look<'l> {
+    may: &'l [&'static str],
+    success: &'l [&'static str],
+    fine: bool,
+}
+
+impl AfterError {
+    pub(crate) fn new(dialect: &str) -> AfterError {
+        let facts = spec::conversion("behind_error");
+        let types = facts.and_then(|facts| facts.get("types")?.get(dialect));
+        AfterError {
+            framer: Framer::new(&Limits::default(), true),
+            may: spec::words(types),
+            success: spec::words(facts.and_then(|facts| facts.get("success"))),
+            spoilt: false,
+        }
+    }
+
+    /// The block at hand is too long to be kept.
+    pub(crate) fn spoil(&mut self) {
+        self.spoilt = true;
+    }
+
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.spoilt
+    }
+
+    /// Whether the block may go out, now that it is whole.
+    pub(crate) fn passes(&mut self, block: &[u8]) -> bool {
+        if std::mem::take(&mut self.spoilt) {
+            return false;
+        }
+        let mut look = Look {
+            may: &self.may,
+            success: &self.success,
+            fine: true,
+        };
+        if self.framer.feed(block, &mut look).is_err() {
+            self.may = Vec::new();
+            return false;
+        }
+        look.fine
+    }
+}
+
+impl Receiver for Look<'_> {
+    fn item(&mut self, item: Item<'_>) -> Result<(), Fault> {
+        self.fine &= match item {
+            Item::Frame(frame) => self.is_fine(frame.data),
+            Item::Stray(_) => false,
+        };
+        Ok(())
+    }
+}
+
+impl Look<'_> {
+    fn is_fine(&self, data: &[u8]) -> bool {
+        let (text, _) = decode_utf8(data);
+        let text = trim(&text);
+        if text.is_empty() || text == MARKER {
+            return true;
+        }
+        let Some(object) = object(text) else {
+            return false;
+        };
+        let is_one = |words: &[&'static str], word: Option<&str>| {
+            word.is_some_and(|word| words.contains(&word))
+        };
+        if !is_one(self.may, object.string("type").as_deref()) {
+            return false;
+        }
+        let unified = object.object("finishReason");
+        let word = match &unified {
+            Some(reason) => reason.string("unified"),
+            None => object.string("finishReason"),
+        };
+        !is_one(self.success, word.as_deref())
+    }
+}
+
+/// Whether a payload of which no event came is one that says nothing of any part.
+pub(crate) fn is_beside(dialect: &str, payload: &[u8]) -> bool {
+    let known = spec::conversion("beside").and_then(|table| table.get(dialect));
+    let known = spec::words(known);
+    if known.is_empty() {
+        return false;
+    }
+    let (text, _) = decode_utf8(payload);
+    let kind =
+        object(trim(&text)).and_then(|object| object.string("type").map(|kind| kind.into_owned()));
+    kind.is_some_and(|kind| known.contains(&kind.as_str()))
+}
+
+fn object(text: &str) -> Option<Object<'_>> {
+    match document(text, None) {
+        Ok(Document::Object(object)) => Some(object),
+        _ => None,
+    }
+}

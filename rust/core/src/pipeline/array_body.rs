@@ -1,0 +1,299 @@
+//! A body that is one JSON array (Gemini without `alt=sse`): its elements, each as soon as it is whole.
+//!
+//! Bytes in, elements with their offsets out, whatever the reads. The first bytes decide whether it is such a body at all;
+//! until then they are held, and given back if it is none. Knows brackets and strings; whether an element is JSON is found
+//! out by those who read it.
+
+use crate::model::fault::Fault;
+use crate::model::limits::LimitName;
+use std::borrow::Cow;
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+/// Bytes within which it has to become clear.
+const WINDOW: usize = 4096;
+
+/// What a body is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Body {
+    #[default]
+    Undecided,
+    /// An event stream, or anything else that lines make.
+    Events,
+    Array,
+}
+
+/// Where the element that is not at its end stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    /// Between elements.
+    None,
+    Structure,
+    String,
+    /// Behind a backslash.
+    Escape,
+    /// No object, no array, no string.
+    Plain,
+}
+
+/// One body.
+#[derive(Clone, Debug)]
+pub(crate) struct ArrayBody {
+    pub(crate) body: Body,
+    /// The array is.
+    pub(crate) closed: bool,
+    /// Where something stands behind it.
+    pub(crate) spilled: Option<u64>,
+    /// How many elements there were.
+    pub(crate) ordinal: u64,
+    /// From the beginning of the body, while it is not known what it is.
+    held: Vec<u8>,
+    /// Bytes read as an array.
+    at: u64,
+    inside: Inside,
+    depth: usize,
+    start: u64,
+    /// The element that is not at its end, as far as earlier reads brought it.
+    element: Vec<u8>,
+}
+
+/// A whole element, and where it begins.
+#[derive(Debug)]
+pub(crate) struct Element<'e> {
+    pub(crate) data: Cow<'e, [u8]>,
+    pub(crate) offset: u64,
+    pub(crate) ordinal: u64,
+}
+
+impl ArrayBody {
+    pub(crate) fn new() -> ArrayBody {
+        ArrayBody {
+            body: Body::Undecided,
+            closed: false,
+            spilled: None,
+            ordinal: 0,
+            held: Vec::new(),
+            at: 0,
+            inside: Inside::None,
+            depth: 0,
+            start: 0,
+            element: Vec::new(),
+        }
+    }
+
+    /// The element that is not at its end.
+    pub(crate) fn pending(&self) -> &[u8] {
+        &self.element
+    }
+
+    /// The next bytes of the body. Gives back those to go on with, or `None` as long as nothing is known.
+    pub(crate) fn decide<'d>(&mut self, data: &'d [u8]) -> Option<Cow<'d, [u8]>> {
+        let taken = if self.held.is_empty() {
+            Cow::Borrowed(data)
+        } else {
+            self.held.extend_from_slice(data);
+            Cow::Owned(std::mem::take(&mut self.held))
+        };
+        let window = taken.get(..WINDOW).unwrap_or(&taken);
+        let (body, at) = kind(window);
+        self.body = match body {
+            Body::Undecided if window.len() == WINDOW => Body::Events,
+            known => known,
+        };
+        if self.body == Body::Undecided {
+            self.held = taken.into_owned();
+            return None;
+        }
+        if self.body == Body::Events {
+            return Some(taken);
+        }
+        self.at = at as u64;
+        Some(match taken {
+            Cow::Borrowed(data) => Cow::Borrowed(data.get(at..).unwrap_or_default()),
+            Cow::Owned(mut data) => Cow::Owned(data.split_off(at.min(data.len()))),
+        })
+    }
+
+    /// The input ended before it was known: it is no array.
+    pub(crate) fn give_up(&mut self) -> Vec<u8> {
+        self.body = Body::Events;
+        std::mem::take(&mut self.held)
+    }
+
+    /// The next element that ends in these bytes, of which those up to it are taken away.
+    pub(crate) fn next<'d>(
+        &mut self,
+        data: &mut &'d [u8],
+        limit: Option<u64>,
+    ) -> Result<Option<Element<'d>>, Fault> {
+        if self.inside == Inside::None && !self.between(data) {
+            return Ok(None);
+        }
+        let (stop, over) = self.scan(data);
+        let (piece, rest) = data.split_at_checked(stop).unwrap_or((data, &[]));
+        *data = rest;
+        self.at += piece.len() as u64;
+        let size = self.element.len() + piece.len();
+        if let Some(limit) = limit.filter(|limit| size as u64 > *limit) {
+            let fault = Fault::limit(LimitName::max_event_bytes, limit);
+            return Err(fault.at(self.start, self.ordinal));
+        }
+        if !over {
+            self.element.extend_from_slice(piece);
+            return Ok(None);
+        }
+        self.inside = Inside::None;
+        let data = if self.element.is_empty() {
+            Cow::Borrowed(piece)
+        } else {
+            let mut whole = std::mem::take(&mut self.element);
+            whole.extend_from_slice(piece);
+            Cow::Owned(whole)
+        };
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        Ok(Some(Element {
+            data,
+            offset: self.start,
+            ordinal,
+        }))
+    }
+
+    /// Up to the next element; false where there is none in these bytes.
+    fn between(&mut self, data: &mut &[u8]) -> bool {
+        while let Some((&byte, rest)) = data.split_first() {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => {}
+                b',' if !self.closed => {}
+                _ if self.closed => {
+                    self.spilled.get_or_insert(self.at);
+                    self.at += data.len() as u64;
+                    *data = &[];
+                    return false;
+                }
+                b']' => self.closed = true,
+                _ => {
+                    self.start = self.at;
+                    self.depth = 0;
+                    self.inside = match byte {
+                        b'{' | b'[' | b'"' => Inside::Structure,
+                        _ => Inside::Plain,
+                    };
+                    return true;
+                }
+            }
+            *data = rest;
+            self.at += 1;
+        }
+        false
+    }
+
+    /// How far the element goes in these bytes, and whether it ends there.
+    fn scan(&mut self, data: &[u8]) -> (usize, bool) {
+        for (at, &byte) in data.iter().enumerate() {
+            match (self.inside, byte) {
+                (Inside::Plain, b',' | b']' | b' ' | b'\t' | b'\n' | b'\r') => return (at, true),
+                (Inside::Plain, _) => continue,
+                (Inside::Escape, _) => {
+                    self.inside = Inside::String;
+                    continue;
+                }
+                (Inside::String, b'\\') => self.inside = Inside::Escape,
+                (Inside::String, b'"') => self.inside = Inside::Structure,
+                (Inside::String, _) => continue,
+                (_, b'"') => self.inside = Inside::String,
+                (_, b'{' | b'[') => self.depth += 1,
+                (_, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
+                _ => continue,
+            }
+            if self.depth == 0 && self.inside == Inside::Structure {
+                return (at + 1, true);
+            }
+        }
+        (data.len(), false)
+    }
+}
+
+/// What the beginning of a body says, and where the inside of the array begins.
+fn kind(window: &[u8]) -> (Body, usize) {
+    if window.len() < BOM.len() && BOM.starts_with(window) {
+        return (Body::Undecided, 0);
+    }
+    let text = skip_blanks(window.strip_prefix(BOM).unwrap_or(window));
+    let Some((first, inside)) = text.split_first() else {
+        return (Body::Undecided, 0);
+    };
+    if *first != b'[' {
+        return (Body::Events, 0);
+    }
+    match skip_blanks(inside).first() {
+        None => (Body::Undecided, 0),
+        Some(b'{') => (Body::Array, window.len() - inside.len()),
+        Some(_) => (Body::Events, 0),
+    }
+}
+
+fn skip_blanks(text: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let start = text.iter().position(|byte| !blank(byte));
+    text.get(start.unwrap_or(text.len())..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elements(body: &[u8], cut: usize) -> (Vec<(String, u64)>, Body, bool, Option<u64>) {
+        let mut array = ArrayBody::new();
+        let mut out = Vec::new();
+        for piece in body.chunks(cut) {
+            let piece = match array.body {
+                Body::Undecided => match array.decide(piece) {
+                    Some(piece) => piece,
+                    None => continue,
+                },
+                _ => Cow::Borrowed(piece),
+            };
+            let mut rest = piece.as_ref();
+            while array.body == Body::Array {
+                let Some(element) = array.next(&mut rest, None).unwrap() else {
+                    break;
+                };
+                let text = String::from_utf8(element.data.into_owned()).unwrap();
+                out.push((text, element.offset));
+            }
+        }
+        (out, array.body, array.closed, array.spilled)
+    }
+
+    #[test]
+    fn elements_do_not_depend_on_the_cuts() {
+        let body = br#" [ {"a":"]}\"["} ,{"b":[1]}, 12 ,"x"] y"#;
+        let expected = [
+            (r#"{"a":"]}\"["}"#, 3),
+            (r#"{"b":[1]}"#, 18),
+            ("12", 29),
+            (r#""x""#, 33),
+        ];
+        let expected = expected.map(|(text, at)| (text.to_owned(), at)).to_vec();
+        for cut in 1..=body.len() {
+            let found = elements(body, cut);
+            assert_eq!(
+                found,
+                (expected.clone(), Body::Array, true, Some(38)),
+                "{cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_array_of_objects_is_left_to_lines() {
+        for body in ["data: {}\n\n", "[DONE]", "[1]", "{}", "\u{feff}data"] {
+            for cut in 1..=body.len() {
+                let (found, kind, ..) = elements(body.as_bytes(), cut);
+                assert_eq!((found.len(), kind), (0, Body::Events), "{body} {cut}");
+            }
+        }
+        assert_eq!(elements(b"\xEF\xBB\xBF[{}]", 1).0, [("{}".to_owned(), 4)]);
+        assert_eq!(elements(b"  [ ", 2).1, Body::Undecided);
+    }
+}

@@ -1,0 +1,161 @@
+//! Which dialect a stream has: payloads that tell none are held, and go their way from their own places once another one
+//! tells it; at the end, whether a given one was the right one, and what a lone document was.
+
+use crate::dialect::Read;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::payload::PlacedPayload;
+use crate::json::members::Document;
+use crate::model::delta::InputEnd;
+use crate::model::delta::UnfinishedInput;
+use crate::model::fault::Fault;
+use crate::model::output::Output;
+use crate::model::spec::Code;
+use crate::pipeline::payload_pipeline::PayloadPipeline;
+use crate::pipeline::salvage::MARKER;
+use crate::pipeline::salvage::trim;
+use crate::pipeline::undetected::HeldPayload;
+use crate::sse::decode_utf8;
+
+impl PayloadPipeline {
+    /// Whether the payload has to wait until another one tells the dialect; if it tells it, those before it go.
+    pub(crate) fn waits(
+        &mut self,
+        out: &mut Output<'_>,
+        arrival: PlacedPayload<'_>,
+    ) -> Result<bool, Fault> {
+        let event = arrival.event_name();
+        let event = event.as_deref();
+        let (text, _) = decode_utf8(arrival.data);
+        let text = trim(&text);
+        if text.is_empty() || event.is_some_and(|event| self.is_keep_alive(event)) {
+            return Ok(true);
+        }
+        if self.done {
+            // The marker ends every dialect: what comes behind it is told as such.
+            return Ok(false);
+        }
+        if text == MARKER && !self.waiting.is_empty() {
+            return Err(arrival.place(self.waiting.unknown_dialect()));
+        }
+        if text == MARKER || (arrival.stray && !self.seen && text.starts_with('<')) {
+            return Ok(false);
+        }
+        let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
+            // Words, or what the ladder can make something of: nothing is known of those before it, and need not be.
+            return Ok(false);
+        };
+        let complaint = || {
+            let read = self.reader(out).read(text);
+            read.is_ok_and(|read| self.is_complaint(&read, arrival.stray))
+        };
+        let event = if complaint() { Some("error") } else { event };
+        let Some(dialect) = self.waiting.tells(&document, event) else {
+            self.seen = true;
+            if self.waiting.hold(arrival, &document) {
+                return Ok(true);
+            }
+            self.waiting.note(&document);
+            return Err(arrival.place(self.waiting.unknown_dialect()));
+        };
+        self.speak(out, dialect);
+        self.release(out)?;
+        out.at(arrival.offset, arrival.ordinal);
+        Ok(false)
+    }
+
+    /// The dialect is known: what waited goes its way, from its own place.
+    fn release(&mut self, out: &mut Output<'_>) -> Step {
+        let waiting = self.waiting.take();
+        if !waiting.held.is_empty() {
+            self.seen = false;
+        }
+        for held in &waiting.held {
+            let arrival = held.arrival();
+            out.at(arrival.offset, arrival.ordinal);
+            self.read(out, arrival)
+                .map_err(|fault| arrival.place(fault))?;
+        }
+        Ok(())
+    }
+
+    /// What the ladder made of a payload has to tell the dialect at once.
+    pub(crate) fn detect(
+        &mut self,
+        out: &mut Output<'_>,
+        document: &Document<'_>,
+        payload: Payload<'_>,
+    ) -> Step {
+        let Some(dialect) = self.waiting.tells(document, payload.event) else {
+            self.waiting.note(document);
+            return Err(self.waiting.unknown_dialect());
+        };
+        let (offset, ordinal) = out.place();
+        self.speak(out, dialect);
+        self.release(out)?;
+        out.at(offset, ordinal);
+        payload.arrival.show(out);
+        self.seen = true;
+        Ok(())
+    }
+
+    /// No payload comes any more.
+    pub(crate) fn finish_input(
+        &mut self,
+        out: &mut Output<'_>,
+        rest: UnfinishedInput,
+        input: InputEnd,
+    ) -> Step {
+        match self.waiting.held.first() {
+            // Where the transport failed, more of it might have told the dialect.
+            Some(first) if self.dialect.is_none() && !self.done && input == InputEnd::Clean => {
+                let arrival = first.arrival();
+                Err(arrival.place(self.waiting.unknown_dialect()))
+            }
+            _ => self.last_words(out, rest),
+        }
+    }
+
+    /// The stream ends, and nothing of it was understood: another dialect may have been given than it speaks.
+    pub(crate) fn tell_other(&mut self, out: &mut Output<'_>) -> Step {
+        let found = self.watch.take().and_then(|watch| watch.found);
+        let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
+            return Ok(());
+        };
+        if out.config.policy.raises(Code::OTHER_DIALECT) {
+            return Err(fault);
+        }
+        let place = (fault.byte_offset, fault.event_ordinal);
+        out.diagnose_at(place, Code::OTHER_DIALECT, dialect.name())
+    }
+
+    /// Something follows what could have been the whole answer: it was the first of several lines.
+    pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> Step {
+        self.lines = true;
+        say_at(out, first, Code::JSON_LINES_BODY)
+    }
+
+    /// No payload comes any more. `rest`: what of one is left over.
+    pub(crate) fn last_words(&mut self, out: &mut Output<'_>, rest: UnfinishedInput) -> Step {
+        let undecided = self.undecided.take();
+        let whole = rest == UnfinishedInput::Nothing;
+        match &undecided {
+            Some(first) if whole => say_at(out, first, Code::BODY_NOT_STREAMED)?,
+            Some(first) => self.several(out, first)?,
+            None => {}
+        }
+        self.tell_other(out)?;
+        self.flush(out)?;
+        if whole && undecided.is_some() {
+            return self.assembler.done(out);
+        }
+        Ok(())
+    }
+}
+
+/// Says something of an earlier payload, at its place.
+fn say_at(out: &mut Output<'_>, one: &HeldPayload, code: Code) -> Step {
+    let arrival = one.arrival();
+    out.diagnose_at((arrival.offset, arrival.ordinal), code, "")
+        .map_err(|fault| arrival.place(fault))
+}

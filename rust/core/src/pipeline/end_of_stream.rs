@@ -1,0 +1,203 @@
+//! The end of the input: whether an unfinished event can be used, and what was missing.
+
+use crate::dialect::decode_context::Step;
+use crate::dialect::payload::PlacedPayload;
+use crate::json::Problem;
+use crate::model::delta::InputEnd;
+use crate::model::delta::UnfinishedInput;
+use crate::model::fault::Fault;
+use crate::model::output::Output;
+use crate::model::policy::Base;
+use crate::model::spec::Code;
+use crate::pipeline::array_body::ArrayBody;
+use crate::pipeline::payload_pipeline::PayloadPipeline;
+use crate::pipeline::salvage::MARKER;
+use crate::pipeline::salvage::Salvaged;
+use crate::pipeline::salvage::climb;
+use crate::pipeline::salvage::trim;
+use crate::sse::Pending;
+use crate::sse::decode_utf8;
+use crate::sse::fields::ends_inside_a_sequence;
+
+/// The fields of an event stream.
+const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
+impl PayloadPipeline {
+    pub(crate) fn close(
+        &mut self,
+        out: &mut Output<'_>,
+        pending: &Pending<'_>,
+        input: InputEnd,
+    ) -> Step {
+        let data = pending
+            .data
+            .filter(|data| !data.is_empty())
+            .map(|data| PlacedPayload {
+                event: pending.event,
+                data,
+                offset: pending.data_offset,
+                ordinal: pending.ordinal,
+                stray: false,
+            });
+        let stray = pending
+            .stray
+            .filter(|data| !data.is_empty())
+            .map(|data| PlacedPayload {
+                event: b"",
+                data,
+                offset: pending.stray_offset,
+                ordinal: pending.ordinal,
+                stray: true,
+            });
+        let begun = data.is_some() || stray.is_some();
+        let mut cut = pending.open && !begun;
+        let mut ordinal = pending.ordinal;
+        for arrival in [data, stray].into_iter().flatten() {
+            let arrival = PlacedPayload { ordinal, ..arrival };
+            match self
+                .last_one(out, arrival)
+                .map_err(|fault| arrival.place(fault))?
+            {
+                Last::Used => ordinal += 1,
+                Last::Nothing => {}
+                Last::Cut => cut = true,
+            }
+        }
+        if !self.seen && !begun && is_foreign(&self.head) {
+            return Err(self.no_event_stream(out));
+        }
+        let rest = rest(cut, pending.mid_utf8);
+        self.end(out, rest, input, (pending.offset, ordinal))
+    }
+
+    /// The same of an array. `total`: how many bytes there were.
+    pub(crate) fn close_array(
+        &mut self,
+        out: &mut Output<'_>,
+        array: &ArrayBody,
+        total: u64,
+        input: InputEnd,
+    ) -> Step {
+        let place = (total, array.ordinal);
+        if let Some(at) = array.spilled {
+            let place = (at, array.ordinal);
+            out.at(place.0, place.1);
+            self.after_end(out).map_err(|fault| put(fault, place))?;
+        }
+        // An array without its end was cut, between two elements too.
+        let rest = rest(!array.closed, ends_inside_a_sequence(array.pending()));
+        // One that has its end is whole, whatever became of the transport.
+        let input = if array.closed { InputEnd::Clean } else { input };
+        self.end(out, rest, input, place)
+    }
+
+    /// Uses an event that the input did not finish, if it is whole all the same.
+    fn last_one(
+        &mut self,
+        out: &mut Output<'_>,
+        arrival: PlacedPayload<'_>,
+    ) -> Result<Last, Fault> {
+        let (text, _) = decode_utf8(arrival.data);
+        let text = trim(&text);
+        let event = arrival.event_name();
+        let heartbeat = event
+            .as_deref()
+            .is_some_and(|event| self.is_keep_alive(event));
+        if text.is_empty() || text.starts_with(':') || heartbeat {
+            return Ok(Last::Nothing);
+        }
+        if arrival.stray && !self.seen && text.starts_with('<') {
+            return Err(self.no_event_stream(out));
+        }
+        if text != MARKER && !self.done && !self.is_whole(out, arrival.data, text) {
+            return Ok(Last::Cut);
+        }
+        if !arrival.stray && !self.done {
+            out.at(arrival.offset, arrival.ordinal);
+            arrival.show(out);
+            out.diagnose(Code::UNTERMINATED_EVENT, None, "")?;
+        }
+        self.arrival(out, arrival)?;
+        Ok(Last::Used)
+    }
+
+    fn end(
+        &mut self,
+        out: &mut Output<'_>,
+        rest: UnfinishedInput,
+        input: InputEnd,
+        place: (u64, u64),
+    ) -> Step {
+        out.at(place.0, place.1);
+        let result = self.finish_input(out, rest, input);
+        let result = result.and_then(|()| self.conclude(out, rest, input));
+        out.taken(result).map_err(|fault| put(fault, place))
+    }
+
+    fn conclude(&mut self, out: &mut Output<'_>, rest: UnfinishedInput, input: InputEnd) -> Step {
+        let rest = match rest {
+            UnfinishedInput::Nothing if !self.seen => UnfinishedInput::Empty,
+            rest => rest,
+        };
+        self.assembler.end(out, rest, input)
+    }
+
+    /// Whether an unfinished event can be read as it is; a broken one is a cut one.
+    fn is_whole(&self, out: &Output<'_>, data: &[u8], text: &str) -> bool {
+        let lenient = out.config.policy.base != Base::Strict;
+        text.starts_with(['{', '['])
+            && match climb(data, text, self.reader(out), lenient) {
+                // Too deep is too deep, whole or not.
+                Salvaged::Broken(error) => error.problem == Problem::TooDeep,
+                Salvaged::Text => false,
+                _ => true,
+            }
+    }
+}
+
+/// What is left over.
+fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
+    match (cut, mid_utf8) {
+        (true, true) => UnfinishedInput::MidUtf8,
+        (true, false) => UnfinishedInput::MidEvent,
+        (false, _) => UnfinishedInput::Nothing,
+    }
+}
+
+/// A fault that knows no place belongs there.
+fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
+    if fault.placed {
+        return fault;
+    }
+    fault.at(offset, ordinal)
+}
+
+/// What an unfinished event came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Used,
+    /// It says nothing.
+    Nothing,
+    Cut,
+}
+
+/// Whether the beginning of a body has a line that no event stream has.
+fn is_foreign(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+    let mut lines = head.split(|byte| matches!(byte, b'\n' | b'\r')).peekable();
+    while let Some(line) = lines.next() {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        let blank = line
+            .iter()
+            .all(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
+        if blank || line.first() == Some(&b':') || FIELDS.contains(&name) {
+            continue;
+        }
+        // The last line may be cut inside its field name.
+        let cut = lines.peek().is_none() && name.len() == line.len();
+        if !(cut && FIELDS.iter().any(|field| field.starts_with(name))) {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,134 @@
+//! A stage as the receiver of the framer: what it hands out goes on, at its place.
+//!
+//! A whole event that is known is taken before it is cut into lines, and several at once where they are all alike.
+
+use crate::dialect::decode_context::DATA;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::one_line_of_data;
+use crate::dialect::payload::PlacedPayload;
+use crate::model::fault::Fault;
+use crate::model::limits::as_len;
+use crate::model::output::Output;
+use crate::pipeline::array_body::ArrayBody;
+use crate::pipeline::payload_pipeline::PayloadPipeline;
+use crate::sse::Item;
+use crate::sse::Receiver;
+use crate::sse::WholeEvents;
+
+/// A stage with its way out: takes what the framer hands out.
+pub(crate) struct FrameReceiver<'g, 'o> {
+    pub(crate) stage: &'g mut PayloadPipeline,
+    pub(crate) out: Output<'o>,
+    /// What begins there was tried before.
+    pub(crate) unknown: u64,
+}
+
+impl FrameReceiver<'_, '_> {
+    /// Events that have nothing to say but the next piece of a text, as many as there are. Where they stand is not asked.
+    #[inline]
+    fn alike(&mut self, rest: &[u8], most: usize) -> WholeEvents {
+        let PayloadPipeline {
+            other,
+            chat,
+            assembler,
+            ..
+        } = &mut *self.stage;
+        let out = &mut self.out;
+        let mut wire = DecodeContext { assembler, out };
+        match (other, chat) {
+            (Some(decoder), _) => decoder.row(&mut wire, rest, most),
+            (None, Some(chat)) => chat.alike(&mut wire, rest, most),
+            (None, None) => WholeEvents::default(),
+        }
+    }
+
+    /// The elements of an array, one by one.
+    pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> Step {
+        self.stage.array = true;
+        let limit = self.out.config.limits.max_event_bytes;
+        let mut rest = input;
+        while let Some(element) = array.next(&mut rest, limit)? {
+            let arrival = PlacedPayload {
+                event: b"",
+                data: &element.data,
+                offset: element.offset,
+                ordinal: element.ordinal,
+                stray: false,
+            };
+            self.stage.arrival(&mut self.out, arrival)?;
+        }
+        Ok(())
+    }
+}
+
+impl Receiver for FrameReceiver<'_, '_> {
+    #[inline]
+    fn item(&mut self, item: Item<'_>) -> Step {
+        let arrival = match item {
+            Item::Frame(frame) => PlacedPayload {
+                event: frame.event,
+                data: frame.data,
+                offset: frame.offset,
+                ordinal: frame.ordinal,
+                stray: false,
+            },
+            Item::Stray(stray) => {
+                self.stage.framed |= stray.beside_data;
+                PlacedPayload {
+                    event: b"",
+                    data: stray.data,
+                    offset: stray.offset,
+                    ordinal: stray.ordinal,
+                    stray: true,
+                }
+            }
+        };
+        self.stage.arrival(&mut self.out, arrival)
+    }
+
+    #[inline]
+    fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<WholeEvents, Fault> {
+        if !self.stage.swift || self.stage.done || offset == self.unknown {
+            return Ok(WholeEvents::default());
+        }
+        let limit = as_len(self.out.config.limits.max_events);
+        let left = limit.saturating_sub(usize::try_from(ordinal).unwrap_or(usize::MAX));
+        let taken = self.alike(rest, left);
+        if taken.events > 0 {
+            self.stage.framed = true;
+            return Ok(taken);
+        }
+        if left == 0 {
+            return Ok(WholeEvents::default());
+        }
+        self.out.at(offset, ordinal);
+        let known = self.stage.known(&mut self.out, Incoming::Lines(rest));
+        match known.and_then(|bytes| self.out.taken(Ok(bytes))) {
+            Ok(0) => Ok(WholeEvents::default()),
+            Ok(bytes) => {
+                self.stage.framed = true;
+                Ok(WholeEvents { events: 1, bytes })
+            }
+            Err(fault) => Err(place(fault, rest, offset, ordinal)),
+        }
+    }
+}
+
+/// A fault about the event that an input begins with.
+#[cold]
+fn place(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
+    let (event, payload) = one_line_of_data(rest).unwrap_or_default();
+    let before = rest.len() - payload.len();
+    let mut lines = payload.split(|byte| matches!(byte, b'\n' | b'\r'));
+    PlacedPayload {
+        event,
+        data: lines.next().unwrap_or_default(),
+        // A frame is where its data is.
+        offset: offset + before.saturating_sub(DATA.len()) as u64,
+        ordinal,
+        stray: false,
+    }
+    .place(fault)
+}

@@ -1,0 +1,12 @@
+//! From bytes to the decoder: payloads, the search for the dialect, salvage of broken JSON, and how a stream ends.
+
+pub(crate) mod after_error;
+pub(crate) mod array_body;
+pub(crate) mod detect;
+pub(crate) mod dispatch;
+pub(crate) mod end_of_stream;
+pub(crate) mod frame_receiver;
+pub mod parser;
+pub(crate) mod payload_pipeline;
+pub(crate) mod salvage;
+pub(crate) mod undetected;

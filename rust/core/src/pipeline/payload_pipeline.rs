@@ -1,0 +1,355 @@
+//! Payloads one by one: what each is good for, and where it goes.
+//!
+//! Behind the framer, before the decoder. Every fault gets its place here.
+
+use crate::assemble::Assembler;
+use crate::dialect::Dialect;
+use crate::dialect::chat::Chat;
+use crate::dialect::decode_context::DATA;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Ending;
+use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::Payload;
+use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::one_line_of_data;
+use crate::dialect::decoder::Decoder;
+use crate::dialect::payload::DocumentContext;
+use crate::dialect::payload::PlacedPayload;
+use crate::json::MAX_DEPTH;
+use crate::json::Problem;
+use crate::json::ScanError;
+use crate::model::fault::Extra;
+use crate::model::fault::Fault;
+use crate::model::lazy_box::LazyBox;
+use crate::model::limits::LimitName;
+use crate::model::output::Output;
+use crate::model::policy::Base;
+use crate::model::spec::Code;
+use crate::pipeline::salvage::MARKER;
+use crate::pipeline::salvage::Salvaged;
+use crate::pipeline::salvage::climb;
+use crate::pipeline::salvage::position;
+use crate::pipeline::salvage::trim;
+use crate::pipeline::undetected::DialectWatch;
+use crate::pipeline::undetected::HeldPayload;
+use crate::pipeline::undetected::UndetectedPayloads;
+use crate::sse::decode_utf8;
+use memchr::memchr;
+use std::mem;
+
+/// What lies behind the framer.
+#[derive(Debug)]
+pub(crate) struct PayloadPipeline {
+    pub(crate) dialect: Option<Dialect>,
+    /// Chat's decoder, from its first payload on.
+    pub(crate) chat: Option<Box<Chat>>,
+    /// The decoder, unless it is Chat's.
+    pub(crate) other: Option<Box<dyn Decoder>>,
+    /// Events that say that there is nothing to say.
+    pub(crate) keep_alive: &'static [&'static str],
+    /// How the names of events begin whose data readers put into another object.
+    pub(crate) wrapped: &'static [&'static str],
+    pub(crate) assembler: Assembler,
+    /// The first bytes of the body, until there is a payload.
+    pub(crate) head: Vec<u8>,
+    /// A payload that is more than a heartbeat was seen.
+    pub(crate) seen: bool,
+    /// The terminal marker was seen.
+    pub(crate) done: bool,
+    /// Data after the marker was reported.
+    pub(crate) late: bool,
+    /// The payload before, where equal ones are to be dropped.
+    pub(crate) last: Option<Option<Vec<u8>>>,
+    /// Payloads may be matched with known envelopes, if they ever are.
+    pub(crate) caching: bool,
+    /// They may be now.
+    pub(crate) swift: bool,
+    /// Payloads that told no dialect.
+    pub(crate) waiting: LazyBox<UndetectedPayloads>,
+    /// The dialect was given.
+    pub(crate) watch: Option<Box<DialectWatch>>,
+    /// It is the whole answer, or the first of several lines.
+    pub(crate) undecided: Option<Box<HeldPayload>>,
+    /// Documents stand on lines of their own.
+    pub(crate) lines: bool,
+    /// Data stood in a data line.
+    pub(crate) framed: bool,
+    /// The body is one JSON array.
+    pub(crate) array: bool,
+}
+
+impl PayloadPipeline {
+    #[inline]
+    pub(crate) fn arrival(&mut self, out: &mut Output<'_>, arrival: PlacedPayload<'_>) -> Step {
+        let place = |fault| arrival.place(fault);
+        out.at(arrival.offset, arrival.ordinal);
+        let limit = out.config.limits.max_events;
+        if let Some(limit) = limit.filter(|limit| arrival.ordinal >= *limit) {
+            arrival.show(out);
+            return Err(place(Fault::limit(LimitName::max_events, limit)));
+        }
+        self.framed |= !(arrival.stray || self.array);
+        if self.swift && !arrival.stray && !self.done {
+            let PlacedPayload { event, data, .. } = arrival;
+            let known = self.known(out, Incoming::Payload { event, data });
+            if out.taken(known).map_err(place)? > 0 {
+                return Ok(());
+            }
+        }
+        if self.dialect.is_none() && self.waits(out, arrival)? {
+            return Ok(());
+        }
+        self.read(out, arrival).map_err(place)
+    }
+
+    /// A payload that fits a known envelope: how long it is, with its lines where they came; 0 where it has to be read.
+    #[inline]
+    pub(crate) fn known(
+        &mut self,
+        out: &mut Output<'_>,
+        incoming: Incoming<'_>,
+    ) -> Result<usize, Fault> {
+        let mut wire = DecodeContext {
+            assembler: &mut self.assembler,
+            out,
+        };
+        if let Some(decoder) = &mut self.other {
+            return decoder.known(&mut wire, incoming);
+        }
+        let Some(chat) = &mut self.chat else {
+            return Ok(0);
+        };
+        let (event, input, before, ending) = match incoming {
+            Incoming::Payload { event, data } => (event, data, 0, Ending::Here),
+            Incoming::Lines(lines) => {
+                let Some((event, payload)) = one_line_of_data(lines) else {
+                    return Ok(0);
+                };
+                let before = lines.len() - payload.len();
+                // A frame is where its data is.
+                wire.out.further(before - DATA.len());
+                (event, payload, before, Ending::BlankLine)
+            }
+        };
+        if !matches!(event, b"" | b"message") {
+            return Ok(0);
+        }
+        let length = chat.known(&mut wire, input, ending)?;
+        Ok(if length > 0 { before + length } else { 0 })
+    }
+
+    pub(crate) fn read(&mut self, out: &mut Output<'_>, arrival: PlacedPayload<'_>) -> Step {
+        arrival.show(out);
+        let result = self.take(out, arrival);
+        out.taken(result)
+    }
+
+    fn take(&mut self, out: &mut Output<'_>, arrival: PlacedPayload<'_>) -> Step {
+        let event = arrival.event_name();
+        let event = event.as_deref();
+        if event.is_some_and(|event| self.is_keep_alive(event)) {
+            return Ok(());
+        }
+        let (text, replaced) = decode_utf8(arrival.data);
+        let text = trim(&text);
+        if text.is_empty() {
+            return Ok(());
+        }
+        let payload = Payload {
+            text,
+            event,
+            tail: false,
+            arrival,
+        };
+        if let Some(first) = self.undecided.take() {
+            self.several(out, &first)?;
+        }
+        if text == MARKER
+            && event.is_some()
+            && self.dialect.is_some_and(Dialect::marker_is_nameless)
+        {
+            out.touch("done_marker"); // readers take it for JSON
+        }
+        if self.done {
+            return self.after_done(out, payload);
+        }
+        if arrival.stray && !self.seen && text.starts_with('<') {
+            // Not what else the read brought.
+            let end = arrival.offset.saturating_add(arrival.data.len() as u64);
+            self.head
+                .truncate(usize::try_from(end).unwrap_or(usize::MAX));
+            return Err(self.no_event_stream(out));
+        }
+        if let Some(last) = self.last.as_mut().filter(|_| text != MARKER) {
+            if last.as_deref() == Some(arrival.data) {
+                return out.diagnose(Code::DUPLICATE_PAYLOAD, None, "");
+            }
+            *last = Some(arrival.data.to_vec());
+        }
+        let lenient = out.config.policy.base != Base::Strict;
+        let found = climb(arrival.data, text, self.reader(out), lenient);
+        if replaced {
+            out.diagnose(Code::INVALID_UTF8, None, "")?;
+        }
+        let bare = matches!(found, Salvaged::Blank | Salvaged::Comment | Salvaged::Null);
+        let first = !self.seen;
+        self.seen |= !bare;
+        if self.seen {
+            self.head = Vec::new();
+        }
+        match found {
+            Salvaged::Broken(error) if event == Some("error") && capped(out, error).is_none() => {
+                self.text(out, payload)
+            }
+            Salvaged::Broken(error) => self.broken(out, error, arrival),
+            Salvaged::Marker => {
+                if arrival.stray && !self.in_lines() {
+                    out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
+                }
+                self.marker(out)
+            }
+            Salvaged::Document(document) => {
+                let standing = DocumentContext {
+                    stray: arrival.stray,
+                    first,
+                    one_line: memchr(b'\n', arrival.data).is_none(),
+                };
+                if let Some(watch) = &mut self.watch {
+                    watch.look(arrival, text);
+                    if watch.is_content() {
+                        self.watch = None;
+                    }
+                }
+                let alone = first && standing.stray && standing.one_line && !self.framed;
+                if alone && document.is_body() && document.is_line() {
+                    self.undecided = Some(Box::new(HeldPayload::shown(arrival)));
+                }
+                self.document(out, document, payload, standing)?;
+                self.swift &= self.undecided.is_none();
+                Ok(())
+            }
+            found => {
+                if arrival.stray && !bare {
+                    out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
+                }
+                self.climbed(out, found, payload)
+            }
+        }
+    }
+
+    fn climbed(&mut self, out: &mut Output<'_>, found: Salvaged<'_>, payload: Payload<'_>) -> Step {
+        match found {
+            Salvaged::Comment => out.diagnose(Code::COMMENT_AS_DATA, None, ""),
+            Salvaged::Null => out.diagnose(Code::NULL_PAYLOAD, None, ""),
+            Salvaged::Lines(lines, documents) => {
+                out.diagnose(Code::JSON_LINES, None, &documents.to_string())?;
+                lines.into_iter().try_for_each(|line| {
+                    self.line(
+                        out,
+                        Payload {
+                            text: line,
+                            ..payload
+                        },
+                    )
+                })
+            }
+            Salvaged::Joined(joined) => {
+                out.diagnose(Code::LINES_JOINED, None, "")?;
+                match self.reader(out).read(&joined) {
+                    Ok(document) => self.document(
+                        out,
+                        document,
+                        Payload {
+                            text: &joined,
+                            ..payload
+                        },
+                        DocumentContext::default(),
+                    ),
+                    Err(_) => Ok(()),
+                }
+            }
+            Salvaged::Tail(tails) => {
+                out.diagnose(Code::RECOVERED_TAIL, None, "")?;
+                for text in tails {
+                    if let Ok(document) = self.reader(out).read(text) {
+                        self.document(
+                            out,
+                            document,
+                            Payload {
+                                text,
+                                tail: true,
+                                ..payload
+                            },
+                            DocumentContext::default(),
+                        )?;
+                    }
+                }
+                Ok(())
+            }
+            Salvaged::Text => self.text(out, payload),
+            Salvaged::Blank | Salvaged::Marker | Salvaged::Document(_) | Salvaged::Broken(_) => {
+                Ok(())
+            }
+        }
+    }
+
+    /// One line of several that are documents of their own.
+    fn line(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> Step {
+        if self.done {
+            return self.after_done(out, payload);
+        }
+        match payload.text {
+            MARKER => self.marker(out),
+            "null" => out.diagnose(Code::NULL_PAYLOAD, None, ""),
+            text => match self.reader(out).read(text) {
+                Ok(document) => self.document(out, document, payload, DocumentContext::default()),
+                Err(_) => Ok(()),
+            },
+        }
+    }
+
+    fn broken(
+        &mut self,
+        out: &mut Output<'_>,
+        error: ScanError,
+        arrival: PlacedPayload<'_>,
+    ) -> Step {
+        if let Some((name, limit)) = capped(out, error) {
+            return Err(Fault::limit(name, limit));
+        }
+        if out.config.policy.raises(Code::MALFORMED_JSON) {
+            return Err(Fault::chunk(position(arrival.data, error.pos)));
+        }
+        out.diagnose(Code::MALFORMED_JSON, None, "")
+    }
+
+    /// There is a body, but it is something else; it is told from its beginning.
+    pub(crate) fn no_event_stream(&mut self, out: &Output<'_>) -> Fault {
+        let head = mem::take(&mut self.head);
+        let fault = Fault::not_an_event_stream(Vec::new(), None)
+            .at(0, 0)
+            .with_raw(&head);
+        let mut placed = fault;
+        placed.extra = Extra::NotAnEventStream {
+            body_head: head,
+            content_type: out.config.content_type.clone(),
+        };
+        placed
+    }
+}
+
+/// The cap that a payload passes, if that is what is wrong with it.
+fn capped(out: &Output<'_>, error: ScanError) -> Option<(LimitName, u64)> {
+    let limits = &out.config.limits;
+    match error.problem {
+        Problem::TooDeep => {
+            // It can only be lowered.
+            let most = u64::from(MAX_DEPTH);
+            let limit = limits.max_json_depth;
+            let limit = limit.map_or(most, |limit| limit.min(most));
+            Some((LimitName::max_json_depth, limit))
+        }
+        Problem::TooMany => Some((LimitName::max_json_values, limits.max_json_values?)),
+        Problem::Syntax | Problem::NumberTooBig => None,
+    }
+}

@@ -1,0 +1,231 @@
+//! What a payload is: a marker, a document, or something broken of which a part can still be used.
+//!
+//! The rungs are tried only where the data is not JSON, and not under a strict policy. Between framing and decoding:
+//! knows lines and documents, nothing of what is in them. Linear: each byte is read a fixed number of times.
+
+use crate::dialect::Read;
+use crate::dialect::Reader;
+use crate::json::Problem;
+use crate::json::ScanError;
+use crate::sse::decode_utf8;
+
+/// How many places are tried at which a second document may have been glued to a broken one.
+const TAILS: usize = 16;
+
+pub(crate) const MARKER: &str = "[DONE]";
+
+#[allow(clippy::large_enum_variant)] // read and used in one place
+#[derive(Debug)]
+pub(crate) enum Salvaged<'t> {
+    Blank,
+    Comment,
+    Null,
+    Marker,
+    Document(Read<'t>),
+    /// Every line is a document, a marker or nothing: what there is, in order, and how many documents.
+    Lines(Vec<&'t str>, usize),
+    /// One document, once its lines are put together.
+    Joined(String),
+    /// Whole documents behind a broken one.
+    Tail(Vec<&'t str>),
+    /// Text that never was a document.
+    Text,
+    Broken(ScanError),
+}
+
+fn is_white(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
+}
+
+/// Without the white space of ASCII around it.
+pub(crate) fn trim(text: &str) -> &str {
+    text.trim_matches(is_white)
+}
+
+pub(crate) fn trim_start(text: &str) -> &str {
+    text.trim_start_matches(is_white)
+}
+
+/// What a payload is, `text` being its trimmed text. `lenient` allows the rungs.
+pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: bool) -> Salvaged<'t> {
+    match text {
+        "" => return Salvaged::Blank,
+        "null" => return Salvaged::Null,
+        MARKER => return Salvaged::Marker,
+        _ if text.starts_with(':') => return Salvaged::Comment,
+        _ => {}
+    }
+    let fault = match reader.read(text) {
+        Ok(document) => return Salvaged::Document(document),
+        Err(fault) => fault,
+    };
+    let is_capped = match fault.problem {
+        Problem::TooDeep => reader.max_depth.is_some(),
+        Problem::TooMany => true,
+        Problem::Syntax | Problem::NumberTooBig => false,
+    };
+    if !lenient || is_capped {
+        return Salvaged::Broken(fault);
+    }
+    if let Some((lines, count)) = lines(text, reader) {
+        return Salvaged::Lines(lines, count);
+    }
+    if text.contains('\n') {
+        // In bytes: a character may be cut over two lines.
+        let bytes: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\n').collect();
+        let joined = trim(&decode_utf8(&bytes).0).to_owned();
+        if whole(&joined, reader).is_some() {
+            return Salvaged::Joined(joined);
+        }
+    }
+    let tails = tails(text, reader);
+    if !tails.is_empty() {
+        return Salvaged::Tail(tails);
+    }
+    if text.starts_with(['{', '[']) {
+        Salvaged::Broken(fault)
+    } else {
+        Salvaged::Text
+    }
+}
+
+/// The lines, if every one is a whole document, the marker, null or a comment, and how many are documents.
+fn lines(text: &str, reader: Reader) -> Option<(Vec<&str>, usize)> {
+    if !text.contains('\n') {
+        return None;
+    }
+    let mut out = Vec::new();
+    let mut documents = 0;
+    for line in text
+        .split('\n')
+        .map(trim)
+        .filter(|line| !line.is_empty() && !line.starts_with(':'))
+    {
+        if line != MARKER && line != "null" {
+            whole(line, reader)?;
+            documents += 1;
+        }
+        out.push(line);
+    }
+    Some((out, documents))
+}
+
+/// Whole documents behind a broken one that are of use: later lines, and what follows a `data:` inside a line.
+fn tails(text: &str, reader: Reader) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut broken = false;
+    for line in text.split('\n').map(trim) {
+        let mut found = whole(line, reader).map(|document| (line, document));
+        if found.is_none() {
+            found = glued(line, reader);
+            broken = true;
+        }
+        out.extend(
+            found
+                .filter(|(_, document)| broken && document.is_of_use())
+                .map(|(line, _)| line),
+        );
+    }
+    out
+}
+
+/// The document behind the last `data:` of a line behind which there is one.
+fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
+    line.rmatch_indices("data:")
+        .take(TAILS)
+        .filter(|(at, _)| *at > 0)
+        .find_map(|(at, name)| {
+            let tail = line.get(at + name.len()..)?.trim_start_matches(' ');
+            Some((tail, whole(tail, reader)?))
+        })
+}
+
+/// The document that a text is, if it is an object or an array.
+fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    reader.read(text).ok()
+}
+
+/// Where a position in the trimmed text of a payload is in its bytes, of which broken ones were replaced.
+pub fn position(data: &[u8], pos: usize) -> usize {
+    let (text, replaced) = decode_utf8(data);
+    let pos = text.len() - trim_start(&text).len() + pos;
+    if !replaced {
+        return pos;
+    }
+    let (mut raw, mut shown) = (0, 0);
+    for chunk in data.utf8_chunks() {
+        let plain = chunk.valid().len();
+        if pos <= shown + plain {
+            return raw + (pos - shown);
+        }
+        (raw, shown) = (raw + plain, shown + plain);
+        if !chunk.invalid().is_empty() {
+            raw += chunk.invalid().len();
+            shown += char::REPLACEMENT_CHARACTER.len_utf8();
+        }
+    }
+    raw
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Dialect;
+
+    const CHAT: Reader = Reader {
+        dialect: Some(Dialect::Chat),
+        max_depth: None,
+        max_values: None,
+    };
+
+    fn rung(text: &str) -> String {
+        match climb(text.as_bytes(), text, CHAT, true) {
+            Salvaged::Document(_) => "document".to_owned(),
+            Salvaged::Lines(lines, count) => format!("{count} of {}", lines.len()),
+            Salvaged::Tail(tails) => format!("tail {}", tails.join(" ")),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    }
+
+    #[test]
+    fn whole_payloads_need_no_rung() {
+        assert_eq!(rung(""), "blank");
+        assert_eq!(rung("null"), "null");
+        assert_eq!(rung("[DONE]"), "marker");
+        assert_eq!(rung(": ping"), "comment");
+        assert_eq!(rung("{\"a\":\n1}"), "document");
+    }
+
+    #[test]
+    fn rungs_in_order() {
+        assert_eq!(rung("{}\n{}\n\n[DONE]"), "2 of 3");
+        assert_eq!(rung("[DONE]\n: x\n[DONE]"), "0 of 2");
+        assert_eq!(
+            rung("{\"a\":\"x\ny\"}"),
+            "joined(\"{\\\"a\\\":\\\"xy\\\"}\")"
+        );
+        assert_eq!(rung("{\"a\":\"x\n{\"usage\":1}"), "tail {\"usage\":1}");
+        assert_eq!(
+            rung("{\"a\":\"x data: {\"error\":\"data: y\"}"),
+            "tail {\"error\":\"data: y\"}"
+        );
+        assert_eq!(rung("error: died"), "text");
+        assert!(rung("{}{}").starts_with("broken"));
+        assert!(rung("{\"a\":").starts_with("broken"));
+    }
+
+    #[test]
+    fn strict_has_no_rungs() {
+        assert!(matches!(
+            climb(b"", "{}\n{}", CHAT, false),
+            Salvaged::Broken(_)
+        ));
+        assert!(matches!(
+            climb(b"", "error: died", CHAT, false),
+            Salvaged::Broken(_)
+        ));
+    }
+}

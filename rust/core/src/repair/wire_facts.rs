@@ -1,0 +1,97 @@
+//! What the wire said beside its events, until the block that said it has passed.
+
+use crate::encode::common::passed_through::PassedThrough;
+use crate::model::event::WireFact;
+use crate::model::small_map::Set;
+
+/// One stream's.
+#[derive(Debug, Default)]
+pub(crate) struct WireFacts {
+    /// By blocks that did not pass yet.
+    news: Vec<News>,
+    /// Indexes of items that were opened without a part.
+    announced: Set<i64>,
+    /// Choices that said why they end.
+    reasons: Set<i32>,
+    /// How often token counts were said, and how often they have passed.
+    counted: u64,
+    counts_passed: u64,
+    /// The index of a block that is open, and no part.
+    standing: Option<i64>,
+    /// The last number of an event.
+    sequence: Option<i128>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum News {
+    Choice(i32),
+    Announced(i64),
+    Closed(u32),
+    Ended(u32),
+    Reason(i32),
+}
+
+impl WireFacts {
+    /// An item was opened without a part; false if its index is another's.
+    pub(crate) fn announce(&mut self, index: i64) -> bool {
+        self.news.push(News::Announced(index));
+        self.announced.insert(index)
+    }
+
+    /// A choice said why it ends; false if it had.
+    pub(crate) fn reason(&mut self, choice: i32) -> bool {
+        let is_new = self.reasons.insert(choice);
+        if is_new {
+            self.news.push(News::Reason(choice));
+        }
+        is_new
+    }
+
+    pub(crate) fn count(&mut self) {
+        self.counted += 1;
+    }
+
+    /// What else a sign says.
+    pub(crate) fn sign(&mut self, sign: WireFact<'_>) {
+        match sign {
+            WireFact::Choice(index) => self.news.push(News::Choice(index)),
+            WireFact::Closed(part) => self.news.push(News::Closed(part)),
+            WireFact::Ended(part) => self.news.push(News::Ended(part)),
+            WireFact::Standing(index) => self.standing = index,
+            WireFact::Sequence(number) => self.sequence = Some(number),
+            _ => {}
+        }
+    }
+
+    /// The latest token counts have passed.
+    pub(crate) fn counts_have_passed(&self) -> bool {
+        self.counts_passed > 0 && self.counts_passed == self.counted
+    }
+
+    /// The number that the next event has.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<i128> {
+        self.sequence.map(|number| number + 1)
+    }
+
+    /// What was said so far has passed. `numbered`: payloads among it.
+    pub(crate) fn pass(&mut self, passed: &mut PassedThrough, numbered: bool) {
+        for one in self.news.drain(..) {
+            _ = match one {
+                News::Choice(index) => passed.choices.insert(index),
+                News::Announced(index) => passed.announced.insert(index),
+                News::Closed(part) => passed.closed.insert(part),
+                News::Ended(part) => {
+                    passed.just_ended.push(part);
+                    passed.ended.insert(part)
+                }
+                News::Reason(choice) => passed.finished.insert(choice),
+            };
+        }
+        passed.standing = self.standing;
+        self.counts_passed = self.counted;
+        if numbered {
+            passed.sequence = self.next();
+        }
+    }
+}

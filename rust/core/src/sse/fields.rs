@@ -1,0 +1,95 @@
+//! Parts of the framer that hold nothing: line ends, field names and values, `retry` digits, text of bytes. Layer 2.
+
+use memchr::memchr2;
+use std::borrow::Cow;
+
+/// A buffer that grew beyond this is given back after its event.
+const KEEP_CAPACITY: usize = 64 * 1024;
+
+/// The digits of a `retry` value, of any number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Digits {
+    value: u64,
+    any: bool,
+    bad: bool,
+}
+
+impl Digits {
+    pub(crate) fn extend(&mut self, piece: &[u8]) {
+        for &byte in piece {
+            let next = self
+                .value
+                .saturating_mul(10)
+                .saturating_add(u64::from(byte & 15));
+            // More than a signed 64-bit number holds is no time that anyone waits.
+            self.bad |= !byte.is_ascii_digit() || next > i64::MAX as u64;
+            self.any = true;
+            if self.bad {
+                return;
+            }
+            self.value = next;
+        }
+    }
+
+    pub(crate) fn value(&self) -> Option<u64> {
+        (self.any && !self.bad).then_some(self.value)
+    }
+}
+
+/// The line up to the next line end, and what begins with that line end.
+#[inline]
+pub(crate) fn split_line(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    rest.split_at_checked(memchr2(b'\n', b'\r', rest)?)
+}
+
+/// The value of a line that has this field name, without one leading space.
+#[inline]
+pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+    match line.strip_prefix(name)? {
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        [] => Some(&[]),
+        _ => None,
+    }
+}
+
+pub(crate) fn begins_name(head: &[u8]) -> bool {
+    [&b"data"[..], b"event", b"id", b"retry"]
+        .iter()
+        .any(|name| name.starts_with(head))
+}
+
+pub(crate) fn is_blank(byte: Option<&u8>) -> bool {
+    matches!(byte, Some(b' ' | b'\t'))
+}
+
+/// The line may be the last one of a JSON document.
+pub(crate) fn ends_document(line: &[u8]) -> bool {
+    matches!(line.last(), Some(b'}' | b']'))
+}
+
+#[inline]
+pub(crate) fn give_back(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > KEEP_CAPACITY {
+        *buffer = Vec::new();
+    }
+    buffer.clear();
+}
+
+/// The input stops before the last byte of a character.
+pub(crate) fn ends_inside_a_sequence(text: &[u8]) -> bool {
+    let tail = text.get(text.len().saturating_sub(3)..).unwrap_or(text);
+    (0..tail.len())
+        .filter_map(|start| tail.get(start..))
+        .any(|end| {
+            std::str::from_utf8(end)
+                .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+        })
+}
+
+/// The text of bytes, with U+FFFD for each maximal broken part; true where there was one.
+pub fn decode_utf8(bytes: &[u8]) -> (Cow<'_, str>, bool) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (Cow::Borrowed(text), false),
+        Err(_) => (String::from_utf8_lossy(bytes), true),
+    }
+}

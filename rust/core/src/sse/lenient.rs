@@ -1,0 +1,61 @@
+//! Payloads that gateways send outside of any field, looked for only on request.
+//!
+//! A stray line is no field and no comment, and its first byte after blanks is `{`, `[` or `<`; the lines after it up to
+//! the blank line belong to it. It comes after the frame of its block, or in its place where the frame's data is empty.
+//! A stray line that ends in `}` or `]` comes at once and alone, if no stray line waits and the data before it in its
+//! block is empty: one document a line must not wait for a blank line. Layer 2.
+
+use crate::model::fault::Fault;
+use crate::sse::Framer;
+use crate::sse::Item;
+use crate::sse::Receiver;
+use crate::sse::Stray;
+use crate::sse::fields::give_back;
+use crate::sse::fields::is_blank;
+
+impl Framer {
+    /// Begins a stray line, if the line that begins like this is one.
+    pub(crate) fn begin_stray(&mut self, line: &[u8], at: u64) -> bool {
+        if self.has_stray {
+            self.alone = false;
+            self.seldom.stray.push(b'\n');
+            return true;
+        }
+        let blanks = line.iter().take_while(|byte| is_blank(Some(byte))).count();
+        let begins = matches!(line.get(blanks), Some(b'{' | b'[' | b'<'));
+        if begins {
+            self.open_block(at);
+            self.has_stray = true;
+            // A size of one is a single empty data line.
+            self.alone = self.size <= 1;
+            self.strayed = true;
+            self.seldom.stray_offset = at;
+        }
+        begins
+    }
+
+    /// Hands out the only stray line of its block: the line, or where it came in pieces the buffer.
+    pub(crate) fn stray_at_once<R: Receiver>(
+        &mut self,
+        line: Option<&[u8]>,
+        on: &mut R,
+    ) -> Result<(), Fault> {
+        let stray = Stray {
+            data: line.unwrap_or(&self.seldom.stray),
+            offset: self.seldom.stray_offset,
+            ordinal: self.ordinal,
+            beside_data: self.has_data,
+        };
+        self.ordinal += 1;
+        let result = on.item(Item::Stray(stray));
+        let length = stray.data.len();
+        self.size = self.size.saturating_sub(length + 1);
+        give_back(&mut self.seldom.stray);
+        self.has_stray = false;
+        // An `event` or `id` before it still waits for its data.
+        if self.block_offset == Some(self.seldom.stray_offset) {
+            self.block_offset = None;
+        }
+        result
+    }
+}

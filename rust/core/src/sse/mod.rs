@@ -1,0 +1,451 @@
+//! Bytes to server-sent events, as the WHATWG HTML Standard 9.2.6 says, in pieces of any size.
+//!
+//! Knows no JSON and no dialect; data stays bytes. A frame is a slice of the input unless it came in several reads or
+//! on several lines. Linear: a byte is looked at once, however it is cut. Comments and unknown lines are dropped as
+//! they arrive; caps are checked before bytes are kept. Layer 2.
+
+pub(crate) mod block_splitter;
+pub(crate) mod fields;
+pub(crate) mod frame;
+pub(crate) mod lenient;
+pub(crate) mod partial_lines;
+pub(crate) mod rare_fields;
+pub(crate) mod whole_events;
+
+use crate::model::fault::Fault;
+use crate::model::lazy_box::LazyBox;
+use crate::model::limits::LimitName;
+use crate::model::limits::Limits;
+use crate::model::limits::as_len;
+use crate::sse::fields::Digits;
+pub use crate::sse::fields::decode_utf8;
+use crate::sse::fields::ends_document;
+pub(crate) use crate::sse::fields::ends_inside_a_sequence;
+use crate::sse::fields::give_back;
+use crate::sse::fields::is_blank;
+use crate::sse::fields::split_line;
+use crate::sse::fields::value_of;
+pub use crate::sse::frame::Frame;
+pub use crate::sse::frame::Item;
+pub use crate::sse::frame::Pending;
+pub use crate::sse::frame::Receiver;
+pub use crate::sse::frame::Stray;
+pub use crate::sse::frame::WholeEvents;
+use crate::sse::rare_fields::RareFields;
+
+const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+/// The line that the last read ended in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    None,
+    /// `head` holds what may become a field name, or blanks before a stray payload.
+    Undecided,
+    Data,
+    /// `head` holds the value.
+    Event,
+    Id,
+    Retry,
+    Stray,
+    /// A comment, or a name that is none.
+    Skip,
+}
+
+/// Fields of the open event that still are slices of the current input.
+#[derive(Default)]
+pub(crate) struct OpenEventFields<'i> {
+    event: Option<&'i [u8]>,
+    data: Option<&'i [u8]>,
+}
+
+/// The framer of one stream.
+#[derive(Clone, Debug)]
+pub struct Framer {
+    max_event: usize,
+    max_field: usize,
+    keep_stray: bool,
+    /// Bytes of the BOM that were seen; 3 when the question is settled.
+    bom: u8,
+    /// The last read ended in CR: an LF that comes next belongs to it.
+    after_cr: bool,
+    offset: u64,
+    ordinal: u64,
+    /// The last bytes of the input.
+    tail: [u8; 3],
+
+    line: Line,
+    line_offset: u64,
+    head: Vec<u8>,
+    /// Bytes of the partial line's value that count.
+    value_len: usize,
+    /// The value has not begun: one space is not part of it.
+    value_fresh: bool,
+
+    /// Offset of the first line of the open event that is a field or a stray line.
+    block_offset: Option<u64>,
+    /// Its size: each data or stray line with one byte for its end.
+    size: usize,
+    has_data: bool,
+    data: Vec<u8>,
+    data_offset: u64,
+    event: Vec<u8>,
+    has_id: bool,
+    has_stray: bool,
+    /// The open stray payload is one line so far, and nothing waits to come before it.
+    alone: bool,
+    /// There was a stray payload in this block, which stands for a frame with empty data.
+    strayed: bool,
+    seldom: LazyBox<RareFields>,
+}
+
+impl Framer {
+    /// `keep_stray` hands out payloads that stand outside of any field, too.
+    pub fn new(limits: &Limits, keep_stray: bool) -> Framer {
+        Framer {
+            max_event: as_len(limits.max_event_bytes),
+            max_field: as_len(limits.max_field_bytes),
+            keep_stray,
+            bom: 0,
+            after_cr: false,
+            offset: 0,
+            ordinal: 0,
+            tail: [0; 3],
+            line: Line::None,
+            line_offset: 0,
+            head: Vec::new(),
+            value_len: 0,
+            value_fresh: false,
+            block_offset: None,
+            size: 0,
+            has_data: false,
+            data: Vec::new(),
+            data_offset: 0,
+            event: Vec::new(),
+            has_id: false,
+            has_stray: false,
+            alone: false,
+            strayed: false,
+            seldom: LazyBox::default(),
+        }
+    }
+
+    /// Resumes after a reconnect: the id that holds until the stream sends one.
+    pub fn set_last_event_id(&mut self, id: &[u8]) {
+        self.seldom.last_id = id.to_vec();
+    }
+
+    pub fn last_event_id(&self) -> &[u8] {
+        &self.seldom.last_id
+    }
+
+    /// The last valid `retry` in milliseconds.
+    pub fn reconnection_time(&self) -> Option<u64> {
+        self.seldom.reconnection_time
+    }
+
+    /// Bytes fed so far.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Payloads handed out so far.
+    pub fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    /// Takes the next bytes and hands out every payload that they complete. After a fault the framer is spent.
+    pub fn feed<R: Receiver>(&mut self, input: &[u8], on: &mut R) -> Result<(), Fault> {
+        let base = self.offset;
+        self.offset += input.len() as u64;
+        self.keep_tail(input);
+        let mut rest = self.strip_bom(input);
+        if self.after_cr && !rest.is_empty() {
+            self.after_cr = false;
+            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        }
+        if self.line != Line::None {
+            let Some((piece, tail)) = split_line(rest) else {
+                return self.extend(rest);
+            };
+            self.extend(piece)?;
+            rest = self.past_line_end(tail);
+            self.end_line(on)?;
+        }
+        let mut held = OpenEventFields::default();
+        while let Some(&first) = rest.first() {
+            if matches!(first, b'\n' | b'\r') {
+                rest = self.past_line_end(rest);
+                self.dispatch(&mut held, on)?;
+                continue;
+            }
+            let at = base + (input.len() - rest.len()) as u64;
+            if self.is_clear() {
+                // What fits into the cap with its line ends does so without them.
+                let room = rest.get(..self.max_event).unwrap_or(rest);
+                let taken = on.whole(room, at, self.ordinal)?;
+                if let Some(tail) = rest.get(taken.bytes..).filter(|_| taken.events > 0) {
+                    (rest, self.ordinal) = (tail, self.ordinal + taken.events as u64);
+                    continue;
+                }
+            }
+            let Some((line, tail)) = split_line(rest) else {
+                break;
+            };
+            rest = self.past_line_end(tail);
+            self.whole_line(line, at, &mut held, on)?;
+        }
+        self.keep(held);
+        if !rest.is_empty() {
+            self.line_offset = base + (input.len() - rest.len()) as u64;
+            self.extend(rest)?;
+        }
+        Ok(())
+    }
+
+    /// What is unfinished, when the input has ended.
+    pub fn finish(&self) -> Pending<'_> {
+        let name_begun = self.line == Line::Undecided && !is_blank(self.head.first());
+        let line_open = !matches!(self.line, Line::None | Line::Skip | Line::Undecided);
+        let open = self.block_offset.is_some() || name_begun || line_open;
+        Pending {
+            open,
+            event: &self.event,
+            data: self.has_data.then_some(&self.data),
+            data_offset: self.data_offset,
+            stray: self.has_stray.then_some(&self.seldom.stray),
+            stray_offset: self.seldom.stray_offset,
+            mid_utf8: open && ends_inside_a_sequence(&self.tail),
+            ordinal: self.ordinal,
+            offset: self.offset,
+        }
+    }
+
+    fn keep_tail(&mut self, input: &[u8]) {
+        for &byte in input.iter().skip(input.len().saturating_sub(3)) {
+            let [_, second, third] = self.tail;
+            self.tail = [second, third, byte];
+        }
+    }
+
+    #[inline]
+    fn strip_bom<'i>(&mut self, input: &'i [u8]) -> &'i [u8] {
+        let mut rest = input;
+        while let Some(expected) = BOM.get(usize::from(self.bom)) {
+            match rest.split_first() {
+                None => break,
+                Some((byte, tail)) if byte == expected => {
+                    self.bom += 1;
+                    rest = tail;
+                }
+                Some(_) => {
+                    // Half a BOM is the start of a field name, and of none that is known.
+                    if self.bom > 0 {
+                        self.line = Line::Skip;
+                    }
+                    self.bom = BOM.len() as u8;
+                }
+            }
+        }
+        rest
+    }
+
+    /// `rest` begins with a line end.
+    #[inline]
+    fn past_line_end<'i>(&mut self, rest: &'i [u8]) -> &'i [u8] {
+        match rest {
+            [b'\r', b'\n', tail @ ..] => tail,
+            [b'\r'] => {
+                self.after_cr = true;
+                &[]
+            }
+            [_, tail @ ..] => tail,
+            [] => rest,
+        }
+    }
+
+    #[inline]
+    fn data_line<'i>(
+        &mut self,
+        value: &'i [u8],
+        at: u64,
+        held: &mut OpenEventFields<'i>,
+    ) -> Result<(), Fault> {
+        self.open_block(at);
+        self.grow(value.len())?;
+        if !self.has_data {
+            self.has_data = true;
+            self.data_offset = at;
+            held.data = Some(value);
+            return Ok(());
+        }
+        if let Some(first) = held.data.take() {
+            self.data.extend_from_slice(first);
+        }
+        self.data.push(b'\n');
+        self.data.extend_from_slice(value);
+        Ok(())
+    }
+
+    #[inline]
+    fn whole_line<'i, R: Receiver>(
+        &mut self,
+        line: &'i [u8],
+        at: u64,
+        held: &mut OpenEventFields<'i>,
+        on: &mut R,
+    ) -> Result<(), Fault> {
+        match value_of(line, b"data") {
+            Some(value) => self.data_line(value, at, held),
+            None => self.other_line(line, at, held, on),
+        }
+    }
+
+    /// A whole line that is no data line.
+    fn other_line<'i, R: Receiver>(
+        &mut self,
+        line: &'i [u8],
+        at: u64,
+        held: &mut OpenEventFields<'i>,
+        on: &mut R,
+    ) -> Result<(), Fault> {
+        if let Some(value) = value_of(line, b"event") {
+            self.open_block(at);
+            self.check_field(value.len())?;
+            held.event = Some(value);
+        } else if let Some(value) = value_of(line, b"id") {
+            self.open_block(at);
+            self.check_field(value.len())?;
+            self.id_line(value);
+        } else if let Some(value) = value_of(line, b"retry") {
+            self.open_block(at);
+            self.seldom.digits = Digits::default();
+            self.seldom.digits.extend(value);
+            self.retry_line();
+        } else if self.keep_stray && line.first() != Some(&b':') && self.begin_stray(line, at) {
+            self.grow(line.len())?;
+            if self.alone && ends_document(line) {
+                return self.stray_at_once(Some(line), on);
+            }
+            self.seldom.stray.extend_from_slice(line);
+        }
+        Ok(())
+    }
+
+    fn id_line(&mut self, value: &[u8]) {
+        if !value.contains(&0) {
+            self.has_id = true;
+            self.seldom.id.clear();
+            self.seldom.id.extend_from_slice(value);
+        }
+    }
+
+    fn retry_line(&mut self) {
+        if let Some(time) = self.seldom.digits.value() {
+            self.seldom.retry = Some(time);
+            self.seldom.reconnection_time = Some(time);
+        }
+    }
+
+    /// A blank line: the event so far goes out, if there is one.
+    #[inline]
+    fn dispatch<R: Receiver>(
+        &mut self,
+        held: &mut OpenEventFields<'_>,
+        on: &mut R,
+    ) -> Result<(), Fault> {
+        let strayed = std::mem::take(&mut self.strayed);
+        if self.block_offset.is_none() {
+            return Ok(());
+        }
+        if self.has_id {
+            self.has_id = false;
+            let seldom = &mut *self.seldom;
+            std::mem::swap(&mut seldom.last_id, &mut seldom.id);
+        }
+        let data = held.data.unwrap_or(&self.data);
+        let mut result = Ok(());
+        if self.has_data && !(strayed && data.is_empty()) {
+            let frame = Frame {
+                event: held.event.unwrap_or(&self.event),
+                data,
+                id: &self.seldom.last_id,
+                retry: self.seldom.retry,
+                offset: self.data_offset,
+                ordinal: self.ordinal,
+            };
+            self.ordinal += 1;
+            result = on.item(Item::Frame(frame));
+        }
+        if self.has_stray && result.is_ok() {
+            let stray = Stray {
+                data: &self.seldom.stray,
+                offset: self.seldom.stray_offset,
+                ordinal: self.ordinal,
+                beside_data: self.has_data,
+            };
+            self.ordinal += 1;
+            result = on.item(Item::Stray(stray));
+        }
+        *held = OpenEventFields::default();
+        self.reset_block();
+        result
+    }
+
+    #[inline]
+    fn reset_block(&mut self) {
+        self.block_offset = None;
+        self.size = 0;
+        self.has_data = false;
+        if !self.seldom.is_blank() {
+            self.seldom.retry = None;
+        }
+        self.event.clear();
+        give_back(&mut self.data);
+        if self.has_stray {
+            self.has_stray = false;
+            give_back(&mut self.seldom.stray);
+        }
+    }
+
+    /// Nothing of an event is there.
+    #[inline]
+    fn is_clear(&self) -> bool {
+        self.block_offset.is_none() && !self.has_id && !self.has_stray && !self.strayed
+    }
+
+    #[inline]
+    fn open_block(&mut self, at: u64) {
+        if self.block_offset.is_none() {
+            self.block_offset = Some(at);
+        }
+    }
+
+    /// A data or stray line of that length has ended.
+    #[inline]
+    fn grow(&mut self, length: usize) -> Result<(), Fault> {
+        self.size = self.size.saturating_add(length).saturating_add(1);
+        self.check_event(0, 0)
+    }
+
+    /// May `pending` bytes more be kept for the event? `at` is where they begin, if nothing was kept so far.
+    #[inline]
+    fn check_event(&self, pending: usize, at: u64) -> Result<(), Fault> {
+        if self.size.saturating_add(pending) > self.max_event {
+            return Err(self.too_long(LimitName::max_event_bytes, self.max_event, at));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_field(&self, length: usize) -> Result<(), Fault> {
+        if length > self.max_field {
+            return Err(self.too_long(LimitName::max_field_bytes, self.max_field, 0));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn too_long(&self, name: LimitName, limit: usize, at: u64) -> Fault {
+        Fault::limit(name, limit as u64).at(self.block_offset.unwrap_or(at), self.ordinal)
+    }
+}

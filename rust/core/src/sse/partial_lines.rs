@@ -1,0 +1,150 @@
+//! Lines that come in several reads: what they are is decided as soon as it can be, and only what counts is kept.
+//!
+//! The other half of `Framer`; whole lines never come here. Layer 2.
+
+use crate::model::fault::Fault;
+use crate::sse::Framer;
+use crate::sse::Line;
+use crate::sse::OpenEventFields;
+use crate::sse::Receiver;
+use crate::sse::fields::Digits;
+use crate::sse::fields::begins_name;
+use crate::sse::fields::ends_document;
+use crate::sse::fields::is_blank;
+
+impl Framer {
+    /// Takes a piece of a line that began in this or in an earlier read.
+    pub(crate) fn extend(&mut self, piece: &[u8]) -> Result<(), Fault> {
+        let mut rest = piece;
+        if matches!(self.line, Line::None | Line::Undecided) {
+            rest = self.decide(piece);
+        }
+        if self.value_fresh && !rest.is_empty() {
+            self.value_fresh = false;
+            rest = rest.strip_prefix(b" ").unwrap_or(rest);
+        }
+        match self.line {
+            Line::None | Line::Undecided | Line::Skip => return Ok(()),
+            Line::Retry => {
+                self.seldom.digits.extend(rest);
+                return Ok(());
+            }
+            Line::Data | Line::Stray => {
+                self.check_event(self.value_len.saturating_add(rest.len()), self.line_offset)?
+            }
+            Line::Event | Line::Id => {
+                self.check_field(self.value_len.saturating_add(rest.len()))?
+            }
+        }
+        self.value_len += rest.len();
+        match self.line {
+            Line::Data => self.data.extend_from_slice(rest),
+            Line::Stray => self.seldom.stray.extend_from_slice(rest),
+            _ => self.head.extend_from_slice(rest),
+        }
+        Ok(())
+    }
+
+    /// Finds out what line it is, byte by byte, and gives what follows. What decided stays in `head` only where it
+    /// belongs to the value.
+    fn decide<'i>(&mut self, piece: &'i [u8]) -> &'i [u8] {
+        if self.line == Line::None {
+            self.head.clear();
+            self.value_len = 0;
+        }
+        let mut rest = piece;
+        while let Some((&byte, tail)) = rest.split_first() {
+            rest = tail;
+            let blank = is_blank(self.head.first());
+            self.head.push(byte);
+            self.line = match (byte, self.head.as_slice()) {
+                (b':', b"data:") => self.begin_value(Line::Data),
+                (b':', b"event:") => self.begin_value(Line::Event),
+                (b':', b"id:") => self.begin_value(Line::Id),
+                (b':', b"retry:") => self.begin_value(Line::Retry),
+                (b':', [_]) => Line::Skip,
+                (_, head) if !blank && begins_name(head) => Line::Undecided,
+                (b' ' | b'\t', [first, ..])
+                    if self.keep_stray && !self.has_stray && is_blank(Some(first)) =>
+                {
+                    // More blanks than an event may hold are not kept, but for one too many.
+                    if self.check_event(self.head.len() - 1, 0).is_err() {
+                        self.head.pop();
+                    }
+                    Line::Undecided
+                }
+                _ if self.keep_stray => self.decide_stray(),
+                _ => Line::Skip,
+            };
+            if self.line != Line::Undecided {
+                break;
+            }
+        }
+        rest
+    }
+
+    fn begin_value(&mut self, line: Line) -> Line {
+        self.open_block(self.line_offset);
+        self.head.clear();
+        self.value_fresh = true;
+        match line {
+            Line::Data if self.has_data => self.data.push(b'\n'),
+            Line::Data => {
+                self.has_data = true;
+                self.data_offset = self.line_offset;
+            }
+            Line::Retry => self.seldom.digits = Digits::default(),
+            _ => {}
+        }
+        line
+    }
+
+    fn decide_stray(&mut self) -> Line {
+        let head = std::mem::take(&mut self.head);
+        if !self.begin_stray(&head, self.line_offset) {
+            return Line::Skip;
+        }
+        self.value_len = head.len();
+        self.seldom.stray.extend_from_slice(&head);
+        Line::Stray
+    }
+
+    /// The line that came in pieces ends here.
+    pub(crate) fn end_line<R: Receiver>(&mut self, on: &mut R) -> Result<(), Fault> {
+        self.value_fresh = false;
+        match std::mem::replace(&mut self.line, Line::None) {
+            Line::None | Line::Skip => {}
+            Line::Undecided => {
+                let line = std::mem::take(&mut self.head);
+                let mut held = OpenEventFields::default();
+                self.whole_line(&line, self.line_offset, &mut held, on)?;
+                self.keep(held);
+            }
+            Line::Data => self.grow(self.value_len)?,
+            Line::Event => std::mem::swap(&mut self.event, &mut self.head),
+            Line::Id => {
+                let value = std::mem::take(&mut self.head);
+                self.id_line(&value);
+            }
+            Line::Retry => self.retry_line(),
+            Line::Stray => {
+                self.grow(self.value_len)?;
+                if self.alone && ends_document(&self.seldom.stray) {
+                    return self.stray_at_once(None, on);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The input ends: what was held as a slice of it is copied.
+    pub(crate) fn keep(&mut self, held: OpenEventFields<'_>) {
+        if let Some(data) = held.data {
+            self.data.extend_from_slice(data);
+        }
+        if let Some(event) = held.event {
+            self.event.clear();
+            self.event.extend_from_slice(event);
+        }
+    }
+}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from streamweld._pure.json_door import replace_lone_surrogates
+from streamweld._pure.json.scanner import replace_lone_surrogates
 
 from tests.vector_files import chunk_bytes
 

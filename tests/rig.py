@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from streamweld import events as ev
 from streamweld._pure.assemble import Assembler, Fragment
-from streamweld._pure.out import Out
+from streamweld._pure.model.output import Out
 from streamweld.errors import TruncatedStream
 from streamweld.options import Policy, to_config
 

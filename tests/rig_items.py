@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamweld import events as ev
-from streamweld._pure.delta import Address
+from streamweld._pure.model.delta import Address
 
 from tests.rig import Rig
 

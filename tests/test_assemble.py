@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from streamweld import events as ev
-from streamweld._pure.assemble import identity
+from streamweld._pure.assemble.resolve import by_evidence
 
 from tests.rig import KEY, OSLO, ROME, VALUE, Rig, two
 
@@ -281,8 +281,8 @@ class TestIndexes:
 
 def test_the_table_of_rules_is_complete() -> None:
     """Every rule that `decide` can name stands in the table at the top of its module."""
-    table = (identity.__doc__ or "").splitlines()
+    table = (by_evidence.__doc__ or "").splitlines()
     rules = {line.split()[0] for line in table if line.startswith("    R")}
-    source = Path(identity.__file__).read_text("utf-8").splitlines()
+    source = Path(by_evidence.__file__).read_text("utf-8").splitlines()
     named = {line.split('"')[1] for line in source if "Decision(" in line and '"R' in line}
     assert named <= rules

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streamweld._pure.automaton import Automaton, examine
+from streamweld._pure.json.automaton import Automaton, examine
 
 from tests.json_texts import FLAGS, can_become_json, each_vector, is_json, texts
 from tests.linear import assert_linear

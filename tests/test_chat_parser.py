@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from streamweld._pure.parser import Parser as PureParser
+from streamweld._pure.pipeline.parser import Parser as PureParser
 from streamweld.errors import (
     ChunkDecodeError,
     LimitExceeded,

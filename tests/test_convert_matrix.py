@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import streamweld as sw
-from streamweld._pure.encode.usage import neutral
+from streamweld._pure.encode.common.usage import neutral
 from streamweld.events import ToolResult
 
 from tests import corpus

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 import streamweld as sw
-from streamweld._pure.encode.losses import LOSSES
+from streamweld._pure.encode.common.losses import LOSSES
 from streamweld._spec import load_conversions
 
 from tests.backends import using

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streamweld._pure.sse import Frame, Framer, FramerLimit, Pending, Stray
+from streamweld._pure.sse.framer import Frame, Framer, FramerLimit, Pending, Stray
 from streamweld._spec import LIMITS
 
 from tests.harness import bytewise

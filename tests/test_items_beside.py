@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from streamweld import events as ev
-from streamweld._pure.delta import Usage
+from streamweld._pure.model.delta import Usage
 from streamweld.errors import LimitExceeded
 from streamweld.options import Limits
 

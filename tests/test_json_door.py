@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from streamweld import _json
 from streamweld._json import JsonFault, loads_arguments, loads_raw
-from streamweld._pure import json_door
-from streamweld._pure.automaton import examine
-from streamweld._pure.json_door import BigInteger, parse, replace_lone_surrogates
-from streamweld._pure.numeral import exact_digits, exact_int
+from streamweld._pure.json import scanner
+from streamweld._pure.json.automaton import examine
+from streamweld._pure.json.numeral import exact_digits, exact_int
+from streamweld._pure.json.scanner import BigInteger, parse, replace_lone_surrogates
 
 from tests.json_texts import Refused, each_vector, oracle, texts
 
@@ -72,7 +72,7 @@ def test_doors_agree_with_the_oracle(text: str) -> None:
         with pytest.raises(JsonFault):
             parse(text)
         return
-    for value in (loads_arguments(text), loads_raw(text), json_door.build(escaped_halves_replaced(text), integer=int)):
+    for value in (loads_arguments(text), loads_raw(text), scanner.build(escaped_halves_replaced(text), integer=int)):
         assert repr(value) == repr(expected)  # repr: 1 is not 1.0, 0.0 is not -0.0
     payload = parse(text)
     if not payload.overflow:

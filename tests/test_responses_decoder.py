@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from streamweld import Limits, Policy
 from streamweld._pure.dialect.responses import ResponsesDecoder
-from streamweld._pure.dialect.responses_facts import CALLS, CONTENT, TERMINALS, is_read, is_read_of_response
-from streamweld._pure.dialect.responses_sequence import WINDOW, Sequence
-from streamweld._pure.out import Out
+from streamweld._pure.dialect.responses.sequence import WINDOW, Sequence
+from streamweld._pure.dialect.responses.spec_tables import CALLS, CONTENT, TERMINALS, is_read, is_read_of_response
+from streamweld._pure.model.output import Out
 from streamweld._spec import DIALECTS
 from streamweld.options import to_config
 

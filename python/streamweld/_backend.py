@@ -83,7 +83,7 @@ def load(name: Backend) -> type[Parser]:
     """
     if name == "native":
         return cast("type[Parser]", _native().Parser)
-    from streamweld._pure.parser import Parser as PureParser
+    from streamweld._pure.pipeline.parser import Parser as PureParser
 
     return PureParser
 
@@ -96,7 +96,7 @@ def load_converter(name: Backend) -> type[Converter]:
     """
     if name == "native":
         return cast("type[Converter]", _native().Converter)
-    from streamweld._pure.convert import Converter as PureConverter
+    from streamweld._pure.encode.converter import Converter as PureConverter
 
     return PureConverter
 
@@ -109,7 +109,7 @@ def load_repairer(name: Backend) -> type[Repairer]:
     """
     if name == "native":
         return cast("type[Repairer]", _native().Repairer)
-    from streamweld._pure.repair import Repairer as PureRepairer
+    from streamweld._pure.repair.repairer import Repairer as PureRepairer
 
     return PureRepairer
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld._pure.automaton import MAX_DEPTH, examine
-from streamweld._pure.json_door import JsonFault, build, replace_lone_surrogates
-from streamweld._pure.numeral import exact_int
+from streamweld._pure.json.automaton import MAX_DEPTH, examine
+from streamweld._pure.json.numeral import exact_int
+from streamweld._pure.json.scanner import JsonFault, build, replace_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable

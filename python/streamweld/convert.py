@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cas
 from streamweld._backend import Converter, backend, load_converter, load_repairer
 from streamweld._items import AsyncItems, Items
 from streamweld._progress import Progress
-from streamweld._pure.block import Splitter
-from streamweld._pure.frame import as_bytes
+from streamweld._pure.sse.block_splitter import Splitter
+from streamweld._pure.sse.frame import as_bytes
 from streamweld._source import Source
 from streamweld._spec import LIMITS
 from streamweld._step import arun, patience_of, run

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 from streamweld import _backend
 from streamweld._extension import extension
 from streamweld._items import AsyncItems, Items
-from streamweld._pure.sse import Frame as PureFrame
-from streamweld._pure.sse import Framer as PureFramer
-from streamweld._pure.sse import FramerLimit
+from streamweld._pure.sse.framer import Frame as PureFrame
+from streamweld._pure.sse.framer import Framer as PureFramer
+from streamweld._pure.sse.framer import FramerLimit
 from streamweld._source import Source
 from streamweld.errors import LimitExceeded, ParserBusy, UsageError
 from streamweld.options import to_config

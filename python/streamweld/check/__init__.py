@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, cas
 
 from streamweld._json import JsonFault, loads_arguments
 from streamweld._pure.dialect import detect, seen
-from streamweld._pure.json_door import has_more_values
+from streamweld._pure.json.scanner import has_more_values
 from streamweld._spec import LIMITS
 from streamweld.check.framing import Framing
 from streamweld.check.violation import Place, Report, Violation

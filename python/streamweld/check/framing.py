@@ -12,15 +12,15 @@ import codecs
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamweld._pure.array_body import ArrayBody, ElementTooLong
-from streamweld._pure.sse import Framer, FramerLimit, Stray, as_bytes
+from streamweld._pure.pipeline.array_body import ArrayBody, ElementTooLong
+from streamweld._pure.sse.framer import Framer, FramerLimit, Stray, as_bytes
 from streamweld._spec import LIMITS
 from streamweld.check.violation import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamweld._pure.sse import Frame
+    from streamweld._pure.sse.framer import Frame
     from streamweld.check.violation import Report
 
 __all__ = ["Framing"]

@@ -10,7 +10,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from streamweld._pure.automaton import Automaton
+from streamweld._pure.json.automaton import Automaton
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

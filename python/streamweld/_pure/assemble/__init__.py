@@ -11,21 +11,21 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from streamweld._json import loads_raw
-from streamweld._pure.assemble import announce
-from streamweld._pure.assemble.attached import Attached, AttachedSurface
+from streamweld._pure.assemble.attachments import Attached, AttachedSurface
 from streamweld._pure.assemble.choice import Choice
-from streamweld._pure.assemble.finalise import close_calls
-from streamweld._pure.assemble.finish import conclude, take_reason
-from streamweld._pure.assemble.item_end import end_items
-from streamweld._pure.assemble.item_parts import take_back
+from streamweld._pure.assemble.finish_reason import conclude, take_reason
 from streamweld._pure.assemble.items import ItemSurface
-from streamweld._pure.assemble.objects import RawMembers
-from streamweld._pure.assemble.reconcile import reconcile
-from streamweld._pure.assemble.routing import take_fragment
+from streamweld._pure.assemble.part import call_events
+from streamweld._pure.assemble.part.close_calls import close_calls
+from streamweld._pure.assemble.part.item_end import end_items
+from streamweld._pure.assemble.part.item_text import take_back
+from streamweld._pure.assemble.part.object_merge import RawMembers
+from streamweld._pure.assemble.resolve.route_fragment import take_fragment
+from streamweld._pure.assemble.rule_context import Shared
 from streamweld._pure.assemble.settings import Settings
-from streamweld._pure.assemble.shared import Shared
 from streamweld._pure.assemble.snapshot import client_calls, finished_event, part_events, shown_calls
-from streamweld._pure.delta import Fragment, Usage
+from streamweld._pure.assemble.terminal_message import reconcile
+from streamweld._pure.model.delta import Fragment, Usage
 from streamweld._spec import DIALECTS
 from streamweld.events import ResponseStarted, Unknown, UpstreamErrorEvent
 from streamweld.events import Usage as UsageEvent
@@ -33,8 +33,8 @@ from streamweld.events import Usage as UsageEvent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamweld._pure.assemble.text_part import Channel
-    from streamweld._pure.out import Out
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.model.output import Out
     from streamweld.events import Event, FinishReason, ReasoningKind
 
 __all__ = ["Assembler", "Completeness", "Fragment", "InputEnd", "Rest", "Usage"]
@@ -131,7 +131,7 @@ class Assembler(ItemSurface, AttachedSurface):
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
         """The first chunk: what the response calls itself."""
         if self._started is None and not self._over:
-            self._started = ResponseStarted(id, model, created, announce.parse_metadata(metadata))
+            self._started = ResponseStarted(id, model, created, call_events.parse_metadata(metadata))
             self._out.emit(self._started)
 
     def usage(self, usage: Usage) -> None:
@@ -236,7 +236,7 @@ class Assembler(ItemSurface, AttachedSurface):
         state.textual.take_back()
         for call in state.calls:
             if not call.dropped and call.verdict is None:
-                announce.retract(state, call)
+                call_events.retract(state, call)
         state.forget_calls()
         state.book.start_again()
 
@@ -253,7 +253,7 @@ class Assembler(ItemSurface, AttachedSurface):
             if call.part < state.step:
                 break
             if not call.dropped and call.verdict is None:
-                announce.retract(state, call)
+                call_events.retract(state, call)
         state.book.drop_open()
         state.step = self._shared.parts
 
@@ -417,7 +417,7 @@ class Assembler(ItemSurface, AttachedSurface):
             return
         state = self._choice(index)
         if text:
-            announce.flush_unstarted(state)
+            call_events.flush_unstarted(state)
             metadata = state.textual.push(channel, text, metadata, kind)
         if metadata is not None:
             self._leave(state, metadata)

@@ -9,16 +9,16 @@ from bisect import insort
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from streamweld._pure.assemble.call import Call
-from streamweld._pure.assemble.item import Book, ItemPart
-from streamweld._pure.assemble.objects import RawMembers
-from streamweld._pure.assemble.roster import Roster
-from streamweld._pure.assemble.textual import Textual
+from streamweld._pure.assemble.part.call import Call
+from streamweld._pure.assemble.part.item import Book, ItemPart
+from streamweld._pure.assemble.part.object_merge import RawMembers
+from streamweld._pure.assemble.part.text_parts import Textual
+from streamweld._pure.assemble.resolve.call_list import Roster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamweld._pure.assemble.shared import Shared
+    from streamweld._pure.assemble.rule_context import Shared
     from streamweld.events import FinishReason
 
 __all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]

@@ -11,8 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from streamweld._pure.assemble.item_again import is_another, is_closed, is_own_close, rename_call, say_again, shadow
-from streamweld._pure.assemble.item_calls import (
+from streamweld._pure.assemble.part.item_call import (
     add_arguments,
     describe,
     hold,
@@ -21,8 +20,27 @@ from streamweld._pure.assemble.item_calls import (
     says,
     tell_arguments,
 )
-from streamweld._pure.assemble.item_end import end_item
-from streamweld._pure.assemble.item_entry import (
+from streamweld._pure.assemble.part.item_end import end_item
+from streamweld._pure.assemble.part.item_shared_id import fork_item, settle_fork
+from streamweld._pure.assemble.part.item_text import (
+    add_text,
+    annotate,
+    close_part,
+    end_part,
+    find_part,
+    open_part,
+    put_metadata,
+    tell_value,
+)
+from streamweld._pure.assemble.part.reannounced import (
+    is_another,
+    is_closed,
+    is_own_close,
+    rename_call,
+    say_again,
+    shadow,
+)
+from streamweld._pure.assemble.resolve.by_address import (
     addressed_call,
     fill,
     item_of_opening,
@@ -34,23 +52,12 @@ from streamweld._pure.assemble.item_entry import (
     restatement,
     say_late,
 )
-from streamweld._pure.assemble.item_fork import fork_item, settle_fork
-from streamweld._pure.assemble.item_parts import (
-    add_text,
-    annotate,
-    close_part,
-    end_part,
-    find_part,
-    open_part,
-    put_metadata,
-    tell_value,
-)
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
-    from streamweld._pure.assemble.item import Item
-    from streamweld._pure.assemble.text_part import Channel
-    from streamweld._pure.delta import Address, ItemKind
+    from streamweld._pure.assemble.part.item import Item
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.model.delta import Address, ItemKind
     from streamweld.events import ReasoningKind
 
 __all__ = ["ItemSurface"]

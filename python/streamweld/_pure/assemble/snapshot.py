@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.assemble import announce
-from streamweld._pure.assemble.finalise import in_order
-from streamweld._pure.assemble.finish import conclude
+from streamweld._pure.assemble.finish_reason import conclude
+from streamweld._pure.assemble.part import call_events
+from streamweld._pure.assemble.part.close_calls import in_order
 from streamweld.events import Finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from streamweld._pure.assemble.call import Call
     from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.call import Call
     from streamweld.events import Event
 
 __all__ = ["client_calls", "finished_event", "part_events", "shown_calls"]
@@ -41,7 +41,7 @@ def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> lis
         events += [(part.part, part.done()) for part in choice.textual.parts if not part.void]
         calls = [call for call in shown_calls(choice) if not (call.tentative and call.empty)]
         places = sorted(call.part for call in calls)
-        events += [(place, announce.final_event(choice, call)) for place, call in zip(places, calls, strict=True)]
+        events += [(place, call_events.final_event(choice, call)) for place, call in zip(places, calls, strict=True)]
     events.sort(key=lambda one: one[0])
     return [event for _, event in events]
 
@@ -53,5 +53,5 @@ def finished_event(choice: Choice) -> Finished:
         reason,
         choice.finish.raw,
         choice=choice.index,
-        provider_metadata=announce.parse_metadata(choice.metadata.text()),
+        provider_metadata=call_events.parse_metadata(choice.metadata.text()),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.encode.job import Encoder
+    from streamweld._pure.encode.common.encode_context import Encoder
 
 __all__ = ["TARGETS", "load_encoder"]
 

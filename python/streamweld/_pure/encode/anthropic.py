@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.blocks import Block
-from streamweld._pure.encode.custody import is_genuine
-from streamweld._pure.encode.job import arguments_of
-from streamweld._pure.encode.sequential import Sequential
-from streamweld._pure.encode.writer import members, quoted
+from streamweld._pure.encode.common.encode_context import arguments_of
+from streamweld._pure.encode.common.provider_metadata import is_genuine
+from streamweld._pure.encode.common.sequential_answer import Sequential
+from streamweld._pure.encode.common.sequential_blocks import Block
+from streamweld._pure.encode.common.writer import members, quoted
 from streamweld.events import File, ReasoningDone, Source, TextDone
 
 if TYPE_CHECKING:
-    from streamweld._pure.encode.blocks import Beside
-    from streamweld._pure.encode.finish import Fault
-    from streamweld._pure.encode.job import Job
-    from streamweld._pure.encode.usage import Counts
+    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.finish import Fault
+    from streamweld._pure.encode.common.sequential_blocks import Beside
+    from streamweld._pure.encode.common.usage import Counts
     from streamweld.events import Finished, ResponseStarted, ToolCall
 
 __all__ = ["Anthropic"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from streamweld._pure.encode.custody import is_genuine
-from streamweld._pure.encode.finish import CUT, fault_of, finish_word, own_word
-from streamweld._pure.encode.told import Told
-from streamweld._pure.encode.usage import neutral
-from streamweld._pure.encode.writer import members, quoted, spliced
+from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, own_word
+from streamweld._pure.encode.common.part_details import Told
+from streamweld._pure.encode.common.provider_metadata import is_genuine
+from streamweld._pure.encode.common.usage import neutral
+from streamweld._pure.encode.common.writer import members, quoted, spliced
 from streamweld.events import (
     File,
     Finished,
@@ -37,8 +37,8 @@ from streamweld.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from streamweld._pure.encode.finish import Ending, Fault
-    from streamweld._pure.encode.job import Job
+    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.finish import Ending, Fault
     from streamweld.events import Event
 
 __all__ = ["Gemini"]

@@ -1,0 +1,119 @@
+"""What stands beside texts and calls in an answer: files, sources, results of tools, items that nobody models.
+
+Each is told once and kept for the snapshot; of the results of one call the last one counts. It knows no part of the
+three channels and no call.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from streamweld._json import loads_raw
+from streamweld._pure.assemble.part import call_events
+from streamweld._pure.assemble.rule_context import byte_length
+from streamweld.events import File, Source, ToolResult, Unknown
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld.events import Event
+
+__all__ = ["Attached", "AttachedSurface"]
+
+
+class Attached:
+    """What was attached so far, by part."""
+
+    __slots__ = ("_keyed", "_results", "events")
+
+    def __init__(self) -> None:
+        self.events: dict[int, Event] = {}
+        self._results: dict[tuple[int, str], int] = {}
+        self._keyed: dict[tuple[int, str], int] = {}
+
+    def part_of(self, choice: Choice, call_id: str) -> int:
+        """The part of the results of that call."""
+        part = self._results.get((choice.index, call_id))
+        if part is None:
+            part = self._results[choice.index, call_id] = choice.shared.next_part()
+        return part
+
+    def part_under(self, choice: Choice, key: str | None) -> int:
+        """The part of what is kept under that key; without one it stands alone."""
+        if key is None:
+            return choice.shared.next_part()
+        part = self._keyed.get((choice.index, key))
+        if part is None:
+            choice.shared.spend_text(byte_length(key))
+            part = self._keyed[choice.index, key] = choice.shared.next_part()
+        return part
+
+
+class AttachedSurface:
+    """The part of the assembler that takes what is attached. `metadata` is the text of a JSON object."""
+
+    __slots__ = ()
+
+    _attached: Attached
+
+    @abstractmethod
+    def _live_choice(self, choice: int) -> Choice | None:
+        """The choice, or None where nothing of it counts any more."""
+
+    def file(
+        self, choice: int, media_type: str | None, data: str | None, url: str | None, metadata: str | None
+    ) -> None:
+        """A file or image."""
+        state = self._live_choice(choice)
+        if state is None:
+            return
+        state.shared.spend_text(byte_length((data or "") + (url or "") + (metadata or "")))
+        call_events.flush_unstarted(state)
+        part = state.shared.next_part()
+        value = call_events.parse_metadata(metadata)
+        self._attach(state, part, File(part, media_type, data, url, choice=state.index, provider_metadata=value))
+
+    def source(
+        self, choice: int, url: str | None, title: str | None, document: str | None, metadata: str | None
+    ) -> None:
+        """A source of the answer. `document`: the text of a JSON object."""
+        state = self._live_choice(choice)
+        if state is None:
+            return
+        state.shared.spend_text(byte_length((url or "") + (title or "") + (document or "") + (metadata or "")))
+        part = state.shared.next_part()
+        said: Any = None if document is None else loads_raw(document)
+        value = call_events.parse_metadata(metadata)
+        self._attach(state, part, Source(part, url, title, said, choice=state.index, provider_metadata=value))
+
+    def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
+        """What a tool gave that somebody else ran. `output`: JSON text. The same call again is the same part.
+
+        It goes to the latest call with that id, under the id that this call was given; that call is answered.
+        """
+        state = self._live_choice(choice)
+        if state is None:
+            return
+        state.shared.check_id(call_id)
+        state.shared.spend_text(byte_length(call_id + output + (metadata or "")))
+        call = state.book.call_of(call_id)
+        if call is not None:
+            call.answered = True
+            call_id = call.verdict.call_id if call.verdict is not None else call_id
+        part = self._attached.part_of(state, call_id)
+        said: Any = loads_raw(output)
+        value = call_events.parse_metadata(metadata)
+        event = ToolResult(part, call_id, said, is_error, choice=state.index, provider_metadata=value)
+        self._attach(state, part, event)
+
+    def kept_unknown(self, choice: int, event: str | None, raw: bytes, key: str | None = None) -> None:
+        """An item that nobody models but that a later turn must hand back. The next under the same key replaces it."""
+        state = self._live_choice(choice)
+        if state is None:
+            return
+        state.shared.spend_text(len(raw))
+        self._attach(state, self._attached.part_under(state, key), Unknown(event, raw))
+
+    def _attach(self, choice: Choice, part: int, event: Event) -> None:
+        self._attached.events[part] = event
+        choice.shared.out.emit(event)

@@ -1,0 +1,170 @@
+"""The events of a tool call: started, delta, reset, retracted, and the final one.
+
+The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. Of
+a text that may yet turn out to be another one, only what is settled is shown before the close, so that a reset is rare.
+A call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
+close. It knows no rule of identity; it looks at the call's text and at how much of it was shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._json import loads_raw
+from streamweld.events import ToolCall, ToolCallDelta, ToolCallReset, ToolCallRetracted, ToolCallStarted
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.call import Call
+
+__all__ = [
+    "final_event",
+    "flush_unstarted",
+    "named",
+    "parse_metadata",
+    "publish",
+    "reset",
+    "retract",
+    "show_final",
+    "show_start",
+]
+
+
+def parse_metadata(raw: str | None) -> dict[str, Any] | None:
+    return None if raw is None else loads_raw(raw)
+
+
+def named(choice: Choice, call: Call) -> None:
+    """The call has got a name and waits to be shown. A tentative call waits for its arguments instead."""
+    if not call.started:
+        choice.unstarted.append(call)
+
+
+def flush_unstarted(choice: Choice, other_than: Call | None = None) -> None:
+    """Another part of the choice moves: names that were waiting are settled."""
+    if not choice.unstarted:
+        return
+    waiting, choice.unstarted = choice.unstarted, []
+    for call in waiting:
+        if call is other_than:
+            choice.unstarted.append(call)
+        elif not call.started and not call.dropped:
+            _start(choice, call)
+
+
+def publish(choice: Choice, call: Call) -> None:
+    """Show what of the call's text is settled; white space alone may yet be no arguments."""
+    if call.dropped:
+        return
+    text = call.text
+    if not (call.tentative or not call.name or text.is_blank()):
+        flush_unstarted(choice, call)
+        _start(choice, call)
+        _show(choice, call, call.settled)
+    if choice.owing or text.shown < len(text.data):
+        choice.keep_account(call)
+
+
+def reset(choice: Choice, call: Call) -> None:
+    """The text is another one: take back what was shown, if it is no beginning of that one."""
+    if call.text.taken_back:
+        call.text.taken_back = False
+        out = choice.shared.out
+        if not out.silent:
+            out.emit(ToolCallReset(call.part, choice=choice.index))
+
+
+def retract(choice: Choice, call: Call) -> None:
+    """The call never was."""
+    call.dropped = True
+    choice.track(call)
+    choice.keep_account(call)
+    if call.started:
+        out = choice.shared.out
+        if not out.silent:
+            out.emit(ToolCallRetracted(call.part, choice=choice.index))
+
+
+def show_final(choice: Choice, call: Call) -> None:
+    """Whatever was not shown yet, then the call."""
+    _start(choice, call)
+    _show(choice, call, len(call.text.data))
+    choice.keep_account(call)
+    out = choice.shared.out
+    if not out.silent:
+        out.emit(final_event(choice, call))
+
+
+def final_event(choice: Choice, call: Call) -> ToolCall:
+    """The call as it closed; before that, as it stands."""
+    metadata = None if call.metadata is None else parse_metadata(call.metadata.text())
+    verdict = call.verdict
+    if verdict is None:
+        merged = None if call.merge is None else call.merge.text()
+        return ToolCall(
+            call.part,
+            call.id or minted_id(choice, call),
+            call.name,
+            call.text.text() if merged is None else merged,
+            "open",
+            call.item_id,
+            provider_executed=call.provider_executed,
+            aliases=tuple(call.aliases),
+            custom=call.custom,
+            choice=choice.index,
+            provider_metadata=metadata,
+        )
+    return ToolCall(
+        call.part,
+        verdict.call_id,
+        call.name,
+        verdict.arguments,
+        verdict.state,
+        call.item_id,
+        reason=verdict.reason,
+        raw_arguments=verdict.raw_arguments,
+        provider_executed=call.provider_executed,
+        aliases=verdict.aliases,
+        custom=call.custom,
+        choice=choice.index,
+        provider_metadata=metadata,
+    )
+
+
+def minted_id(choice: Choice, call: Call) -> str:
+    """The id of a call that got none: the same in every run."""
+    seed = choice.shared.settings.seed
+    return f"call_sw_{call.part}" if seed is None else f"call_{seed}_{call.part}"
+
+
+def show_start(choice: Choice, call: Call) -> None:
+    """The name is known, and the wire sends it whole: nothing has to settle it."""
+    if call.name:
+        _start(choice, call)
+
+
+def _start(choice: Choice, call: Call) -> None:
+    if call.started:
+        return
+    call.started = True
+    out = choice.shared.out
+    if not out.silent:
+        out.opening = (call.custom, call.provider_executed)
+        out.address = (call.index, None, call.item_id)
+        # An id that another call had first, or that a later one may replace, is known at the close.
+        settled = call.first is None and choice.shared.settings.switches.unstable_id == "first"
+        call_id = call.id if settled else None
+        out.emit(ToolCallStarted(call.part, call_id, call.item_id, call.name, choice=choice.index))
+
+
+def _show(choice: Choice, call: Call, end: int) -> None:
+    """Show the text up to there."""
+    text, out = call.text, choice.shared.out
+    if end <= text.shown:
+        return
+    if not out.silent:
+        piece = text.data[text.shown : end].decode("utf-8", "replace")
+        out.emit(ToolCallDelta(call.part, piece, choice=choice.index))
+    text.shown = end

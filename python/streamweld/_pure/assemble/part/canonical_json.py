@@ -1,0 +1,74 @@
+"""One text for every spelling of a JSON value, so that "says the same" is a comparison of two strings.
+
+White space, escapes and the order of keys do not count; a number counts as it is written. A JSON string that holds a
+JSON document stands for that document, because some gateways send a summary encoded twice. It is only asked about texts
+that the automaton found to be one whole value. It knows no calls.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from streamweld._pure.json.automaton import Automaton
+from streamweld._pure.json.scanner import replace_lone_surrogates
+
+__all__ = ["canonical", "is_whole"]
+
+
+class _Number(str):
+    """A number token as written."""
+
+    __slots__ = ()
+
+
+def is_whole(text: str | bytes | bytearray) -> bool:
+    """Whether the text is one whole JSON value."""
+    automaton = Automaton()
+    automaton.feed(text if isinstance(text, str) else bytes(text))
+    return automaton.finish() == "complete"
+
+
+def canonical(text: str) -> str:
+    """The one spelling of a whole JSON value."""
+    value = _load(text)
+    if isinstance(value, str) and not isinstance(value, _Number):
+        value = replace_lone_surrogates(value)
+        if is_whole(value):
+            value = _load(value)
+    out: list[str] = []
+    _write(value, out)
+    return "".join(out)
+
+
+def _load(text: str) -> Any:
+    pairs = _cleaned if "\\u" in text else None
+    return json.loads(text, parse_int=_Number, parse_float=_Number, object_pairs_hook=pairs)
+
+
+def _cleaned(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Keys as they are read: surrogates that stand alone do not tell two of them apart."""
+    return {replace_lone_surrogates(key): value for key, value in pairs}
+
+
+def _write(value: object, out: list[str]) -> None:
+    if isinstance(value, _Number):
+        out.append(value)
+    elif isinstance(value, dict):
+        members = cast("dict[str, object]", value)
+        out.append("{")
+        for key in sorted(members):
+            out.append(json.dumps(key))
+            out.append(":")
+            _write(members[key], out)
+            out.append(",")
+        out.append("}")
+    elif isinstance(value, list):
+        items = cast("list[object]", value)
+        out.append("[")
+        for item in items:
+            _write(item, out)
+            out.append(",")
+        out.append("]")
+    else:
+        out.append(json.dumps(replace_lone_surrogates(value) if isinstance(value, str) else value))

@@ -1,0 +1,364 @@
+"""The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
+
+    stitch     neighbours that are JSON only together are one call
+    pair       one nameless call with arguments belongs to the only named call without
+    drop       tentative calls without arguments, nameless calls without anything
+    unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
+    dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
+    identify   ids are made unique, missing ones are minted
+    judge      complete, empty, incomplete or invalid, and why
+    order      by index where every call has one of its own that never changed hands, else by arrival
+
+Every step is linear in the calls and their text. It knows calls, and nothing of finish reasons but what it is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part import call_events
+from streamweld._pure.assemble.part.arguments import Change
+from streamweld._pure.assemble.part.call import MAX_ALIASES, Verdict
+from streamweld._pure.assemble.part.canonical_json import is_whole
+from streamweld._pure.assemble.resolve.route_fragment import close_fork, give
+from streamweld._pure.json.scanner import replace_lone_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.call import Call
+    from streamweld.events import ToolCallState
+
+__all__ = ["close_call", "close_calls", "in_order", "unwrap"]
+
+_NAME_LENGTH = 128
+_STITCH_COST = 8
+_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
+
+
+def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> None:
+    """Close every call of the choice.
+
+    `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
+    whole (a reason that is not success), so that what is unfinished is no mistake. `broken_off`: the input ended too
+    early, so that a call which went on behind the finish reason was cut all the same, unless its JSON is whole.
+    """
+    for call in list(choice.calls):
+        if not call.dropped and call.verdict is None:
+            _settle(choice, call, ended=ended)
+    for call in choice.calls:
+        if call.verdict is None:
+            _drop_empty(choice, call)
+    if ended:
+        _stitch(choice)
+        _pair(choice)
+        for call in _undecided(choice):
+            unwrap(choice, call)
+    _dedupe(choice)
+    calls = _undecided(choice)
+    ids = {call.slot: _identify(choice, call) for call in calls}
+    for call in calls:
+        if call.suspect and call.empty:
+            choice.shared.out.diagnose("ambiguous_same_index", call.part)
+    # All are judged before one is shown: a policy that raises at one of them leaves none to be run.
+    ordered = [call for call in in_order(choice) if call.verdict is None]
+    owners = Counter([call.id for call in _live(choice)])
+    verdicts: list[tuple[Call, Verdict]] = []
+    for call in ordered:
+        over = ended and not (broken_off and call.late and not call.complete)
+        success = choice.finish.is_success
+        verdicts.append((call, _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success)))
+    for call, verdict in verdicts:
+        call.verdict = verdict
+        call_events.show_final(choice, call)
+
+
+def close_call(choice: Choice, call: Call) -> None:
+    """The wire closed that call by itself: what concerns it alone."""
+    _settle(choice, call, ended=True)
+    unwrap(choice, call)
+    owners = choice.owners(call) if call.aliases else {}
+    call.verdict = _judge(choice, call, _identify(choice, call), owners, ended=True, cut=False, success=True)
+    call_events.show_final(choice, call)
+
+
+def in_order(choice: Choice) -> list[Call]:
+    """The calls that are there, in their final order."""
+    calls = _live(choice)
+    indexes = [call.index for call in calls if call.index is not None and len(call.indexes) == 1]
+    if choice.rebound or len(set(indexes)) < len(calls):
+        return calls
+    return sorted(calls, key=lambda call: call.index or 0)
+
+
+def _live(choice: Choice) -> list[Call]:
+    return [call for call in choice.calls if not call.dropped]
+
+
+def _undecided(choice: Choice) -> list[Call]:
+    """Those of them that no close of their own has told."""
+    return [call for call in choice.calls if not call.dropped and call.verdict is None]
+
+
+def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
+    """No more fragments: what was held or undecided is decided."""
+    out = choice.shared.out
+    tail = call.joiner.flush()
+    if tail:
+        out.diagnose("lone_surrogate", call.part)
+        give(choice, call, tail.encode(), call.index, header=False, identified=True)
+    call.settle_merge()
+    if not ended:
+        return
+    close_fork(choice, call)
+    push = call.text.end()
+    if push.change is Change.REPLACED:
+        call_events.reset(choice, call)
+    if push.code is not None:
+        out.diagnose(push.code, call.part)
+
+
+def _drop_empty(choice: Choice, call: Call) -> None:
+    if call.dropped or not call.empty:
+        return
+    if call.tentative:
+        call_events.retract(choice, call)
+        choice.shared.out.diagnose("dup_id_header_dropped", call.part)
+        if not choice.shared.settings.tools.needs_arguments(call.name):
+            choice.shared.out.diagnose("ambiguous_empty_header", call.part)
+    elif not call.name:
+        call_events.retract(choice, call)
+
+
+def _stitch(choice: Choice) -> None:
+    """Pieces of one call that were taken for calls: first along an index, then along the order of arrival."""
+    calls = _undecided(choice)
+    if not any(call.text.unfinished and not call.empty for call in calls):
+        return
+    # Every piece is tried behind few others, or the stream is made to cost more than it should.
+    budget = _STITCH_COST * sum(call.text.size for call in calls)
+    by_index: dict[int | None, list[Call]] = {}
+    for call in calls:
+        by_index.setdefault(call.index, []).append(call)
+    for group in (*by_index.values(), calls):
+        budget = _stitch_along(choice, [call for call in group if not call.dropped], budget)
+
+
+def _stitch_along(choice: Choice, calls: list[Call], budget: int) -> int:
+    place = 0
+    while place + 1 < len(calls):
+        length, cost = _pieces_of_one(calls, place, budget)
+        budget -= cost
+        left, others = calls[place], calls[place + 1 : place + length]
+        if others:
+            left.text.replace(b"".join([left.text.data, *[right.text.data + right.text.overflow for right in others]]))
+        for right in others:
+            _absorb(choice, left, right)
+            choice.shared.out.diagnose("args_stitched", left.part, str(right.part))
+        place += length
+    return budget
+
+
+def _pieces_of_one(calls: list[Call], place: int, budget: int) -> tuple[int, int]:
+    """How many calls from there on are JSON only together, under no two names; and how many bytes it took to see."""
+    left = calls[place]
+    cost = 0
+    if left.custom or left.empty or not left.text.unfinished:
+        return 1, cost
+    joined = left.text.automaton.copy()
+    for length, right in enumerate(calls[place + 1 :], 2):
+        if right.custom or right.empty or (left.name and right.name and left.name != right.name):
+            break
+        piece = bytes(right.text.data + right.text.overflow)
+        cost += len(piece)
+        if cost > budget or joined.feed(piece) == "broken":
+            break
+        if joined.root == "object" and joined.verdict == "complete":
+            return length, cost
+    return 1, cost
+
+
+def _pair(choice: Choice) -> None:
+    calls = _undecided(choice)
+    nameless = [call for call in calls if not call.name and call.complete]
+    bare = [call for call in calls if call.name and call.text.is_blank() and not call.custom]
+    if len(nameless) != 1 or len(bare) != 1 or nameless[0].text.automaton.root != "object":
+        return
+    bare[0].text.replace(nameless[0].text.data)
+    call_events.reset(choice, bare[0])
+    _absorb(choice, bare[0], nameless[0])
+    choice.shared.out.diagnose("args_paired", bare[0].part, str(nameless[0].part))
+
+
+def _absorb(choice: Choice, call: Call, other: Call) -> None:
+    """`other` was a piece of `call`."""
+    call_events.retract(choice, other)
+    for identity in (other.id, *other.aliases):
+        if identity is not None and call.id is None:
+            call.id = identity
+        elif identity is not None and not call.has_id(identity) and len(call.aliases) < MAX_ALIASES:
+            call.aliases.append(identity)
+    if not call.name:
+        call.name = other.name
+    if other.metadata is not None:
+        if call.metadata is None:
+            call.metadata = other.metadata
+        else:
+            call.metadata.add(other.metadata.text() or "{}")
+
+
+def unwrap(choice: Choice, call: Call) -> None:
+    """A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it."""
+    text = call.text
+    if text.empty:
+        return
+    call.raw = None  # what stood for none may have been followed by more
+    if text.is_blank():
+        call.raw = text.text()
+        text.replace(b"")
+        return
+    if not call.complete or text.overflow or text.automaton.root not in ("string", "literal"):
+        return
+    raw = text.text()
+    value = json.loads(raw)
+    if value is None or value == "":
+        inner, code = "", "args_placeholder_replaced"
+    elif isinstance(value, str) and value.lstrip(" \t\n\r").startswith("{") and is_whole(value):
+        inner, code = replace_lone_surrogates(value), "args_double_encoded"
+    else:
+        return
+    text.replace(inner.encode())
+    call.raw = raw
+    call_events.reset(choice, call)
+    choice.shared.out.diagnose(code, call.part)
+
+
+def _dedupe(choice: Choice) -> None:
+    """The later one of two calls that say the same under the same id, or without id on the same index."""
+    by_key: dict[tuple[str, str | int, str], list[Call]] = {}
+    drops_twins = choice.shared.settings.switches.identical_idless_same_index == "drop"
+    for call in _live(choice):
+        if call.id is not None:
+            by_key.setdefault(("id", call.id, call.name), []).append(call)
+        elif drops_twins and call.index is not None and call.complete:
+            by_key.setdefault(("index", call.index, call.name), []).append(call)
+    for (kind, _, _), group in by_key.items():
+        if len(group) == 1:
+            continue
+        # What was told is final, so that of the others the later one goes, whichever came first.
+        said: set[str] = set()
+        for call in sorted(group, key=lambda call: call.verdict is None):
+            content = call.canonical() if call.complete else call.text.text()
+            if content not in said or call.verdict is not None:
+                said.add(content)
+                continue
+            call_events.retract(choice, call)
+            choice.shared.out.diagnose("args_replay_dropped", call.part)
+            if kind == "index":
+                choice.shared.out.diagnose("ambiguous_identical_call", call.part)
+
+
+def _identify(choice: Choice, call: Call) -> str:
+    shared = choice.shared
+    wire = _wire_id(choice, call)
+    first = call.first
+    while first is not None and first.dropped:
+        first = first.first
+    if wire is not None and first is not None and first.has_id(wire):
+        # The first call may be told later (it is still open): its own id waits for it.
+        first.keeps_id |= first.verdict is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
+        shared.ids_given.add(wire)  # a reused id, also where it is no more than an alias of the first call
+    if wire is not None and call.keeps_id:
+        return wire
+    given = shared.fresh_id(call_events.minted_id(choice, call) if wire is None else wire, minted=wire is None)
+    shared.ids_given.add(given)
+    if given != wire:
+        allowed = wire is None and shared.ids_optional
+        shared.out.diagnose("id_absent" if allowed else "id_minted", call.part, given)
+    return given
+
+
+def _wire_id(choice: Choice, call: Call) -> str | None:
+    """AM12: which of the ids on the wire is the call's own. One that a repair gave it was never the last one."""
+    if choice.shared.settings.switches.unstable_id == "last" and call.last_id is not None:
+        return call.last_id
+    return call.id
+
+
+def _judge(
+    choice: Choice,
+    call: Call,
+    given: str,
+    owners: Mapping[str | None, int],
+    *,
+    ended: bool,
+    cut: bool,
+    success: bool,
+) -> Verdict:
+    """`owners`: how many calls have an id for their first one. An alias that became another call's id is none.
+
+    `success`: if there are no arguments, none are missing.
+    """
+    text = call.text
+    reason: str | None = None
+    state: ToolCallState = "incomplete"
+    if ended:
+        reason = _fault(choice, call, given)
+        if reason is not None:
+            state = "invalid"
+        elif text.is_blank():
+            state = "empty" if success else "incomplete"
+        elif call.custom:
+            state = "incomplete" if cut else "complete"
+        elif text.automaton.copy().finish() == "complete":
+            state = "complete"
+        elif not cut:
+            choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
+    raw = call.raw
+    if text.overflow:
+        raw = (text.data + text.overflow).decode("utf-8", "replace")
+    own = () if call.id is None else (call.id,)
+    wire = _wire_id(choice, call)
+    aliases = [alias for alias in own if owners.get(alias, 0) < 2]
+    aliases += [alias for alias in call.aliases if not owners.get(alias, 0)]
+    shown = tuple([alias for alias in aliases if alias not in (given, wire)])
+    return Verdict(given, text.text(), state, reason, raw, shown)
+
+
+def _fault(choice: Choice, call: Call, given: str) -> str | None:
+    """Why a closed call is invalid, or None. An unfinished text is no fault here."""
+    out = choice.shared.out
+    text = call.text
+    if not call.name:
+        out.diagnose("no_name", call.part)
+        return "no_name"
+    if not _is_name(call.name) and not choice.shared.settings.tools.has(call.name):
+        out.diagnose("id_invalid", call.part, "name")
+        return "bad_name"
+    if any(character < " " or "\x7f" <= character <= "\x9f" for character in given):
+        out.diagnose("id_invalid", call.part, "id")
+        return "bad_id"
+    if text.overflow:
+        return "overflow"
+    reason = _fault_of_text(call) or ("refused" if call.refused else None)
+    if reason is not None:
+        out.diagnose("args_invalid", call.part, reason)
+    return reason
+
+
+def _fault_of_text(call: Call) -> str | None:
+    """Why a whole text is no argument object."""
+    text = call.text
+    if call.custom or text.is_blank():
+        return None
+    final = "broken" if text.plain else text.automaton.copy().finish()
+    if final == "broken":
+        return "not_json"
+    return "not_object" if final == "complete" and text.automaton.root != "object" else None
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= _NAME_LENGTH and _NAME_CHARACTERS.issuperset(name)

@@ -1,0 +1,433 @@
+"""What the wire addresses: an item with its parts or its one call, and how an address finds it.
+
+Records and lookups. An address is evidence: ids, then an index, then what is open; first-seen ids stay public, every
+other one becomes an alias of the item it led to. It knows no events and no argument rule.
+
+    a   `item_id` is known, or one half of `call|item` is; a call is also found by an `item_id` that is its call id
+    b   `call_id` is the id of a call (of several with one id, that which the index is bound to)
+    c   `index` is bound to an open item of the kind; for a close, to any of the kind
+    d   a call, and nothing of the address is known: the latest open call, unless an id says that it is another one
+    e   else there is no such item
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from streamweld._pure.assemble.part.call import MAX_ALIASES
+from streamweld._pure.assemble.part.surrogates import Joiner
+from streamweld._pure.assemble.resolve.call_list import Roster
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamweld._pure.assemble.part.call import Call
+    from streamweld._pure.assemble.part.text import Channel, TextPart
+    from streamweld._pure.assemble.resolve.terminal_items import Restatement
+    from streamweld._pure.assemble.rule_context import Shared
+    from streamweld._pure.model.delta import ItemKind
+    from streamweld.events import ReasoningKind
+
+__all__ = ["Book", "Item", "ItemPart"]
+
+Purpose = Literal["delta", "close"]
+
+KINDS: tuple[ItemKind, ...] = ("message", "reasoning", "call")
+
+
+class ItemPart:
+    """A text-like part that the wire opens and closes."""
+
+    __slots__ = (
+        "again",
+        "closed",
+        "conflict_said",
+        "joiner",
+        "last_sub",
+        "late_said",
+        "part",
+        "restated",
+        "snapshot",
+        "steady",
+        "sub",
+        "valued",
+    )
+
+    def __init__(self, part: TextPart, sub: int | None, snapshot: str | None) -> None:
+        self.part = part
+        self.sub = sub
+        self.joiner = Joiner()
+        self.snapshot = snapshot  # text of the opening, as long as the deltas may yet repeat it
+        self.again = 0  # how much of it they did repeat
+        self.last_sub = sub  # of the last delta
+        self.steady = False  # two deltas in a row had the same one: it means something
+        self.valued = False  # its whole text was told
+        self.closed = False  # the wire closed it (its Done may wait for that of the item)
+        self.restated = False  # a terminal list told it again
+        self.late_said = False
+        self.conflict_said = False
+
+    @property
+    def owes(self) -> bool:
+        """It is open, and something of it was not shown: half a character, a beginning that may be repeated, or all."""
+        return self.part.open and bool(self.joiner.held or self.snapshot is not None or self.part.kind == "redacted")
+
+
+class Item:
+    """One item."""
+
+    __slots__ = (
+        "_aliases",
+        "_unclosed",
+        "again_said",
+        "alias_said",
+        "announced",
+        "call",
+        "conflict_said",
+        "first",
+        "heir",
+        "index",
+        "item_id",
+        "kind",
+        "late_said",
+        "latest",
+        "named",
+        "number",
+        "open",
+        "opened_bare",
+        "own_text",
+        "parts",
+        "public_id",
+        "restated",
+        "snapshot",
+        "valued",
+    )
+
+    def __init__(self, number: int, kind: ItemKind) -> None:
+        self.number = number
+        self.kind: ItemKind = kind
+        self.item_id: str | None = None  # the first one
+        self.index: int | None = None  # the first one
+        self.public_id: str | None = None  # what readers are told, if that is another one
+        self.announced = False  # the wire opened it; else it is there because something addressed it
+        self.opened_bare = False  # ... without a part: its close brings more than those of its parts
+        self.open = True
+        self.parts: list[ItemPart] = []
+        self._unclosed: list[ItemPart] = []  # no part behind the last of these is open
+        # The last part of a channel and kind, and the last that was opened, or last spoken to, under a `sub`.
+        self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
+        self.named: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
+        self.call: Call | None = None
+        self.snapshot: str | None = None  # arguments that the opening of the call carried
+        self.own_text = False  # the deltas stand by themselves: the snapshot is only what to fall back on
+        self.valued = False  # its whole arguments were told
+        self.first: Item | None = None  # a closed call that this one announces again: not decided yet what it is
+        self.heir: Item | None = None  # it was only another name of that item
+        self.restated = False
+        self.again_said = False
+        self.alias_said = False
+        self.late_said = False
+        self.conflict_said = False
+        self._aliases = 0
+
+    @property
+    def told_id(self) -> str | None:
+        return self.public_id or self.item_id
+
+    def add(self, one: ItemPart) -> None:
+        """A part opens."""
+        self.parts.append(one)
+        self._unclosed.append(one)
+
+    @property
+    def has_open_part(self) -> bool:
+        while self._unclosed and not self._unclosed[-1].part.open:
+            self._unclosed.pop()
+        return bool(self._unclosed)
+
+    def count_alias(self) -> bool:
+        """One more id for it; False if it has too many: a new id in every delta must not fill the memory."""
+        self._aliases += 1
+        return self._aliases <= MAX_ALIASES
+
+
+class Book:
+    """The items of one choice, and the ways to them."""
+
+    __slots__ = (
+        "_at_index",
+        "_by_call",
+        "_by_id",
+        "_by_index",
+        "_count",
+        "_earlier",
+        "_items",
+        "_namesakes",
+        "_open",
+        "_order",
+        "_shared",
+        "_since",
+        "filled",
+        "last_kind",
+        "restated",
+    )
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._count = 0
+        self._items: dict[int, Item] = {}  # the open ones
+        self._order = Roster()  # their numbers
+        self._since = 0  # the first number since addresses were forgotten
+        self._open: dict[ItemKind, Roster] = {kind: Roster() for kind in KINDS}
+        self._by_id: dict[tuple[ItemKind, str], Item] = {}
+        self._by_call: dict[str, Item] = {}
+        self._earlier: dict[str, Item] = {}  # what `_by_call` held before it was forgotten: results may come later
+        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later one took, by that id and their name
+        self._by_index: dict[tuple[ItemKind, int], Item] = {}
+        self._at_index: dict[int, Item] = {}  # the last one opened there, of any kind
+        self.filled: list[Item] = []  # those that have a part or a call, in order
+        self.last_kind: ItemKind | None = None  # of the last item that began
+        self.restated: Restatement | None = None  # a terminal list is being told
+
+    @property
+    def used(self) -> bool:
+        return self._count > 0
+
+    @property
+    def all_closed(self) -> bool:
+        """The wire closed whatever it opened, and ended with something that is an answer."""
+        return self._count > 0 and not self._items and self.last_kind != "reasoning"
+
+    def usable(self, address: Address) -> Address:
+        """Without what cannot be evidence: blank ids, and indexes that are none."""
+        index, limit = address.index, self._shared.settings.limits.max_tool_index
+        if index is not None and (index < 0 or (limit is not None and index > limit)):
+            index = None
+        usable = Address(
+            _present(address.item_id), _present(address.call_id), index, address.sub, _present(address.public_id)
+        )
+        return address if usable == address else usable
+
+    def create(self, kind: ItemKind, address: Address) -> Item:
+        self._shared.count_item()
+        item = Item(self._count, kind)
+        self._count += 1
+        self.last_kind = kind
+        self._items[item.number] = item
+        self._order.add(item.number)
+        self._open[kind].add(item.number)
+        # Where an id was in use, it means the newcomer from here on.
+        if address.item_id is not None:
+            self._by_id.pop((kind, address.item_id), None)
+        if address.call_id is not None:
+            before = self._by_call.pop(address.call_id, None)
+            if before is not None and before.call is not None:
+                self._namesakes[address.call_id, before.call.name] = before
+        self.learn(item, address)
+        self.bind(item, address)
+        return item
+
+    def close(self, item: Item) -> None:
+        item.open = False
+        self._items.pop(item.number, None)
+        self._order.remove(item.number)
+        self._open[item.kind].remove(item.number)
+
+    def bind(self, item: Item, address: Address) -> None:
+        """An opening names an index: from here on it means that item."""
+        if address.index is not None:
+            if item.index is None:
+                item.index = address.index
+            self._by_index[item.kind, address.index] = item
+            self._at_index[address.index] = item
+
+    def learn(self, item: Item, address: Address) -> str | None:
+        """Note the ids of an address that led to the item. Gives back one that differs from its own, the first time."""
+        other = None
+        for identity in (address.item_id, address.call_id, address.public_id):
+            if identity is not None:
+                self._shared.check_id(identity)
+        if address.public_id is not None and item.public_id is None:
+            item.public_id = address.public_id
+            for one in item.parts:
+                one.part.item_id = address.public_id
+        item_id = address.item_id
+        if item_id is not None and (item.kind, item_id) not in self._by_id:
+            known_otherwise = item.kind == "call" and (item_id in self._by_call or "|" in item_id)
+            if item.item_id is None and not known_otherwise:
+                item.item_id = item_id
+                self._keep(item, item_id)
+            elif item.count_alias():
+                self._keep(item, item_id)
+                other = None if known_otherwise else item_id
+        elif item_id is not None and item.item_id is None:
+            item.item_id = item_id
+        call_id = address.call_id
+        if call_id is not None and item.kind == "call" and call_id not in self._by_call and item.count_alias():
+            self._by_call[call_id] = item
+        if other is not None and not item.alias_said:
+            item.alias_said = True
+            return other
+        return None
+
+    def _keep(self, item: Item, item_id: str) -> None:
+        self._by_id[item.kind, item_id] = item
+        if item.kind != "call":
+            self._shared.spend_text(len(item_id))
+
+    def by_ids(self, kind: ItemKind, address: Address) -> Item | None:
+        """What the ids alone say (a, b)."""
+        found = None
+        if address.item_id is not None:
+            found = self._by_item_id(kind, address.item_id)
+        if found is None and kind == "call" and address.call_id is not None:
+            found = self._by_call.get(address.call_id) or self._by_id.get((kind, address.call_id))
+            found = found or self._unanswered(address.call_id)
+            bound = self.at(kind, address.index)
+            if found is not None and bound is not None and bound.call is not None:
+                found = bound if bound.call.id == address.call_id else found
+        return _heir(found)
+
+    def _by_item_id(self, kind: ItemKind, item_id: str) -> Item | None:
+        found = self._by_id.get((kind, item_id))
+        if found is not None or kind != "call":
+            return found
+        found = self._by_call.get(item_id)
+        if found is None and "|" in item_id:
+            for half in item_id.split("|", 1):
+                found = found or self._by_id.get((kind, half)) or self._by_call.get(half)
+        return found
+
+    def _unanswered(self, call_id: str) -> Item | None:
+        """A call of an earlier step that waits for its result: its id can only mean that call.
+
+        Behind its result the id is free, as the ids of texts are: the next step is another answer of the model.
+        """
+        item = _heir(self._earlier.get(call_id))
+        call = None if item is None else item.call
+        return item if call is not None and not call.dropped and not call.answered else None
+
+    def closing(self, address: Address, name: str | None) -> Item | None:
+        """The call that a close speaks of: of several open ones with one id, that of the name."""
+        found = self.find("call", address, "close")
+        call = None if found is None else found.call
+        if call is None or address.call_id is None or not name or call.name in ("", name):
+            return found
+        same = self._namesakes.get((address.call_id, name))
+        return same if same is not None and same.open else found
+
+    def at(self, kind: ItemKind, index: int | None) -> Item | None:
+        """The item of the kind that an index is bound to."""
+        return None if index is None else _heir(self._by_index.get((kind, index)))
+
+    def find(self, kind: ItemKind, address: Address, purpose: Purpose) -> Item | None:
+        """The item that a delta or a close speaks of."""
+        found = self.by_ids(kind, address)
+        if found is not None:
+            return found
+        bound = self.at(kind, address.index)
+        if bound is not None and not _contradicts(bound, address):
+            if bound.open or purpose == "close" or address.item_id is None or not bound.announced:
+                return bound
+            return bound if kind == "call" else None
+        if kind == "call":
+            return self._latest_call(address, bound)
+        if address.item_id is None and (address.index is None or bound is None):
+            # A text without a usable address, or on the index of an item of another kind.
+            return self.latest(kind) if address.index is None or address.index in self._at_index else None
+        return None
+
+    def _latest_call(self, address: Address, bound: Item | None) -> Item | None:
+        latest = self.latest("call")
+        if latest is None or bound is not None or _contradicts(latest, address):
+            return None
+        if address.item_id is not None and (address.index is not None or self._open["call"].count > 1):
+            return None
+        return latest
+
+    def is_guess(self, address: Address) -> bool:
+        """The latest open call was taken, and nothing says that it is not another one."""
+        if address.item_id is not None or address.call_id is not None or self._open["call"].count < 2:
+            return False
+        return self.at("call", address.index) is None
+
+    def latest(self, kind: ItemKind) -> Item | None:
+        """The open item of the kind that was opened last."""
+        number = self._open[kind].last()
+        return None if number is None else self._items[number]
+
+    def whatever_at(self, address: Address) -> Item | None:
+        """The open item, of whatever kind, that a close without a kind means."""
+        for kind in KINDS:
+            found = self.by_ids(kind, address)
+            if found is not None:
+                return found
+        if address.index is not None:
+            here = [self.at(kind, address.index) for kind in KINDS]
+            opened = [item for item in here if item is not None and item.open]
+            return max(opened, key=lambda item: item.number, default=None)
+        if address.item_id is None and address.call_id is None:
+            number = self._order.last()
+            return None if number is None else self._items[number]
+        return None
+
+    def call_of(self, call_id: str) -> Call | None:
+        """The call that a result speaks of: the latest with that id, also behind a step that is over."""
+        item = _heir(self._by_call.get(call_id) or self._earlier.get(call_id))
+        return None if item is None else item.call
+
+    def opened(self) -> Iterator[Item]:
+        """The open items, in order of their beginning."""
+        return iter(list(self._items.values()))
+
+    def opened_in_step(self) -> list[Item]:
+        """Those of them that began since addresses were forgotten, in the same order."""
+        found: list[Item] = []
+        for number in self._order.latest(self._order.count):
+            if number < self._since:
+                break
+            found.append(self._items[number])
+        found.reverse()
+        return found
+
+    def forget(self) -> None:
+        """Ids and indexes may be used again."""
+        self._since = self._count
+        self._earlier.update(self._by_call)
+        for table in (self._by_id, self._by_call, self._namesakes, self._by_index, self._at_index):
+            table.clear()
+        self._open = {kind: Roster() for kind in KINDS}
+
+    def drop_open(self) -> None:
+        """What is open never was."""
+        self.forget()
+        self._items.clear()
+        self._order = Roster()
+
+    def start_again(self) -> None:
+        """The whole answer does."""
+        self.drop_open()
+        self._earlier.clear()
+        self.filled.clear()
+        self._count = 0
+        self.last_kind = None
+
+
+def _present(text: str | None) -> str | None:
+    return text if text and not text.isspace() else None
+
+
+def _heir(item: Item | None) -> Item | None:
+    return item if item is None or item.heir is None else item.heir
+
+
+def _contradicts(item: Item, address: Address) -> bool:
+    """The item is a call, and the address says another call id."""
+    return (
+        item.call is not None
+        and item.call.id is not None
+        and address.call_id is not None
+        and address.call_id != item.call.id
+        and address.call_id not in item.call.aliases
+    )

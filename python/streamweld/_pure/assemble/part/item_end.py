@@ -1,0 +1,45 @@
+"""Where items end: by a close of the wire, or because the choice is over.
+
+It knows items; what the end of a part or a call means stands with them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part.item_call import end_call, settle_text
+from streamweld._pure.assemble.part.item_text import finish_item
+from streamweld._pure.assemble.part.reannounced import decide
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.item import Item
+
+__all__ = ["end_item", "end_items"]
+
+
+def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata: str | None) -> None:
+    """The wire closed the item."""
+    if item.first is not None:
+        decide(state, item, Address(item.item_id))
+    state.book.close(item)
+    if item.kind == "call":
+        end_call(state, item)
+        if item.call is not None:
+            state.shared.out.ended.add(item.call.part)
+    else:
+        finish_item(state, item, encrypted_content, metadata)
+        state.shared.out.ended.update([one.part.part for one in item.parts])
+
+
+def end_items(state: Choice, *, ended: bool) -> None:
+    """The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `finalise`."""
+    for item in state.book.opened():
+        if item.first is not None:
+            decide(state, item, Address(item.item_id))
+        state.book.close(item)
+        if item.kind == "call":
+            settle_text(state, item, ended=ended)
+        else:
+            finish_item(state, item, None, None, whole=ended)

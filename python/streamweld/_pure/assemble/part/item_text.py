@@ -1,0 +1,251 @@
+"""Text, reasoning and refusal parts that the wire opens and closes: which part a delta means, and what becomes of it.
+
+Several may be open at once. A part begins with its opening, or with its first text; what the opening carries already is
+held until the deltas show whether they repeat it (M4, P22) or go on behind it (M5). An authoritative text replaces what
+was streamed. Reasoning of an item that may yet bring its encrypted content waits for the end of that item. It knows no
+calls, and of the wire only which channel something came in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part.item import ItemPart
+from streamweld._pure.assemble.part.object_merge import RawMembers
+from streamweld._pure.assemble.part.text import TextPart
+from streamweld._pure.assemble.rule_context import byte_length
+from streamweld._pure.json.scanner import replace_lone_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.item import Item
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld.events import ReasoningKind
+
+_KINDS: tuple[ReasoningKind, ...] = ("summary", "raw", "thinking", "redacted")
+
+__all__ = [
+    "add_text",
+    "annotate",
+    "close_part",
+    "end_part",
+    "find_part",
+    "finish_item",
+    "open_part",
+    "put_metadata",
+    "take_back",
+    "tell_value",
+]
+
+
+def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
+    """The part of the item that a delta or a close means.
+
+    That with the same `sub`; else the one that is open in the channel, whatever it is called (P28: a new content_index
+    in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
+    """
+    kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
+    called = [item.named.get((channel, each, sub)) for each in kinds]
+    named = _latest(called, lambda one: sub in (one.sub, one.last_sub))
+    if named is not None:
+        return named
+    last = _latest([item.latest.get((channel, each)) for each in kinds], lambda _: True)
+    if last is None:
+        return None
+    if sub is None or last.sub is None:
+        return last
+    return None if last.valued or last.closed or last.steady else last
+
+
+def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
+    """Of those that are there and pass, the one that was opened last."""
+    return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
+
+
+def open_part(
+    choice: Choice,
+    item: Item,
+    channel: Channel,
+    kind: ReasoningKind,
+    sub: int | None,
+    snapshot: str | None,
+    metadata: str | None,
+) -> ItemPart:
+    """A new part of the item."""
+    shared = choice.shared
+    part = TextPart(shared.next_part(), choice.index, channel, kind, item.told_id)
+    held = replace_lone_surrogates(snapshot) if snapshot else None
+    if held is not None:
+        shared.spend_text(byte_length(held))
+    one = ItemPart(part, sub, held)
+    item.add(one)
+    item.named[channel, kind, sub] = item.latest[channel, kind] = one
+    choice.textual.parts.append(part)
+    choice.weigh(one)
+    put_metadata(choice, one, metadata)
+    if not shared.out.silent:
+        shared.out.address = (item.index, sub, item.item_id)
+        shared.out.emit(part.started(metadata))
+    return one
+
+
+def put_metadata(choice: Choice, one: ItemPart, metadata: str | None) -> None:
+    """For the close of the part."""
+    if metadata is None:
+        return
+    if one.part.metadata is None:
+        one.part.metadata = RawMembers()
+    choice.shared.spend_text(one.part.metadata.add(metadata))
+
+
+def annotate(
+    choice: Choice, one: ItemPart, annotations: str | None, signature: str | None, encrypted_content: str | None
+) -> None:
+    """What hangs on a part. A second signature or encrypted content replaces the first."""
+    choice.shared.spend_text(byte_length((annotations or "") + (signature or "") + (encrypted_content or "")))
+    part = one.part
+    if annotations is not None:
+        part.annotations.append(annotations)
+    if signature is not None:
+        part.signature = signature
+    if encrypted_content is not None:
+        part.encrypted_content = encrypted_content
+
+
+def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
+    """One delta of the part."""
+    if one.valued or one.closed or not one.part.open:
+        if text and not one.late_said:
+            one.late_said = True
+            choice.shared.out.diagnose("late_delta", one.part.part)
+        return
+    one.steady = one.steady or (bool(one.part.pieces) and one.last_sub == sub)
+    if one.last_sub != sub:
+        one.last_sub = sub
+        item.named[one.part.channel, one.part.kind, sub] = one  # nothing else is called so, or it had been found
+    text = one.joiner.push(text)
+    choice.weigh(one)
+    if one.joiner.lone:
+        choice.shared.out.diagnose("lone_surrogate", one.part.part)
+    if not text:
+        put_metadata(choice, one, metadata)
+        return
+    held = one.snapshot
+    if held is not None:
+        if held.startswith(text, one.again):
+            one.again += len(text)
+            if one.again < len(held):
+                put_metadata(choice, one, metadata)
+                return
+            text = held  # M4: all of it was repeated
+        elif text.startswith(held[one.again :]):
+            text = held[: one.again] + text  # M4: repeated, and continued
+        else:
+            text = held + held[: one.again] + text  # M5: it is the beginning
+        one.snapshot = None
+        choice.weigh(one)
+        choice.shared.spend_text(byte_length(text) - byte_length(held))
+    else:
+        choice.shared.spend_text(byte_length(text))
+    _show(choice, one, text, metadata)
+
+
+def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> None:
+    one.part.pieces.append(text)
+    if not choice.shared.out.silent:
+        choice.shared.out.emit(one.part.delta(text, metadata))
+
+
+def tell_value(choice: Choice, one: ItemPart, text: str | None) -> None:
+    """The whole text, with authority. It replaces what was streamed; only what it adds at the end is one more delta."""
+    if not text:
+        return
+    text = replace_lone_surrogates(text)
+    part = one.part
+    if one.valued or not part.open:
+        if part.text() != text:
+            _conflict(choice, one)
+        return
+    one.valued = True
+    one.snapshot = None
+    one.joiner.held = ""
+    choice.weigh(one)
+    said = part.text()
+    if text == said:
+        return
+    choice.shared.spend_text(max(0, byte_length(text) - byte_length(said)))
+    if text.startswith(said):
+        _show(choice, one, text[len(said) :], None)
+        return
+    _conflict(choice, one)
+    part.pieces = [text]
+
+
+def _conflict(choice: Choice, one: ItemPart) -> None:
+    if not one.conflict_said:
+        one.conflict_said = True
+        choice.shared.out.diagnose("conflict", one.part.part, one.part.channel)
+
+
+def close_part(
+    choice: Choice, item: Item, one: ItemPart, text: str | None, metadata: str | None, *, alone: bool
+) -> None:
+    """The wire closes the part. `alone`: nothing of its item comes behind that."""
+    tell_value(choice, one, text)
+    if not one.part.open:
+        return
+    put_metadata(choice, one, metadata)
+    one.closed = True
+    choice.shared.out.closed.add(one.part.part)
+    if alone or one.part.channel != "reasoning" or item.item_id is None:
+        end_part(choice, one)
+
+
+def end_part(choice: Choice, one: ItemPart) -> None:
+    """The part is over, as it stands."""
+    if not one.part.open:
+        return
+    if one.snapshot is not None:
+        held, one.snapshot = one.snapshot, None
+        _show(choice, one, held, None)
+    tail = one.joiner.flush()
+    if tail:
+        choice.shared.out.diagnose("lone_surrogate", one.part.part)
+        choice.shared.spend_text(byte_length(tail))
+        _show(choice, one, tail, None)
+    one.part.open = False
+    choice.weigh(one)
+    if not choice.shared.out.silent:
+        choice.shared.out.emit(one.part.done())
+
+
+def finish_item(
+    choice: Choice, item: Item, encrypted_content: str | None, metadata: str | None, *, whole: bool = True
+) -> None:
+    """The item is over, and all of its parts. `whole`: it was not cut."""
+    if item.kind == "reasoning" and whole and not item.parts and (item.item_id is not None or encrypted_content):
+        # Nothing to read, but a later turn must hand it back.
+        open_part(choice, item, "reasoning", "summary", None, None, None)
+    open_parts = [one for one in item.parts if one.part.open]
+    if open_parts:
+        annotate(choice, open_parts[-1], None, None, encrypted_content)
+        put_metadata(choice, open_parts[-1], metadata)
+    elif metadata is not None:
+        choice.shared.spend_text(choice.metadata.add(metadata))
+    for one in open_parts:
+        end_part(choice, one)
+
+
+def take_back(choice: Choice, item: Item) -> None:
+    """The answer starts again: an open part closes with nothing."""
+    for one in item.parts:
+        if one.part.open:
+            part = one.part
+            part.pieces, part.annotations = [], []
+            part.metadata = part.signature = part.encrypted_content = None
+            part.open = False
+            choice.weigh(one)
+            if not choice.shared.out.silent:
+                choice.shared.out.emit(one.part.done())

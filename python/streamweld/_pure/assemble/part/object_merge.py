@@ -1,0 +1,136 @@
+"""JSON objects that come in several pieces: the arguments of a call sent as objects, and provider metadata.
+
+`ObjectMerge` merges arguments member by member: a string that begins with the one before replaces it, any other string
+is appended to it; every other value replaces. `RawMembers` keeps the last text of each key. Merging costs what the new
+piece costs; the whole text is made only when somebody asks. It knows no calls and no events.
+"""
+
+from __future__ import annotations
+
+import json
+
+from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
+from streamweld._pure.json.kinds import is_object
+from streamweld._pure.json.scanner import parse, replace_lone_surrogates
+
+__all__ = ["ObjectMerge", "RawMembers"]
+
+
+class _Pieces:
+    """A string value under way."""
+
+    __slots__ = ("length", "pieces")
+
+    def __init__(self, text: str) -> None:
+        self.pieces = [text]
+        self.length = len(text)
+
+    def whole(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0]
+
+    def take(self, text: str) -> None:
+        if len(text) >= self.length and text.startswith(self.whole()):
+            self.pieces = [text]
+            self.length = len(text)
+        else:
+            self.pieces.append(text)
+            self.length += len(text)
+
+
+class ObjectMerge:
+    """The members so far. A value is its text on the wire; of a string, its pieces."""
+
+    __slots__ = ("_members", "size")
+
+    def __init__(self, first: str) -> None:
+        self._members: dict[str, str | _Pieces] = {}
+        self.size = 2  # characters, about: what the caps count
+        self.add(first)
+
+    def add(self, raw: str) -> None:
+        """One more object: its text on the wire."""
+        for key, text in _members(raw).items():
+            before = self._members.get(key)
+            if before is None:
+                self.size += len(key) + 4
+            else:
+                self.size -= before.length if isinstance(before, _Pieces) else len(before)
+            if not text.startswith('"'):
+                after: str | _Pieces = text
+            elif isinstance(before, _Pieces):
+                before.take(_string(text))
+                after = before
+            else:
+                after = _Pieces(_string(text))
+            self._members[key] = after
+            self.size += after.length if isinstance(after, _Pieces) else len(after)
+
+    def says(self, raw: str) -> bool:
+        """Whether another object has the same members; costs what that object costs."""
+        if not is_whole(raw):
+            return False
+        members = _members(raw)
+        if members.keys() != self._members.keys():
+            return False
+        return all(_same(self._members[key], text) for key, text in members.items())
+
+    def text(self) -> str:
+        """Compact JSON, members in the order in which they first came."""
+        members: list[str] = []
+        for key, value in self._members.items():
+            text = json.dumps(value.whole(), ensure_ascii=False) if isinstance(value, _Pieces) else value
+            members.append(f"{json.dumps(key, ensure_ascii=False)}:{text}")
+        return "{" + ",".join(members) + "}"
+
+
+def _members(raw: str) -> dict[str, str]:
+    """Each member's text; of equal keys the last holds, at the place of the first. Of no object, none."""
+    payload = parse(raw)
+    if not is_object(payload.value):
+        return {}
+    texts = payload.members()
+    return {replace_lone_surrogates(key): texts[key] for key in payload.value}
+
+
+def _string(text: str) -> str:
+    value: str = json.loads(text)
+    return replace_lone_surrogates(value)
+
+
+def _same(value: str | _Pieces, text: str) -> bool:
+    if isinstance(value, _Pieces):
+        if not text.startswith('"'):
+            return False
+        string = _string(text)
+        return len(string) == value.length and string == value.whole()
+    # A text much shorter is another one, or written so differently that it need not be recognised.
+    return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))
+
+
+class RawMembers:
+    """Members of raw objects, the last of each key."""
+
+    __slots__ = ("_members", "size")
+
+    def __init__(self) -> None:
+        self._members: dict[str, str] = {}
+        self.size = 0
+
+    def add(self, raw: str) -> int:
+        """Take in the text of one object; tells by how much the whole has grown."""
+        before = self.size
+        for key, text in parse(raw).members().items():
+            old = self._members.get(key)
+            self.size += len(text) - len(old) if old is not None else len(key) + len(text) + 4
+            self._members[key] = text
+        return self.size - before
+
+    def put(self, key: str, text: str) -> None:
+        self._members[key] = text
+
+    def text(self) -> str | None:
+        if not self._members:
+            return None
+        return "{" + ",".join(f"{json.dumps(key)}:{text}" for key, text in self._members.items()) + "}"

@@ -1,0 +1,116 @@
+"""A call that is announced again: the same one under another name, or a second one that shares its id.
+
+    open    the same call: ids are aliases; its text goes through the argument rules, and an overflow is a second call
+    closed  what comes is collected in silence. At its close, or at the end: without text, or with the same name and
+            arguments, it is dropped; the first one, if it still waits for text, takes it; else it is a second call
+    another name under the same id: a second call at once, unless it is the close of an open one that says it
+
+It knows calls and items, and no deltas of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part import call_events
+from streamweld._pure.assemble.part.item_call import begin_call, end_call, name_call, say_conflict, settle_text
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.call import Call
+    from streamweld._pure.assemble.part.item import Item
+    from streamweld._pure.model.delta import Address
+
+__all__ = ["decide", "is_another", "is_closed", "is_own_close", "rename_call", "say_again", "shadow"]
+
+
+def is_another(call: Call, address: Address, name: str | None) -> bool:
+    """An announcement that led to the call means a second one: another name, or another id of a finished call."""
+    if name is not None and call.name and name != call.name:
+        return True
+    other_id = address.call_id is not None and call.id is not None and not call.has_id(address.call_id)
+    return other_id and (call.verdict is not None or call.complete)
+
+
+def is_own_close(item: Item, call: Call, address: Address) -> bool:
+    """A close that names an open call by its ids is the close of that call, also where it says another name.
+
+    Announcements make calls, closes end them; the AI SDK's own repair of a call may rename it.
+    """
+    if not item.open or call.verdict is not None:
+        return False
+    if address.call_id is not None and call.id is not None:
+        return call.has_id(address.call_id)
+    return address.item_id is not None and address.item_id == item.item_id
+
+
+def rename_call(choice: Choice, item: Item, name: str | None) -> None:
+    """The name that a close says holds over that of the opening."""
+    call = item.call
+    if call is None:
+        return
+    if name and call.name and name != call.name:
+        choice.shared.check_name(name)
+        call.name = name
+        say_conflict(choice, item)
+    else:
+        name_call(choice, call, name)
+
+
+def is_closed(item: Item) -> bool:
+    """Nothing more is expected of its call."""
+    return not item.open or (item.call is not None and item.call.verdict is not None)
+
+
+def say_again(choice: Choice, item: Item, address: Address) -> None:
+    """Once a call: it was announced again."""
+    if item.call is None:
+        return
+    item.call.announced_again.add(None)  # so that an overflow of its text is a second call
+    if item.again_said:
+        return
+    item.again_said = True
+    detail = address.item_id or ("" if address.index is None else str(address.index))
+    choice.shared.out.diagnose("announced_again", item.call.part, detail)
+
+
+def shadow(choice: Choice, item: Item, first: Item, address: Address, *, custom: bool, provider_executed: bool) -> None:
+    """The new item announces the closed call of `first`: nothing of it is shown until it is decided."""
+    item.first = first
+    item.announced = True
+    begin_call(choice, item, address, custom=custom, provider_executed=provider_executed, hidden=True)
+
+
+def decide(choice: Choice, item: Item, address: Address) -> None:
+    """The item that announced a closed call has closed, or everything ends."""
+    first, call = item.first, item.call
+    if first is None or call is None or first.call is None:
+        return
+    item.first = None
+    settle_text(choice, item, ended=True)
+    earlier = first.call
+    empty = not call.text.data if call.custom else call.text.says_nothing()
+    if not empty and earlier.verdict is None and earlier.text.is_blank():
+        # The first one waits for its text: here it is.
+        earlier.text.replace(call.text.data)
+        call_events.publish(choice, earlier)
+        item.heir = first
+        say_again(choice, first, address)
+        end_call(choice, first)
+        return
+    if empty or (call.name in ("", earlier.name) and _same(earlier, call)):
+        item.heir = first
+        say_again(choice, first, address)
+        return
+    call.dropped = False
+    name_call(choice, call, earlier.name)
+    call_events.show_start(choice, call)
+    call_events.publish(choice, call)
+
+
+def _same(one: Call, other: Call) -> bool:
+    if one.custom == other.custom and one.text.data == other.text.data:
+        return True
+    if not (one.complete and other.complete) or one.custom or other.custom:
+        return False
+    return one.canonical() == other.canonical()

@@ -1,0 +1,73 @@
+"""AM3, open: one id was announced on a second index while its call was unfinished. One call, or two that share an id?
+
+Keeps what each index brought by itself, beside the joined text of the call, until the joined text breaks (then they
+were several, if each one's own text is valid) or one of them cannot be JSON (then it is one call). It knows texts and
+indexes.
+"""
+
+from __future__ import annotations
+
+from streamweld._pure.json.automaton import Automaton
+
+__all__ = ["Fork"]
+
+
+class _Own:
+    """What one index brought."""
+
+    __slots__ = ("automaton", "data")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.automaton = Automaton()
+
+
+class Fork:
+    """The texts by index, in order of announcement."""
+
+    __slots__ = ("_filled", "_owns", "_whole", "closed")
+
+    def __init__(self, index: int, text: bytes | bytearray) -> None:
+        self._owns: dict[int, _Own] = {}
+        self._filled = 0  # how many brought text
+        self._whole = 0  # how many brought a whole object
+        self.closed = False  # it is one call after all
+        self.announce(index)
+        self.add(index, bytes(text))
+
+    def announce(self, index: int) -> None:
+        self._owns.setdefault(index, _Own())
+
+    def add(self, index: int | None, piece: bytes) -> None:
+        if self.closed or not piece:
+            return
+        if index is None:
+            self.close()
+            return
+        own = self._owns.setdefault(index, _Own())
+        self._filled += not own.data
+        self._whole -= own.automaton.verdict == "complete"
+        own.data += piece
+        verdict = own.automaton.feed(piece)
+        self._whole += verdict == "complete"
+        if verdict == "broken" or own.automaton.root not in ("object", None):
+            self.close()
+
+    def close(self) -> None:
+        self.closed = True
+        self._owns.clear()
+
+    def divides(self) -> bool:
+        """Two indexes or more brought text, and each one's own is valid."""
+        return not self.closed and self._filled > 1
+
+    def divides_whole(self) -> bool:
+        """The same, and each is a whole object."""
+        return self.divides() and self._whole == self._filled
+
+    def divides_in_part(self) -> bool:
+        """Two indexes or more brought text, and at least one is a whole object."""
+        return self.divides() and self._whole > 0
+
+    def texts(self) -> list[tuple[int, bytes]]:
+        return [(index, bytes(own.data)) for index, own in self._owns.items()]

@@ -1,0 +1,115 @@
+"""One text, reasoning or refusal part: what it says so far, what hangs on it, and its three events.
+
+It knows no other part, and nothing of when it opens and closes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from streamweld._json import loads_raw
+from streamweld.events import (
+    ReasoningDelta,
+    ReasoningDone,
+    ReasoningStarted,
+    RefusalDelta,
+    RefusalDone,
+    RefusalStarted,
+    TextDelta,
+    TextDone,
+    TextStarted,
+)
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.part.object_merge import RawMembers
+    from streamweld.events import ReasoningKind
+
+__all__ = ["Channel", "TextPart"]
+
+Channel = Literal["text", "reasoning", "refusal"]
+
+
+class TextPart:
+    """One part of one of the three channels."""
+
+    __slots__ = (
+        "annotations",
+        "channel",
+        "choice",
+        "details",
+        "encrypted_content",
+        "item_id",
+        "kind",
+        "metadata",
+        "open",
+        "part",
+        "pieces",
+        "signature",
+        "void",
+    )
+
+    def __init__(
+        self, part: int, choice: int, channel: Channel, kind: ReasoningKind, item_id: str | None = None
+    ) -> None:
+        self.part = part
+        self.choice = choice
+        self.channel: Channel = channel
+        self.kind: ReasoningKind = kind  # of reasoning
+        self.item_id = item_id
+        self.pieces: list[str] = []
+        self.annotations: list[str] = []  # raw arrays
+        self.signature: str | None = None
+        self.encrypted_content: str | None = None
+        self.details: list[str] = []  # raw arrays
+        self.metadata: RawMembers | None = None  # for the close
+        self.open = True
+        self.void = False  # taken back as a whole: no part of the answer
+
+    def text(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+    def started(self, metadata: str | None) -> TextStarted | ReasoningStarted | RefusalStarted:
+        value = None if metadata is None else loads_raw(metadata)
+        if self.channel == "text":
+            return TextStarted(self.part, self.item_id, choice=self.choice, provider_metadata=value)
+        if self.channel == "reasoning":
+            return ReasoningStarted(self.part, self.kind, self.item_id, choice=self.choice, provider_metadata=value)
+        return RefusalStarted(self.part, choice=self.choice, provider_metadata=value)
+
+    def delta(self, text: str, metadata: str | None) -> TextDelta | ReasoningDelta | RefusalDelta:
+        value = None if metadata is None else loads_raw(metadata)
+        if self.channel == "text":
+            return TextDelta(self.part, text, choice=self.choice, provider_metadata=value)
+        if self.channel == "reasoning":
+            return ReasoningDelta(self.part, text, choice=self.choice, provider_metadata=value)
+        return RefusalDelta(self.part, text, choice=self.choice, provider_metadata=value)
+
+    def done(self) -> TextDone | ReasoningDone | RefusalDone:
+        """The close of the part; of an open one, as it stands."""
+        metadata = self._metadata()
+        if self.channel == "text":
+            annotations = tuple(entry for raw in self.annotations for entry in loads_raw(raw))
+            return TextDone(self.part, self.text(), annotations, choice=self.choice, provider_metadata=metadata)
+        if self.channel == "refusal":
+            return RefusalDone(self.part, self.text(), choice=self.choice, provider_metadata=metadata)
+        return ReasoningDone(
+            self.part,
+            self.text(),
+            self.kind,
+            self.item_id,
+            self.signature,
+            self.encrypted_content,
+            choice=self.choice,
+            provider_metadata=metadata,
+        )
+
+    def _metadata(self) -> dict[str, Any] | None:
+        raw = None if self.metadata is None else self.metadata.text()
+        value: dict[str, Any] = {} if raw is None else loads_raw(raw)
+        if self.details:
+            value["reasoning_details"] = [entry for one in self.details for entry in loads_raw(one)]
+            if not value["reasoning_details"]:
+                del value["reasoning_details"]
+        return value or None

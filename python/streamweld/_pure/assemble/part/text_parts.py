@@ -1,0 +1,278 @@
+"""The text, reasoning and refusal parts of one choice: open, grow, close; what hangs on them; what is repeated.
+
+One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. (Parts that the wire itself
+opens and closes are kept here too, in the order of their numbers; `item_parts` does with them what is to be done.) It
+knows no calls, and no more of the wire than which channel a piece came in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part.content_mode import ContentMode
+from streamweld._pure.assemble.part.surrogates import Joiner
+from streamweld._pure.assemble.part.text import Channel, TextPart
+from streamweld._pure.assemble.rule_context import byte_length
+from streamweld._pure.json.scanner import has_lone_surrogate, replace_lone_surrogates, split_halves
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.rule_context import Shared
+    from streamweld.events import ReasoningKind
+
+__all__ = ["Channel", "Textual"]
+
+
+class Textual:
+    """The textual parts of one choice."""
+
+    __slots__ = (
+        "_annotations",
+        "_attributes",
+        "_choice",
+        "_joiners",
+        "_mode",
+        "_said",
+        "_shared",
+        "current",
+        "parts",
+    )
+
+    def __init__(self, choice: int, shared: Shared) -> None:
+        self._choice = choice
+        self._shared = shared
+        self._mode = _content_mode(shared)
+        self._joiners: dict[Channel, Joiner] = {}
+        self._annotations: list[str] = []  # waiting for the next text part
+        self._attributes: list[tuple[str | None, str | None, str | None]] = []  # for the next reasoning part
+        self.current: TextPart | None = None
+        self.parts: list[TextPart] = []
+        self._said: dict[Channel, _Said] = {}
+
+    def push(
+        self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
+    ) -> str | None:
+        """One piece as sent. Gives the metadata back if no event could carry it. `raw`: it is no delta of a stream."""
+        lone = False
+        if channel == "text" and self._mode is not None and not raw:
+            low, inner, high = split_halves(text)
+            lone = has_lone_surrogate(inner)
+            text = self._by_mode(self._mode, low + replace_lone_surrogates(inner) + high)
+        joiner = self._joiners.get(channel)
+        if joiner is None:
+            joiner = self._joiners[channel] = Joiner()
+        text = joiner.push(text)
+        if joiner.lone or lone:
+            self._shared.out.diagnose("lone_surrogate", self.current.part if self.current is not None else None)
+        if not text:
+            return metadata
+        self._append(channel, kind, text, metadata)
+        return None
+
+    @property
+    def owes(self) -> bool:
+        """Half a character waits for its other half."""
+        return any(joiner.held for joiner in self._joiners.values())
+
+    def close_open(self) -> None:
+        """Another part goes on: the open one is whole."""
+        part = self.current
+        if part is None:
+            return
+        self._flush_joiner(part)
+        self._close(part)
+
+    def open_parts(self) -> list[int]:
+        return [part.part for part in self.parts if part.open]
+
+    def restates(self, text: str) -> bool:
+        """AM9: the piece is all the text so far, which came in two pieces or more."""
+        said = self._said.get("text")
+        return said is not None and said.pieces > 1 and said.length == len(text) and self.whole("text") == text
+
+    def length(self, channel: Channel) -> int:
+        """How many characters were said in a channel."""
+        said = self._said.get(channel)
+        return 0 if said is None else said.length
+
+    def whole(self, channel: Channel) -> str:
+        """All that was said in a channel; costs its length."""
+        return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
+
+    def annotate(self, raw: str) -> None:
+        self._shared.spend_text(byte_length(raw))
+        if self.current is not None and self.current.channel == "text":
+            self.current.annotations.append(raw)
+        else:
+            self._annotations.append(raw)
+
+    def attribute(self, signature: str | None, encrypted_content: str | None, details: str | None) -> None:
+        self._shared.spend_text(byte_length((signature or "") + (encrypted_content or "") + (details or "")))
+        if self.current is not None and self.current.channel == "reasoning":
+            _attach(self.current, signature, encrypted_content, details)
+        else:
+            self._attributes.append((signature, encrypted_content, details))
+
+    def correct(self, channel: Channel, text: str) -> bool:
+        """A terminal message says what the only part of a channel, still open, should have been."""
+        part, said = self.current, self._said.get(channel)
+        if part is None or said is None or part.channel != channel or said.parts > 1:
+            return False
+        self._shared.spend_text(byte_length(text))
+        part.pieces = [text]
+        said.length = len(text)
+        return True
+
+    def retype(self) -> None:
+        """The open text part was reasoning all along: it closes empty, and its text is shown as reasoning."""
+        part = self.current
+        if part is None or part.channel != "text":
+            return
+        self._flush_joiner(part)
+        text = part.text()
+        part.pieces = []
+        part.void = True
+        self._close(part)
+        said = self._said["text"]
+        said.length -= len(text)
+        said.parts -= 1
+        self._append("reasoning", "raw", text, None)
+
+    def take_back(self) -> None:
+        """AM10: nothing of it was said. An open part closes empty; none is part of the answer any more."""
+        part = self.current
+        if part is not None:
+            part.pieces = []
+            self._close(part)
+        self.parts.clear()
+        self._said = {}
+        self._mode = _content_mode(self._shared)
+        self._joiners = {}
+        self._annotations = []
+        self._attributes = []
+
+    def take_back_from(self, first: int) -> None:
+        """The same from that part on."""
+        for one in reversed(self.parts):
+            if one.part < first:
+                break
+            one.void = True
+
+    def end(self) -> dict[str, str]:
+        """The choice closes, also half a character that opened no part. Gives back what found none: member -> array."""
+        self.close_open()
+        for channel in _CHANNELS:
+            joiner = self._joiners.get(channel)
+            if joiner is not None and joiner.held:
+                self._shared.out.diagnose("lone_surrogate")
+                self._append(channel, "raw", joiner.flush(), None)
+        self.close_open()
+        left: dict[str, str] = {}
+        if self._attributes:
+            details = [one[2] for one in self._attributes if one[2] is not None]
+            if any(not self._was_attached(signature, encrypted) for signature, encrypted, _ in self._attributes):
+                # Signed or encrypted reasoning without a word of it: it must be handed back all the same.
+                self._close(self._open("reasoning", "raw", None))
+            elif details and not any(part.details for part in self.parts):
+                left["reasoning_details"] = _joined(details)
+            self._attributes = []
+        if self._annotations:
+            left["annotations"] = _joined(self._annotations)
+            self._annotations = []
+        return left
+
+    def _was_attached(self, signature: str | None, encrypted_content: str | None) -> bool:
+        """A terminal message repeats what deltas brought."""
+        if signature is not None and not any(part.signature == signature for part in self.parts):
+            return False
+        return encrypted_content is None or any(part.encrypted_content == encrypted_content for part in self.parts)
+
+    def _by_mode(self, mode: ContentMode, text: str) -> str:
+        new = mode.read(text)
+        if len(new) < len(text):
+            self._shared.out.touch("text_again")
+        if len(new) < len(text) and not mode.said:
+            mode.said = True
+            self._shared.out.diagnose("content_cumulative", None if self.current is None else self.current.part)
+        return new
+
+    def _append(self, channel: Channel, kind: ReasoningKind, text: str, metadata: str | None) -> None:
+        self._shared.spend_text(byte_length(text))
+        part = self.current
+        if part is None or part.channel != channel:
+            self.close_open()
+            part = self._open(channel, kind, metadata)
+            metadata = None
+        part.pieces.append(text)
+        said = self._said[channel]
+        said.pieces += 1
+        said.length += len(text)
+        out = self._shared.out
+        if not out.silent:
+            out.emit(part.delta(text, metadata))
+
+    def _open(self, channel: Channel, kind: ReasoningKind, metadata: str | None) -> TextPart:
+        part = TextPart(self._shared.next_part(), self._choice, channel, kind)
+        self.parts.append(part)
+        self.current = part
+        said = self._said.get(channel)
+        if said is None:
+            said = self._said[channel] = _Said()
+        said.parts += 1
+        if channel == "text":
+            part.annotations, self._annotations = self._annotations, []
+        elif channel == "reasoning":
+            for signature, encrypted_content, details in self._attributes:
+                _attach(part, signature, encrypted_content, details)
+            self._attributes = []
+        out = self._shared.out
+        if not out.silent:
+            out.address = (None, None, None)
+            out.emit(part.started(metadata))
+        return part
+
+    def _close(self, part: TextPart) -> None:
+        part.open = False
+        self.current = None
+        if not self._shared.out.silent:
+            self._shared.out.emit(part.done())
+
+    def _flush_joiner(self, part: TextPart) -> None:
+        joiner = self._joiners.get(part.channel)
+        if joiner is not None and joiner.held:
+            text = joiner.flush()
+            self._shared.out.diagnose("lone_surrogate", part.part)
+            self._append(part.channel, part.kind, text, None)
+
+
+_CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
+
+
+class _Said:
+    """How much was said in one channel, so that a comparison need not look at the text itself."""
+
+    __slots__ = ("length", "parts", "pieces")
+
+    def __init__(self) -> None:
+        self.parts = 0
+        self.pieces = 0
+        self.length = 0
+
+
+def _content_mode(shared: Shared) -> ContentMode | None:
+    mode = shared.settings.switches.content_mode
+    return None if mode == "delta" else ContentMode(mode)
+
+
+def _attach(part: TextPart, signature: str | None, encrypted_content: str | None, details: str | None) -> None:
+    if signature is not None:
+        part.signature = signature
+    if encrypted_content is not None:
+        part.encrypted_content = encrypted_content
+    if details is not None:
+        part.details.append(details)
+
+
+def _joined(arrays: list[str]) -> str:
+    """Several raw arrays as one."""
+    insides = [raw.strip()[1:-1].strip() for raw in arrays]
+    return "[" + ",".join([inside for inside in insides if inside]) + "]"

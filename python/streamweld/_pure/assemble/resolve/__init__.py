@@ -1,0 +1,1 @@
+"""Which part a delta belongs to: by evidence (Chat names no part reliably) or by address (the other dialects do)."""

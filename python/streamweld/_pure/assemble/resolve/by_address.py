@@ -1,0 +1,138 @@
+"""The item that a delta leads to: found by its address, or made where nobody opened it.
+
+It knows items and addresses, and of their content only when a new one pushes an old one out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part.item_call import begin_call, note_ids
+from streamweld._pure.assemble.part.item_end import end_item
+from streamweld._pure.assemble.part.item_text import open_part
+from streamweld._pure.assemble.resolve.terminal_items import Restatement
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.call import Call
+    from streamweld._pure.assemble.part.item import Item, ItemPart
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.model.delta import Address, ItemKind
+    from streamweld.events import ReasoningKind
+
+__all__ = [
+    "addressed_call",
+    "fill",
+    "item_of_opening",
+    "known_item",
+    "learn",
+    "new_call",
+    "new_item",
+    "opened",
+    "restatement",
+    "say_late",
+]
+
+
+def learn(state: Choice, item: Item, address: Address) -> None:
+    """Note the ids of an address that led to the item."""
+    note_ids(state, item, address, state.book.learn(item, address))
+
+
+def restatement(state: Choice) -> Restatement:
+    """What was streamed, as a terminal list finds it."""
+    if state.book.restated is None:
+        state.book.restated = Restatement(state.book)
+    return state.book.restated
+
+
+def _make_room(state: Choice, address: Address) -> None:
+    """M1: what is open at the index, and has no id by which it could still be meant, is over."""
+    if address.index is None:
+        return
+    for kind in ("message", "reasoning", "call"):
+        before = state.book.at(kind, address.index)
+        if before is None or not before.open or before.item_id is not None:
+            continue
+        call = before.call
+        if call is not None and (before.first is not None or (call.text.unfinished and not call.empty)):
+            continue  # half a call is none: it may yet be told as a whole, by its call id
+        end_item(state, before, None, None)
+
+
+def new_item(state: Choice, kind: ItemKind, address: Address) -> Item:
+    """A new item, at the place of what was there."""
+    _make_room(state, address)
+    return state.book.create(kind, address)
+
+
+def new_call(state: Choice, address: Address, *, custom: bool, provider_executed: bool) -> Item:
+    """A new item with its call."""
+    item = new_item(state, "call", address)
+    begin_call(state, item, address, custom=custom, provider_executed=provider_executed)
+    fill(state, item)
+    return item
+
+
+def fill(state: Choice, item: Item) -> None:
+    """The item gets its first part, or its call."""
+    if not item.parts and (item.call is None or item.kind == "call"):
+        state.book.filled.append(item)
+
+
+def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
+    """A part opens: in an item that is there, or in one that opens with it."""
+    book = state.book
+    item = book.by_ids(kind, address)
+    if item is not None and (item.open or address.sub is not None):
+        learn(state, item, address)
+        return item
+    bound = book.at(kind, address.index)
+    if item is None and bound is not None and bound.open and (address.sub is not None or not bound.announced):
+        learn(state, bound, address)
+        item = bound
+    else:
+        item = new_item(state, kind, address)
+    item.announced = True
+    book.bind(item, address)
+    return item
+
+
+def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | None) -> Item:
+    """The item that a delta led to, or a placeholder for one that nobody opened."""
+    if item is None:
+        return new_item(state, kind, address)
+    learn(state, item, address)
+    return item
+
+
+def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
+    """The item of a call's delta; a placeholder where nobody opened it and the delta brings something."""
+    address = state.book.usable(address)
+    item = state.book.find("call", address, "delta")
+    if item is None:
+        return new_call(state, address, custom=False, provider_executed=False) if brings else None
+    if brings and item.call is not None and state.book.is_guess(address):
+        _say_guess(state, item.call)
+    learn(state, item, address)
+    return item
+
+
+def _say_guess(state: Choice, call: Call) -> None:
+    """AM2, once a call."""
+    if "ambiguous_orphan_index" not in call.guess_said:
+        call.guess_said.add("ambiguous_orphan_index")
+        state.shared.out.diagnose("ambiguous_orphan_index", call.part)
+
+
+def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: ReasoningKind, sub: int | None) -> ItemPart:
+    """A new part, of which nothing is known yet."""
+    fill(state, item)
+    return open_part(state, item, channel, reasoning_kind, sub, None, None)
+
+
+def say_late(state: Choice, item: Item) -> None:
+    """Once an item: something came behind its close."""
+    if not item.late_said:
+        item.late_said = True
+        state.shared.out.diagnose("late_delta")

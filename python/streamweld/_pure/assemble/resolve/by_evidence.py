@@ -1,0 +1,347 @@
+"""Which call a fragment belongs to: the decision table of R1 to R3. It stands here, and only here.
+
+`decide` looks and changes nothing; `routing` carries the decision out. Tried from the top; "complete" means that the
+arguments of the call are one whole JSON value, "header" that the fragment has a name, "payload" that it has argument
+text.
+
+Free-form text (of a custom tool) and JSON share no call: where id or index lead to a call of the other type, the
+payload opens one; where nothing does, only those of its type are candidates. Free-form text has no end: a call of it is
+never complete and can take any text, and a second text with a header is a second call, unless its id says otherwise.
+The first text of a call says of which type it is.
+
+    R1    the id was seen (of the calls with that id, the one bound to the fragment's index is meant)
+    R1a   the call is not complete                                       -> that call, whatever the index says
+    R1b   the header names another tool; or the call is complete and
+          the header brings other arguments                              -> new call; its id is made unique at the close
+    R1c   complete, header without payload, the index is unbound         -> tentative: dropped if it stays empty (AM4)
+    R1d   the payload says what a finished call of that name said        -> drop the payload
+    R1e   complete, header with the beginning of what was said           -> hold: a replay, or a call that begins alike
+    R1f   complete, no header, the index is bound to an unfinished call  -> the index wins
+    R1g   (at overflow, in `routing`) a header came again on the index   -> it was two calls
+    R2    the id is new
+    R2a   no index, no header, the latest call (of the payload's type)
+          is named, not complete                                         -> that call, under a late or changed id
+    R2b   the index is bound to a call without id                        -> that call takes the id ...
+          ... unless it is complete, and the fragment is a header or
+          brings other arguments                                         -> R2c
+    R2c   the index is bound to a call with another id; header           -> new call; AM1 if that call is still empty
+    R2d   ... but: same name, the call is under way, the payload goes
+          on with it and starts no object (or its id changed before)     -> that call, under another id
+    R2e   the index is bound, no header, not complete                    -> that call, under another id
+    R2f   otherwise                                                      -> new call
+    R3    there is no id
+    R3a1  the index is bound                                             -> that call
+    R3a2  ... complete, and a header with payload or with another name   -> new call
+    R3a3  ... unless an earlier call without id on it said the same      -> drop the payload (AM5)
+    R3a4  ... complete, payload without header, and another unfinished
+          call can take it                                               -> that other call
+    R3b1  the index is unbound; header                                   -> new call
+    R3b2  ... no header: a named call waits for arguments, or an
+          unfinished one can take the payload                            -> that call (AM2 if several wait)
+    R3b3  ... otherwise                                                  -> new call without a name
+    R3c1  no index; header                                               -> new call
+    R3c2  no index; no header; or the unfinished call has no name, or
+          the same, and can take the payload                             -> the latest unfinished call
+    R3c3  no index, no header, one of several in its list                -> the call at that place of the last such list
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
+from streamweld._pure.assemble.resolve.names import relate
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.call import Call
+    from streamweld._pure.assemble.resolve.names import Relation
+
+__all__ = ["Decision", "Deed", "Incoming", "decide", "guess"]
+
+
+class Deed(Enum):
+    """What to do with the fragment."""
+
+    JOIN = "join"  # it belongs to the call
+    NEW = "new"  # it opens a call
+    DROP = "drop"  # it addresses the call, but its payload is a replay
+    SHADOW = "shadow"  # it addresses the call, and may be a replay of it
+    IGNORE = "ignore"  # there is nothing it could belong to
+
+
+class Incoming:
+    """One fragment, read once: its index is usable or None, its payload is bytes."""
+
+    __slots__ = ("array_len", "custom", "id", "index", "is_object", "name", "payload", "position")
+
+    def __init__(
+        self,
+        index: int | None,
+        identity: str | None,
+        name: str | None,
+        payload: bytes,
+        *,
+        is_object: bool = False,
+        custom: bool = False,
+        position: int = 0,
+        array_len: int = 1,
+    ) -> None:
+        self.index = index
+        self.id = identity
+        self.name = name
+        self.payload = payload
+        self.is_object = is_object
+        self.custom = custom
+        self.position = position
+        self.array_len = array_len
+
+    @property
+    def starts_object(self) -> bool:
+        return self.payload.lstrip(b" \t\n\r").startswith(b"{")
+
+
+class Decision:
+    """The verdict on one fragment: the rule, the call if it is not a new one, and what is to be said."""
+
+    __slots__ = ("call", "deed", "note", "rule", "suspect", "tentative")
+
+    def __init__(
+        self,
+        rule: str,
+        call: Call | None = None,
+        deed: Deed = Deed.JOIN,
+        *,
+        note: str | None = None,
+        tentative: bool = False,
+        suspect: Call | None = None,
+    ) -> None:
+        self.rule = rule
+        self.call = call
+        self.deed = deed
+        self.note = note  # the code of the named ambiguity whose default was applied
+        self.tentative = tentative
+        self.suspect = suspect  # the call that a new one displaced while it was still empty
+
+
+def decide(choice: Choice, incoming: Incoming) -> Decision:
+    """The table above."""
+    if incoming.id is not None:
+        known = choice.by_id.get(incoming.id)
+        if known is not None:
+            return _known_id(choice, incoming, incoming.id, known)
+        return _new_id(choice, incoming)
+    if incoming.index is not None:
+        bound = choice.by_index.get(incoming.index)
+        if bound is not None:
+            return _bound(choice, incoming, incoming.index, bound)
+        return _unbound(choice, incoming)
+    return _no_index(choice, incoming)
+
+
+def _relation(choice: Choice, call: Call, name: str) -> Relation:
+    return relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
+
+
+def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> Decision:
+    bound = None if incoming.index is None else choice.by_index.get(incoming.index)
+    if bound is not None and bound.has_id(identity):
+        call = bound
+    name, payload = incoming.name, incoming.payload
+    relation = None if name is None else _relation(choice, call, name)
+    elsewhere = incoming.index is not None and bound is not call and bool(call.indexes)
+    if not call.suits(payload, custom=incoming.custom):
+        return Decision("R1b", None, Deed.NEW)
+    if call.custom and payload and name is not None and not call.empty:
+        # Free-form text has no end that could tell a second call from the next piece.
+        if elsewhere:
+            return Decision("R1b", None, Deed.NEW)
+        return Decision("R1a", call, note="ambiguous_duplicate_id")
+    if not call.complete:
+        if relation == "other" or (relation == "fragment" and elsewhere):
+            # Another tool's name, unless it rides on a piece that can only be the next one of this call.
+            continues = not elsewhere and (not payload or (not incoming.starts_object and call.accepts(payload)))
+            if not continues:
+                return Decision("R1b", None, Deed.NEW)
+        if (
+            name is not None
+            and elsewhere
+            and bound is None
+            and choice.shared.settings.switches.dup_id_parallel_headers == "split"
+        ):
+            return Decision("R1b", None, Deed.NEW)
+        return Decision("R1a", call)
+    if relation == "other" or (relation == "fragment" and (payload or elsewhere)):
+        return Decision("R1b", None, Deed.NEW)
+    if name is not None:
+        if not payload:
+            if incoming.index is not None and bound is None:
+                return Decision("R1c", None, Deed.NEW, tentative=True)
+            return Decision("R1a", call)
+        if call.text.shadow and not elsewhere:
+            return Decision("R1e", call)
+        if call.repeats(payload) or _said_before(choice, identity, name, payload):
+            return Decision("R1d", call, Deed.DROP)
+        if not elsewhere and call.text.begins_with(payload) and not call.text.is_placeholder():
+            return Decision("R1e", call, Deed.SHADOW)
+        return Decision("R1b", None, Deed.NEW)
+    if not payload:
+        return Decision("R1a", call)
+    if call.repeats(payload):
+        return Decision("R1d", call, Deed.DROP)
+    if bound is not None and bound is not call and not bound.complete and bound.custom == incoming.custom:
+        return Decision("R1f", bound)
+    return Decision("R1a", call)
+
+
+def _new_id(choice: Choice, incoming: Incoming) -> Decision:
+    name, payload = incoming.name, incoming.payload
+    if incoming.index is None:
+        latest = choice.latest
+        if payload and latest is not None and latest.custom != incoming.custom:
+            latest = choice.latest_unfinished(custom=incoming.custom)
+        open_ = name is None and latest is not None and latest.name and not latest.complete
+        if latest is not None and open_ and latest.takes(payload, custom=incoming.custom):
+            return Decision("R2a", latest)
+        return Decision("R2f", None, Deed.NEW)
+    bound = choice.by_index.get(incoming.index)
+    if bound is None or not bound.suits(payload, custom=incoming.custom):
+        return Decision("R2f", None, Deed.NEW)
+    relation = None if name is None else _relation(choice, bound, name)
+    if bound.id is None:
+        if bound.complete and payload and relation in (None, "same", "late") and bound.repeats(payload):
+            return Decision("R2b", bound, Deed.DROP)
+        if relation == "other" or (bound.complete and (name is not None or payload)):
+            return Decision("R2c", None, Deed.NEW)
+        return Decision("R2b", bound)
+    if name is None:
+        if not bound.complete:
+            return Decision("R2e", bound)
+        if payload and bound.repeats(payload):
+            return Decision("R2e", bound, Deed.DROP)
+        return Decision("R2f", None, Deed.NEW)
+    if bound.complete:
+        return Decision("R2c", None, Deed.NEW)
+    proven = relation == "fragment" and choice.shared.settings.tools.begins(bound.name + name)
+    if relation in ("same", "late") or proven:
+        if bound.empty and relation == "same":
+            # AM1: the announcement of a parallel call, or one call whose id is new in every delta.
+            if choice.shared.settings.switches.same_index_new_id_same_name_empty == "merge":
+                return Decision("R2d", bound)
+            return Decision("R2c", None, Deed.NEW, suspect=bound)
+        continues = payload and (bound.id_changed or not incoming.starts_object) and bound.accepts(payload)
+        if continues or (relation == "late" and not payload):
+            return Decision("R2d", bound)
+    return Decision("R2c", None, Deed.NEW)
+
+
+def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decision:
+    name, payload = incoming.name, incoming.payload
+    relation = None if name is None else _relation(choice, bound, name)
+    two_headers = bound.custom and name is not None and payload and not bound.empty
+    if two_headers or not bound.suits(payload, custom=incoming.custom):
+        return Decision("R3a2", None, Deed.NEW)  # free-form text and JSON share no call, nor do two headers with text
+    if not bound.complete:
+        return Decision("R3a2", None, Deed.NEW) if relation == "other" else Decision("R3a1", bound)
+    if name is not None:
+        if not payload:
+            if relation in ("same", "late", "grows"):
+                return Decision("R3a1", bound)
+            return Decision("R3a2", None, Deed.NEW)
+        if relation == "same" and _second_is_due(bound, index):
+            return Decision("R3a1", bound)
+        if choice.shared.settings.switches.identical_idless_same_index == "drop" and (
+            (relation == "same" and bound.repeats(payload)) or _said_before(choice, index, name, payload)
+        ):
+            return Decision("R3a3", bound, Deed.DROP, note="ambiguous_identical_call")
+        return Decision("R3a2", None, Deed.NEW)
+    if not payload or bound.text.shadow or bound.text.begins_with(payload) or bound.repeats(payload):
+        return Decision("R3a1", bound)
+    if index in bound.announced_again or bound.text.is_placeholder():
+        return Decision("R3a1", bound)
+    if choice.latest is bound and bound.text.is_last(payload):
+        return Decision("R3a1", bound)  # A5: the same fragment twice in a row
+    other = choice.accepting(payload, other_than=bound)
+    if other is not None:
+        return Decision("R3a4", other, note=guess(choice, other))
+    return Decision("R3a1", bound)
+
+
+def _second_is_due(call: Call, index: int | None) -> bool:
+    """R1e or R1g is open for a finished call: what comes is held for it, or opens the second call under its id."""
+    return call.text.shadow > 0 or (call.id is not None and index in call.announced_again)
+
+
+def _unbound(choice: Choice, incoming: Incoming) -> Decision:
+    if incoming.name is not None:
+        return Decision("R3b1", None, Deed.NEW)
+    payload = incoming.payload
+    if not payload:
+        return _latest_or_nothing(choice, "R3b2")
+    latest = choice.shared.settings.switches.orphan_index == "latest"
+    waiting = choice.next_waiting(custom=incoming.custom, latest=latest)
+    if waiting is not None and waiting.takes(payload, custom=incoming.custom):
+        candidates = choice.open_calls(custom=incoming.custom)
+        # What is under way is told from what waits by its JSON; free-form text could be anybody's.
+        among = candidates.unfinished if incoming.custom else candidates.waiting
+        return Decision("R3b2", waiting, note="ambiguous_orphan_index" if among.count > 1 else None)
+    other = choice.accepting(payload, custom=incoming.custom)
+    if other is not None:
+        return Decision("R3b2", other, note=guess(choice, other))
+    return Decision("R3b3", None, Deed.NEW)
+
+
+def guess(choice: Choice, call: Call) -> str | None:
+    """AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text."""
+    others = choice.open_calls(custom=call.custom).unfinished.count > 1
+    return "ambiguous_orphan_index" if others or call.custom or call.text.automaton.in_string else None
+
+
+def _no_index(choice: Choice, incoming: Incoming) -> Decision:
+    name, payload = incoming.name, incoming.payload
+    if incoming.array_len > 1 and name is None:
+        placed = choice.multi.get(incoming.position)
+        if placed is not None and not placed.dropped and (not payload or placed.custom == incoming.custom):
+            return Decision("R3c3", placed)
+    unfinished = choice.latest_unfinished(custom=incoming.custom)
+    latest = choice.latest
+    if name is not None:
+        if unfinished is not None:
+            relation = _relation(choice, unfinished, name)
+            proven = relation == "fragment" and choice.shared.settings.tools.begins(unfinished.name + name)
+            second = unfinished.custom and relation == "same" and not unfinished.empty and bool(payload)
+            joins = relation in ("late", "same") or proven
+            if joins and not second and unfinished.takes(payload, custom=incoming.custom):
+                return Decision("R3c2", unfinished, note=_one_of_several(choice, incoming))
+        again = latest is not None and latest.name == name and latest.complete and payload and not incoming.custom
+        if latest is not None and again and _second_is_due(latest, None):
+            return Decision("R3c2", latest)
+        return Decision("R3c1", None, Deed.NEW)
+    if not payload:
+        return _latest_or_nothing(choice, "R3c2")
+    if unfinished is not None:
+        return Decision("R3c2", unfinished, note=_one_of_several(choice, incoming))
+    if latest is not None and latest.custom == incoming.custom:
+        return Decision("R3c2", latest)
+    return Decision("R3b3", None, Deed.NEW)
+
+
+def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
+    """AM2: several calls are open, and nothing says which one is meant."""
+    several = choice.open_calls(custom=incoming.custom).unfinished.count > 1
+    return "ambiguous_orphan_index" if incoming.payload and several else None
+
+
+def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
+    """Only extra members: they go to the latest call."""
+    if choice.latest is not None and not choice.latest.dropped:
+        return Decision(rule, choice.latest)
+    return Decision(rule, None, Deed.IGNORE)
+
+
+def _said_before(choice: Choice, key: str | int, name: str, payload: bytes) -> bool:
+    """R1d, R3a3: an earlier, displaced call under that id or index said the same."""
+    if not choice.payloads or not is_whole(payload):
+        return False
+    return choice.said_before(key, name, canonical(payload.decode("utf-8", "replace")))

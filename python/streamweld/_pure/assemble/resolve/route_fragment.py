@@ -1,0 +1,452 @@
+"""Carries out what `identity` decided about a fragment: opens, binds and names calls, appends text, settles overflow.
+
+It changes the choice and its calls, says what was repaired, and lets `announce` show it. It decides nothing about
+identity but what only the text can tell: R1g, AM3 and A8 at an overflow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.choice import LEGACY_INDEX
+from streamweld._pure.assemble.part import call_events
+from streamweld._pure.assemble.part.arguments import Change
+from streamweld._pure.assemble.part.call import MAX_ALIASES
+from streamweld._pure.assemble.part.object_merge import ObjectMerge, RawMembers
+from streamweld._pure.assemble.part.shared_id import Fork
+from streamweld._pure.assemble.resolve.by_evidence import Decision, Deed, Incoming, decide, guess
+from streamweld._pure.assemble.resolve.names import relate
+from streamweld._pure.json.scanner import replace_lone_surrogates
+from streamweld.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.call import Call
+    from streamweld._pure.assemble.resolve.names import Relation
+    from streamweld._pure.model.delta import Fragment
+
+_PLACES = 4096  # of a list of entries that can be continued by place (R3c3)
+
+__all__ = ["close_fork", "divide", "give", "open_call", "push_text", "take_fragment", "take_id", "take_name"]
+
+
+def take_fragment(choice: Choice, fragment: Fragment) -> None:
+    """One fragment off the wire."""
+    index, unusable = _usable_index(choice, fragment)
+    text = fragment.arguments or ""
+    identity = _present(fragment.id)
+    name = _present(fragment.name)
+    if identity is None and name is None and not text and fragment.object_arguments is None:
+        if fragment.metadata is None:
+            return  # N6: nothing is left of it
+    elif index is not None and text and fragment.object_arguments is None and fragment.metadata is None:
+        bound = choice.by_index.get(index)
+        finished = choice.finish.raw is not None
+        if bound is not None and not (fragment.custom or finished) and _continues(bound, identity, name):
+            # The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
+            choice.textual.close_open()
+            _place(choice, bound, fragment.position, fragment.array_len)
+            choice.latest = bound
+            if identity is not None or name is not None:
+                choice.shared.out.touch("told_again")  # readers join what is told again
+            call_events.flush_unstarted(choice, bound)
+            push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
+            return
+    if identity is not None:
+        choice.shared.check_id(identity)
+    if name is not None:
+        choice.shared.check_name(name)
+    is_object = fragment.object_arguments is not None
+    shown = fragment.object_arguments if fragment.object_arguments is not None else text
+    incoming = Incoming(
+        index,
+        identity,
+        name,
+        replace_lone_surrogates(shown).encode(),
+        is_object=is_object,
+        custom=fragment.custom,
+        position=fragment.position,
+        array_len=fragment.array_len,
+    )
+    call = route(choice, incoming, text)
+    if call is None:
+        if fragment.metadata is not None:
+            choice.shared.spend_text(choice.metadata.add(fragment.metadata))
+        return
+    if fragment.metadata is not None:
+        if call.metadata is None:
+            call.metadata = RawMembers()
+        choice.shared.spend_text(call.metadata.add(fragment.metadata))
+    if index is None and not call.index_said:
+        call.index_said = True
+        code = "index_missing" if unusable is None else "index_unusable"
+        choice.shared.out.diagnose(code, call.part, unusable or "")
+
+
+def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
+    """Find or open the call, and give it what the fragment brings. `text` is the payload as sent (not of an object)."""
+    decision = decide(choice, incoming)
+    if decision.deed is Deed.IGNORE:
+        return None
+    choice.textual.close_open()
+    call = decision.call
+    if call is None:
+        call = open_call(choice, incoming, decision)
+    else:
+        if incoming.payload:
+            call.settle_type(custom=incoming.custom)
+        if _means_another(choice, call, incoming):
+            choice.shared.out.touch("told_again" if incoming.id or incoming.name else "other_index")
+        _address(choice, call, incoming)
+        if decision.note is not None:
+            _say_guess(choice, call, decision.note)
+        if call.contested is not None and incoming.id is None and incoming.payload:
+            _say_guess(choice, call, call.contested)
+            call.contested = None
+    _place(choice, call, incoming.position, incoming.array_len)
+    if decision.deed is Deed.DROP:
+        call.text.shadow = 0
+        choice.shared.out.diagnose("args_replay_dropped", call.part)
+    elif decision.deed is Deed.SHADOW:
+        call.text.begin_shadow(incoming.payload)
+        choice.shared.out.touch("args_again")
+    elif incoming.is_object:
+        choice.shared.out.touch("args_object")  # readers expect text
+        push_object(choice, call, incoming)
+    elif text:
+        if call.suspect and call.empty and decision.rule not in ("R1a", "R1f"):
+            # AM1: nothing but the order says that this is the displaced call's text.
+            call.suspect = False
+            choice.shared.out.diagnose("ambiguous_same_index", call.part)
+        header, identified = incoming.name is not None, incoming.id is not None
+        push_text(choice, call, text, incoming.index, header=header, identified=identified)
+    call.late = call.late or choice.finish.raw is not None
+    choice.track(call)
+    return call
+
+
+def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
+    """Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too."""
+    if incoming.index is None or incoming.index != call.index or incoming.id is not None:
+        return True
+    return incoming.name is not None and _relation(choice, call, incoming.name) != "fragment"
+
+
+def _relation(choice: Choice, call: Call, name: str) -> Relation:
+    return relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
+
+
+def _place(choice: Choice, call: Call, position: int, array_len: int) -> None:
+    """R3c3: where it stood in a list of several, whatever addressed it there."""
+    if array_len > 1 and position < _PLACES:
+        choice.multi[position] = call
+
+
+def _say_guess(choice: Choice, call: Call, code: str) -> None:
+    """A named ambiguity, once a call."""
+    if code in call.guess_said:
+        return
+    call.guess_said.add(code)
+    choice.shared.out.diagnose(code, call.part)
+    if code == "ambiguous_orphan_index":
+        choice.contest(call, code)
+
+
+def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
+    """A piece of argument text as sent, for a call."""
+    piece = call.joiner.push(text).encode()
+    if call.joiner.lone:
+        choice.shared.out.diagnose("lone_surrogate", call.part)
+    if piece:
+        give(choice, call, piece, index, header=header, identified=identified)
+
+
+def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
+    """Bytes for a call: append, repair, or settle where they belong instead."""
+    shared = choice.shared
+    fork = call.fork
+    if fork is not None:
+        fork.add(index, piece)
+        if fork.divides() and not call.text.accepts(piece):
+            divide(choice, call, fork)
+            return
+    if call.merge is not None:
+        before = call.merge.size
+        call.settle_merge()
+        shared.count_arguments(before, call.text.size)
+    call.object_arguments = False
+    text = call.text
+    size = text.size
+    shared.check_piece(len(piece))
+    push = text.push(piece, header=header)
+    _count(choice, call, size)
+    if push.change is Change.OVERFLOW:
+        call_events.publish(choice, call)
+        choice.track(call)
+        _overflow(choice, call, push.spill, index, identified=identified or header)
+        return
+    if push.code is not None:
+        shared.out.diagnose(push.code, call.part)
+    if push.change is Change.REPLACED:
+        call_events.reset(choice, call)
+    if not text.empty:
+        call.tentative = False
+    call_events.publish(choice, call)
+    choice.track(call)
+
+
+def _count(choice: Choice, call: Call, before: int) -> None:
+    """The caps; a piece that passes one is not kept."""
+    try:
+        choice.shared.count_arguments(before, call.text.size)
+    except LimitExceeded:
+        call.text.undo(before)
+        raise
+
+
+def divide(choice: Choice, call: Call, fork: Fork) -> None:
+    """AM3 is settled: they were several calls, one for each index that announced the id."""
+    texts = fork.texts()
+    fork.close()
+    call.fork = None
+    shared = choice.shared
+    for place, (index, own) in enumerate(texts):
+        if place == 0:
+            size = call.text.size
+            call.text.replace(own)
+            shared.count_arguments(size, len(own))
+            call_events.reset(choice, call)
+            call.indexes = {index}
+            choice.by_index[index] = call
+            call_events.publish(choice, call)
+            choice.track(call)
+            continue
+        other = _sibling(choice, call, index)
+        choice.own(other, call.id)
+        other.last_id = call.id
+        other.first = call
+        if own:
+            give(choice, other, own, index, header=True, identified=True)
+        else:
+            other.tentative = True
+        choice.track(other)
+    if call.id is not None:
+        choice.by_id[call.id] = choice.calls[-1]
+
+
+def close_fork(choice: Choice, call: Call) -> None:
+    """The end of AM3: an unfinished text whose pieces, each by itself, are whole objects was several calls."""
+    fork = call.fork
+    if fork is not None and not call.complete and fork.divides_whole():
+        divide(choice, call, fork)
+    call.fork = None
+
+
+def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str | None]:
+    """The index, or None and what was sent instead (N3)."""
+    if fragment.legacy:
+        return LEGACY_INDEX, None
+    index = fragment.index
+    if index is None:
+        return None, fragment.index_raw
+    limit = choice.shared.settings.limits.max_tool_index
+    if index < 0 or (limit is not None and index > limit):
+        return None, str(index)
+    return index, None
+
+
+def _present(text: str | None) -> str | None:
+    """N2, N4: a blank id or name is none. (Words that stand for none are the decoder's to know.)"""
+    return text if text and not text.isspace() else None
+
+
+def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
+    """Whether the fast path applies: the call is under way and the fragment says nothing new about it."""
+    return (
+        bound.text.unfinished
+        and not bound.empty
+        and bound.fork is None
+        and bound.contested is None
+        and bound.merge is None
+        and (identity is None or (identity == bound.id and not bound.id_changed))
+        and (name is None or name == bound.name)
+        and bound.name != ""
+    )
+
+
+def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
+    if incoming.index is not None:
+        displaced = choice.by_index.get(incoming.index)
+        if displaced is not None and displaced.id is None:
+            choice.remember(displaced, incoming.index)
+    first = None
+    if incoming.id is not None:
+        first = choice.by_id.get(incoming.id)
+        if first is not None:
+            choice.remember(first, incoming.id)
+    call_events.flush_unstarted(choice)
+    before = None if incoming.index is None else choice.by_index.get(incoming.index)
+    taken = incoming.id is not None and choice.shared.is_used(incoming.id)
+    if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
+        # For readers it is another call, or none that can be answered.
+        why = "no_name" if incoming.id else "no_id"
+        choice.shared.out.touch("index_taken" if before is not None else "id_taken" if taken else why)
+    call = choice.create(custom=incoming.custom)
+    if before is not None and before.text.unfinished and not (before.empty or before.dropped):
+        call.contested = "ambiguous_same_index"  # it takes the index from a call that is under way
+    call.tentative = decision.tentative and choice.shared.settings.switches.dup_id_empty_header == "drop"
+    if decision.suspect is not None:
+        decision.suspect.suspect = True
+    if incoming.id is not None:
+        choice.own(call, incoming.id)
+        call.last_id = incoming.id
+        call.first = first
+        choice.by_id[incoming.id] = call
+        choice.shared.ids_seen.add(incoming.id)
+    if incoming.name is not None:
+        call.name = incoming.name
+        if not call.tentative:
+            call_events.named(choice, call)
+    choice.bind(call, incoming.index)
+    return call
+
+
+def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
+    """A further call of the same tool."""
+    call_events.flush_unstarted(choice)
+    choice.shared.out.touch("another_call")
+    other = choice.create(custom=call.custom)
+    other.name = call.name
+    call_events.named(choice, other)
+    choice.bind(other, index)
+    return other
+
+
+def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
+    """The fragment belongs to a call that is there: id, name and index may say more about it."""
+    take_id(choice, call, incoming.id)
+    repeated = incoming.name is not None and incoming.name == call.name
+    if incoming.name is not None and not repeated:
+        take_name(choice, call, incoming.name)
+    if repeated and not incoming.payload and call.complete:
+        call.announced_again.add(incoming.index)
+    index = incoming.index
+    if (
+        repeated
+        and index is not None
+        and incoming.id is not None
+        and index not in choice.by_index
+        and call.index is not None
+        and not call.complete
+        and not call.custom
+    ):
+        _open_fork(choice, call, index)
+    choice.bind(call, index)
+    if incoming.payload:
+        call_events.flush_unstarted(choice, call)
+
+
+def _open_fork(choice: Choice, call: Call, index: int) -> None:
+    """AM3: the id is announced on a second index while its call is unfinished."""
+    if choice.shared.settings.switches.dup_id_parallel_headers != "auto" or call.index is None:
+        call.announced_again.add(index)
+        return
+    if call.fork is None:
+        call.fork = Fork(call.index, call.text.data)
+        choice.shared.out.diagnose("ambiguous_duplicate_id", call.part)
+    call.fork.announce(index)
+    call.announced_again.add(index)
+
+
+def take_id(choice: Choice, call: Call, identity: str | None) -> None:
+    if identity is None:
+        return
+    if identity == call.id:
+        call.last_id = identity
+        return
+    if call.id is None:
+        choice.own(call, identity)
+    elif identity not in call.aliases:
+        call.id_changed = True
+        if len(call.aliases) == MAX_ALIASES:
+            call.last_id = identity
+            return
+        call.aliases.append(identity)
+        choice.shared.out.diagnose("unstable_id", call.part, identity)
+    call.last_id = identity
+    choice.by_id[identity] = call
+    choice.shared.ids_seen.add(identity)
+
+
+def take_name(choice: Choice, call: Call, name: str) -> None:
+    relation = _relation(choice, call, name)
+    if relation in ("late", "grows"):
+        first = call.name == ""
+        call.name = name
+        if first:
+            call_events.named(choice, call)
+    elif relation == "fragment":
+        call.name += name
+        choice.shared.check_name(call.name)
+        choice.shared.out.diagnose("name_joined", call.part, name)
+    elif relation == "other" and not call.name_conflict_said:
+        call.name_conflict_said = True
+        choice.shared.out.diagnose("name_conflict", call.part, name)
+
+
+def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
+    """Arguments as an object: the first is the text, further ones merge into it."""
+    if not call.object_arguments:
+        first = call.empty
+        call.held_back = first
+        header = incoming.name is not None
+        give(choice, call, incoming.payload, incoming.index, header=header, identified=incoming.id is not None)
+        call.object_arguments = first and call.text.complete
+        return
+    shared = choice.shared
+    before = call.text.size if call.merge is None else call.merge.size
+    if call.merge is None:
+        shared.out.diagnose("args_merged", call.part)
+        call.merge = ObjectMerge(call.text.text())
+    call.merge.add(incoming.payload.decode())
+    shared.count_arguments(before, call.merge.size)
+
+
+def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> None:
+    """A8: text behind a whole value, without a header of its own."""
+    text = call.text
+    if not text.overflow:
+        if index in call.announced_again or text.shadow_has_header:
+            # R1g, R1e: it was announced a second time, and these are the second call's arguments.
+            text.shadow_has_header = False
+            _give_sibling(choice, call, spill, index, keep_id=True)
+            return
+        other = None if identified else choice.accepting(spill, other_than=call)
+        if other is not None:
+            note = guess(choice, other)
+            if note is not None:
+                _say_guess(choice, other, note)
+            choice.bind(other, index)
+            give(choice, other, spill, index, header=False, identified=False)
+            return
+        if choice.shared.settings.switches.on_overflow == "split":
+            _give_sibling(choice, call, spill, index, keep_id=False)
+            return
+        choice.shared.out.diagnose("args_overflow", call.part)
+    size = text.size
+    text.overflow += spill
+    _count(choice, call, size)
+
+
+def _give_sibling(choice: Choice, call: Call, spill: bytes, index: int | None, *, keep_id: bool) -> None:
+    if call.id is not None:
+        choice.remember(call, call.id)
+    elif index is not None:
+        choice.remember(call, index)
+    other = _sibling(choice, call, index)
+    if keep_id and call.id is not None:
+        choice.own(other, call.id)
+        other.last_id, other.first = call.id, call
+        choice.by_id[call.id] = other
+    give(choice, other, spill, index, header=True, identified=True)
+    choice.track(other)

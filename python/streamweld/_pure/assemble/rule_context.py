@@ -1,0 +1,142 @@
+"""What all choices of one stream share: the way out, the settings, the numbering of parts, the caps, the ids in use.
+
+It counts and it says no; it knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.settings import Settings
+    from streamweld._pure.model.output import Out
+
+__all__ = ["Shared"]
+
+
+class Shared:
+    """One per stream."""
+
+    __slots__ = (
+        "_argument_bytes",
+        "_calls",
+        "_choices",
+        "_items",
+        "_next_part",
+        "_next_suffix",
+        "_text_bytes",
+        "ids_given",
+        "ids_optional",
+        "ids_seen",
+        "out",
+        "settings",
+    )
+
+    def __init__(self, settings: Settings, out: Out) -> None:
+        self.settings = settings
+        self.out = out
+        self._next_part = 0
+        self._items = 0
+        self._choices = 0
+        self._calls = 0
+        self._argument_bytes = 0
+        self._text_bytes = 0
+        self.ids_seen: set[str] = set()  # on the wire, of any call
+        self.ids_given: set[str] = set()  # to closed calls
+        self._next_suffix: dict[str, int] = {}
+        self.ids_optional = False  # the dialect's calls need no id
+
+    def next_part(self) -> int:
+        part = self._next_part
+        limit = self.settings.limits.max_parts
+        if limit is not None and part >= limit:
+            raise self.out.limit("max_parts", limit)
+        self._next_part = part + 1
+        return part
+
+    def count_item(self) -> None:
+        """One more item that the wire opens."""
+        limit = self.settings.limits.max_parts
+        if limit is not None and self._items >= limit:
+            raise self.out.limit("max_parts", limit)
+        self._items += 1
+
+    @property
+    def parts(self) -> int:
+        """How many parts were numbered."""
+        return self._next_part
+
+    def count_choice(self) -> None:
+        limit = self.settings.limits.max_choices
+        if limit is not None and self._choices >= limit:
+            raise self.out.limit("max_choices", limit)
+        self._choices += 1
+
+    def count_call(self) -> None:
+        limit = self.settings.limits.max_tool_calls
+        if limit is not None and self._calls >= limit:
+            raise self.out.limit("max_tool_calls", limit)
+        self._calls += 1
+
+    def check_piece(self, size: int) -> None:
+        """Before a fragment of that size is looked at: it could not be kept in any form."""
+        limit = self.settings.limits.max_arguments_bytes
+        if limit is not None and size > limit:
+            raise self.out.limit("max_arguments_bytes", limit)
+
+    def count_arguments(self, before: int, after: int) -> None:
+        """A call's text has changed its size, by no more than one fragment."""
+        limits = self.settings.limits
+        limit = limits.max_arguments_bytes
+        if limit is not None and after > limit:
+            raise self.out.limit("max_arguments_bytes", limit)
+        limit = limits.max_total_arguments_bytes
+        if limit is not None and self._argument_bytes + after - before > limit:
+            raise self.out.limit("max_total_arguments_bytes", limit)
+        self._argument_bytes += after - before
+
+    def spend_text(self, more: int) -> None:
+        """Before `more` bytes of text, reasoning, refusal or metadata are kept."""
+        limit = self.settings.limits.max_text_bytes
+        if limit is not None and self._text_bytes + more > limit:
+            raise self.out.limit("max_text_bytes", limit)
+        self._text_bytes += more
+
+    def check_id(self, identity: str) -> None:
+        limit = self.settings.limits.max_id_bytes
+        if limit is not None and byte_length(identity) > limit:
+            raise self.out.limit("max_id_bytes", limit)
+
+    def check_name(self, name: str) -> None:
+        limit = self.settings.limits.max_name_bytes
+        if limit is not None and byte_length(name) > limit:
+            raise self.out.limit("max_name_bytes", limit)
+
+    def is_taken(self, identity: str) -> bool:
+        """A call that was told, here or in an earlier turn, has that id."""
+        return identity in self.ids_given or identity in self.settings.known_call_ids
+
+    def is_used(self, identity: str) -> bool:
+        """A call was announced under that id, here or in an earlier turn."""
+        return identity in self.ids_seen or self.is_taken(identity)
+
+    def fresh_id(self, wanted: str, *, minted: bool) -> str:
+        """`wanted`, or the first of `wanted__2`, `wanted__3` … that is in use nowhere in the stream or before it.
+
+        An id from the wire need not be new on the wire; a minted one must be.
+        """
+        if not self.is_taken(wanted) and not (minted and wanted in self.ids_seen):
+            return wanted
+        number = self._next_suffix.get(wanted, 2)
+        while True:
+            candidate = f"{wanted}__{number}"
+            number += 1
+            if not (
+                candidate in self.ids_given or candidate in self.ids_seen or candidate in self.settings.known_call_ids
+            ):
+                self._next_suffix[wanted] = number
+                return candidate
+
+
+def byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

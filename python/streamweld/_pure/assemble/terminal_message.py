@@ -1,0 +1,175 @@
+"""A terminal full message beside what was streamed: it is authoritative, so it corrects and completes, and never
+appends.
+
+Also the only thing there is where a gateway answers a streaming request with a whole body. What it leaves out stays;
+what it says otherwise holds, unless it is empty, shrinks to {} or is no JSON object where the streamed arguments are
+one. It knows no identity rules of deltas: a message names its calls one by one.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part import call_events
+from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
+from streamweld._pure.assemble.part.object_merge import RawMembers
+from streamweld._pure.assemble.resolve.by_evidence import Decision, Deed, Incoming
+from streamweld._pure.assemble.resolve.route_fragment import give, open_call, take_id, take_name
+from streamweld._pure.json.scanner import replace_lone_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.call import Call
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.model.delta import Fragment
+
+__all__ = ["reconcile"]
+
+
+def reconcile(
+    choice: Choice,
+    content: str | None,
+    reasoning: str | None,
+    refusal: str | None,
+    fragments: Sequence[Fragment],
+) -> None:
+    """The whole message of one choice."""
+    choice.message_seen = True
+    _channel(choice, "reasoning", reasoning)
+    _channel(choice, "text", content)
+    _channel(choice, "refusal", refusal)
+    if fragments:
+        _calls(choice, fragments)
+
+
+def _channel(choice: Choice, channel: Channel, text: str | None) -> None:
+    if not text:
+        return
+    textual = choice.textual
+    length = textual.length(channel)
+    if length == 0:
+        call_events.flush_unstarted(choice)
+        textual.push(channel, text, None, raw=True)
+        return
+    clean = replace_lone_surrogates(text)
+    if len(clean) >= length and clean.startswith(textual.whole(channel)):
+        if len(clean) > length:
+            call_events.flush_unstarted(choice)
+            textual.push(channel, clean[length:], None, raw=True)
+        return
+    part = textual.current
+    corrected = textual.correct(channel, clean)
+    choice.shared.out.diagnose("conflict", part.part if corrected and part is not None else None, channel)
+
+
+def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
+    streamed = list(islice(filter(_was_streamed, choice.calls), len(fragments)))
+    count = len(choice.calls)
+    by_id: dict[str, Iterator[Call]] = {}
+    met: set[int] = set()
+    for place, fragment in enumerate(fragments):
+        incoming = _read(choice, fragment)
+        if incoming is None:
+            continue
+        choice.textual.close_open()
+        if incoming.id is not None and incoming.id not in by_id:
+            by_id[incoming.id] = filter(_was_streamed, choice.owned(incoming.id))
+        found = _match(choice, incoming, streamed[place] if place < len(streamed) else None, by_id, met)
+        if found is not None:
+            call = found
+            _take(choice, call, incoming)
+        else:
+            call = open_call(choice, incoming, Decision("message", None, Deed.NEW))
+            if incoming.payload:
+                give(choice, call, incoming.payload, incoming.index, header=True, identified=True)
+            choice.track(call)
+        met.add(call.slot)
+        if fragment.metadata is not None:
+            if call.metadata is None:
+                call.metadata = RawMembers()
+            choice.shared.spend_text(call.metadata.add(fragment.metadata))
+    for call in choice.take_changed(count):
+        if call.conflict_said:
+            continue
+        if call.slot in met:
+            choice.changed[call.slot] = call
+        elif _was_streamed(call) and (call.name or not call.empty):
+            call.conflict_said = True
+            choice.shared.out.diagnose("conflict", call.part, "tool_calls")
+
+
+def _was_streamed(call: Call) -> bool:
+    return not call.dropped and not (call.tentative and call.empty)
+
+
+def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
+    """A message's entry; its index is a place in the list at most, and says nothing that the list does not."""
+    payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
+    if fragment.id is None and fragment.name is None and not payload:
+        return None
+    if fragment.id is not None:
+        choice.shared.check_id(fragment.id)
+    if fragment.name is not None:
+        choice.shared.check_name(fragment.name)
+    return Incoming(None, fragment.id, fragment.name, payload.encode(), custom=fragment.custom)
+
+
+def _match(
+    choice: Choice, incoming: Incoming, at_place: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
+) -> Call | None:
+    """The streamed call that an entry names: by id, by an id that changed, by its place in the list."""
+    if incoming.id is not None:
+        for named in by_id[incoming.id]:
+            if named.slot not in met and named.suits(incoming.payload, custom=incoming.custom):
+                return named
+        alias = choice.by_id.get(incoming.id)
+        known = alias is not None and alias.slot not in met and alias.has_id(incoming.id)
+        if alias is not None and known and alias.suits(incoming.payload, custom=incoming.custom):
+            return alias
+    if at_place is None or at_place.slot in met or (at_place.name and at_place.name != incoming.name):
+        return None
+    if not at_place.suits(incoming.payload, custom=incoming.custom):
+        return None
+    if incoming.id is None or at_place.id is None or not at_place.complete or at_place.repeats(incoming.payload):
+        return at_place
+    return None
+
+
+def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
+    take_id(choice, call, incoming.id)
+    if incoming.name is not None and incoming.name != call.name:
+        take_name(choice, call, incoming.name)
+    choice.latest = call
+    payload = incoming.payload
+    call.settle_merge()
+    if payload:
+        call.settle_type(custom=incoming.custom)
+    text = call.text
+    if not payload or bytes(text.data) == payload:
+        call_events.publish(choice, call)
+        return
+    if text.complete and not call.custom:
+        if not is_whole(payload) or not incoming.starts_object:
+            choice.shared.out.diagnose("conflict", call.part)
+            return
+        said = canonical(payload.decode())
+        if said == call.canonical():
+            return
+        if said == "{}":
+            choice.shared.out.diagnose("conflict", call.part)
+            return
+    goes_on = payload.startswith(text.data)
+    before = text.size
+    choice.shared.check_piece(len(payload))
+    choice.shared.count_arguments(before, len(payload))
+    text.replace(payload)
+    call.fork = None
+    call.tentative = False
+    if not goes_on:
+        call_events.reset(choice, call)
+        choice.shared.out.diagnose("conflict", call.part)
+    call_events.publish(choice, call)
+    choice.track(call)

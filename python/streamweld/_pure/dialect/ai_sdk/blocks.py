@@ -1,0 +1,91 @@
+"""Text and reasoning of an AI SDK stream: start, deltas and end, paired by an id that lives as long as the step.
+
+Provider-level parts and UI message chunks tell them alike. Providers number blocks, so that `0` comes again in the next
+step. What providers hang on any of the three (`anthropic.signature` comes on an empty delta, `openai.itemId` and
+`reasoningEncryptedContent` on start and end) belongs to the whole part. Knows no tools and no types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.dialect.ai_sdk.part import Provider, TypedPart
+    from streamweld._pure.model.delta import ItemKind
+    from streamweld.events import ReasoningKind
+
+
+@dataclass(slots=True)
+class _Block:
+    """Whom one part speaks of, and what the provider says with it."""
+
+    item: ItemKind
+    address: Address
+    channel: Channel
+    kind: ReasoningKind
+    identity: str | None
+    provider: Provider
+    redacted: bool
+
+    @property
+    def place(self) -> tuple[ItemKind, Address, Channel]:
+        return self.item, self.address, self.channel
+
+
+class BlockReader:
+    """Hands the text and reasoning parts of one stream on. `spellings`: the names under which a text may come."""
+
+    __slots__ = ("_assembler", "_redacted", "_spellings")
+
+    def __init__(self, assembler: Assembler, spellings: tuple[str, ...]) -> None:
+        self._assembler = assembler
+        self._spellings = spellings
+        self._redacted: set[str] = set()  # ids of open reasoning parts that hold nothing to read
+
+    def forget(self) -> None:
+        """The ids may come again."""
+        self._redacted.clear()
+
+    def start(self, part: TypedPart) -> None:
+        block = self._block(part)
+        if block.redacted and block.identity is not None:
+            self._redacted.add(block.identity)
+        self._assembler.part_opened(0, *block.place, block.kind, None, block.provider.metadata)
+        self._attributes(block, None)
+
+    def delta(self, part: TypedPart) -> None:
+        block = self._block(part)
+        text = part.text(*self._spellings)
+        if text:
+            self._assembler.part_text(0, *block.place, block.kind, text, block.provider.metadata)
+        self._attributes(block, block.provider.metadata)
+
+    def end(self, part: TypedPart) -> None:
+        block = self._block(part)
+        self._attributes(block, None)
+        self._assembler.part_closed(0, *block.place, block.kind, None, block.provider.metadata)
+        self._assembler.item_closed(0, block.item, block.address, None, None)
+        if block.identity is not None:
+            self._redacted.discard(block.identity)
+
+    def _block(self, part: TypedPart) -> _Block:
+        identity, provider = part.identity("id"), part.provider()
+        address = Address(item_id=identity, public_id=provider.item_id)
+        if not part.kind.startswith("reasoning"):
+            return _Block("message", address, "text", "raw", identity, provider, redacted=False)
+        redacted = provider.redacted or identity in self._redacted
+        kind: ReasoningKind = "redacted" if redacted else "raw"
+        return _Block("reasoning", address, "reasoning", kind, identity, provider, redacted=redacted)
+
+    def _attributes(self, block: _Block, metadata: str | None) -> None:
+        """What a later turn must hand back."""
+        signature = encrypted = None
+        if block.item == "reasoning":
+            signature, encrypted = block.provider.signature, block.provider.encrypted_content
+        if signature is not None or encrypted is not None or metadata is not None:
+            self._assembler.part_attributes(0, *block.place, None, signature, encrypted, metadata)

@@ -1,0 +1,185 @@
+"""One typed object of an AI SDK stream, read: its ids, texts and flags, and what hangs on it under `providerMetadata`.
+
+Provider-level parts and UI message chunks are different protocols, but both are objects with a `type`, and both pass on
+`providerMetadata`: an object per provider, each with members of its own. Knows these shapes. Knows no type, no order of
+types and no events; which members a type has is the dialect's table (`_spec/dialects.json`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.json.kinds import is_object
+from streamweld._pure.json.members import as_object, compact, leftovers
+from streamweld._pure.json.scanner import BigInteger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Payload
+
+__all__ = ["Provider", "Schema", "TypedPart", "data_url"]
+
+_COMMON = ("type", "providerMetadata")
+_SAYS_NOTHING = frozenset({"[]", "{}"})
+
+
+class Schema:
+    """The members of every type that a dialect models, and where providers keep what a later turn needs."""
+
+    __slots__ = ("_modelled", "_nothing", "hand_back", "read")
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        fields: Mapping[str, Sequence[str]] = spec["fields"]
+        self._nothing = frozenset(_COMMON)
+        self._modelled = {kind: frozenset((*_COMMON, *names)) for kind, names in fields.items()}
+        self.read = frozenset(_COMMON).union(*self._modelled.values())  # a key that stands twice is told
+        self.hand_back: Mapping[str, Sequence[str]] = spec["provider_metadata"]
+
+    def knows(self, kind: str) -> bool:
+        return kind in self._modelled
+
+    def modelled(self, kind: str) -> frozenset[str]:
+        return self._modelled.get(kind, self._nothing)
+
+
+@dataclass(slots=True, frozen=True)
+class Provider:
+    """What the provider says of a part, beside its content."""
+
+    metadata: str | None = None  # the members of `providerMetadata` and those that nobody models, as one JSON object
+    item_id: str | None = None  # of the output item in the provider's own API
+    signature: str | None = None
+    encrypted_content: str | None = None
+    redacted: bool = False
+
+
+_NOTHING = Provider()
+
+
+@dataclass(slots=True)
+class TypedPart:
+    """One payload that is an object with a type."""
+
+    payload: Payload
+    value: Mapping[str, Any]
+    kind: str
+    event: str | None  # the name of its frame, if it has one
+    notes: Notes
+    schema: Schema
+
+    @property
+    def raw(self) -> bytes:
+        """All of it, as sent."""
+        return self.payload.text.encode()
+
+    def identity(self, *keys: str) -> str | None:
+        """The first id that is there: a text that is not blank, as sent, or a number as it was written."""
+        for key in keys:
+            sent = self.value.get(key)
+            if isinstance(sent, str):
+                if sent.strip():
+                    return self.notes.clean(sent)
+            elif isinstance(sent, int | float | BigInteger) and not isinstance(sent, bool):
+                return self.payload.raw(key)
+            elif sent is not None:
+                self.notes.shape((key,))
+        return None
+
+    def words(self, key: str) -> str | None:
+        """A text that is no channel of the answer (a name, a title, a URL); blank is absent."""
+        sent = self.value.get(key)
+        if isinstance(sent, str):
+            return self.notes.clean(sent) if sent.strip() else None
+        if sent is not None:
+            self.notes.shape((key,))
+        return None
+
+    def text(self, *keys: str) -> str:
+        """The first text that is there under one of the spellings. It may hold halves of surrogate pairs."""
+        for key in keys:
+            if self.value.get(key) is not None:
+                return self.notes.a_text(self.value, (), key)
+        return ""
+
+    def flag(self, key: str) -> bool:
+        sent = self.value.get(key)
+        if sent is not None and not isinstance(sent, bool):
+            self.notes.shape((key,))
+        return sent is True
+
+    def json(self, *keys: str) -> str | None:
+        """The JSON text of the first of these members that is there, null aside."""
+        for key in keys:
+            if self.value.get(key) is not None:
+                return self.payload.raw(key)
+        return None
+
+    def document(self, key: str) -> str | None:
+        """Arguments: a text that holds JSON, or the JSON value itself, which is its text on the wire.
+
+        Providers send text, a parsed value is what `streamText` and the UI protocol pass on (B 9.1).
+        """
+        sent = self.value.get(key)
+        return sent if isinstance(sent, str) else self.json(key)
+
+    def provider(self) -> Provider:
+        """What hangs on the part: `providerMetadata`, and the members that nobody models."""
+        sent = self.value.get("providerMetadata")
+        if sent is None and self.schema.modelled(self.kind).issuperset(self.value):
+            return _NOTHING
+        left = self._left()
+        if not is_object(sent):
+            if sent is not None:
+                self.notes.shape(("providerMetadata",))
+            return Provider(as_object(left))
+        members = {key: raw for key, raw in self.payload.members("providerMetadata").items() if raw != "null"}
+        redacted = self._first(sent, "redacted_content")
+        return Provider(
+            as_object(members | left),
+            self._first(sent, "item_id"),
+            self._first(sent, "signature"),
+            self._first(sent, "encrypted_content") or redacted,
+            redacted is not None,
+        )
+
+    def metadata(self, *more: tuple[str, str | None]) -> str | None:
+        """The same as one JSON object, with members of the reader's own."""
+        known = self.provider().metadata
+        added = {key: raw for key, raw in more if raw is not None}
+        if not added:
+            return known
+        own = as_object(added) or ""
+        return own if known is None else f"{known[:-1]},{own[1:]}"
+
+    def worth_keeping(self) -> str | None:
+        """The same for parts that frame the others: their empty lists and objects say nothing."""
+        if not is_object(self.value.get("providerMetadata")):
+            return as_object({key: raw for key, raw in self._left().items() if compact(raw) not in _SAYS_NOTHING})
+        return self.provider().metadata
+
+    def _left(self) -> Raw:
+        return leftovers(self.payload, (), self.value, self.schema.modelled(self.kind))
+
+    def _first(self, sent: Mapping[str, Any], what: str) -> str | None:
+        """The first provider that has it: one stream has one provider, but relays add namespaces of their own."""
+        for members in sent.values():
+            if is_object(members):
+                for key in self.schema.hand_back[what]:
+                    found = members.get(key)
+                    if isinstance(found, str) and found:
+                        return self.notes.clean(found)
+        return None
+
+
+def data_url(url: str) -> tuple[str, str] | None:
+    """The media type and the base64 text of a data URL, or None where it is none."""
+    if not url.startswith("data:"):
+        return None
+    kind, comma, data = url[len("data:") :].partition(",")
+    if not comma or not kind.endswith(";base64"):
+        return None
+    return kind[: -len(";base64")], data

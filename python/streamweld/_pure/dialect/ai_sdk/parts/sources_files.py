@@ -1,0 +1,93 @@
+"""Sources and files of an AI SDK stream, and the errors that stand in it.
+
+Knows the spellings of the three provider versions and of `streamText`. Knows no text, no tools and no finish.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.ai_sdk.part import data_url
+from streamweld._pure.dialect.upstream_error import ErrorFields, read_error
+from streamweld._pure.json.kinds import is_object
+from streamweld._pure.json.members import as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.ai_sdk.part import TypedPart
+    from streamweld._pure.json.scanner import Path, Payload
+
+_DOCUMENT = ("id", "mediaType", "title", "filename")
+_FILE_TEXTS = ("base64", "base64Data")  # of a `GeneratedFile`, as a getter and as the field behind it
+
+
+def read_source(part: TypedPart, assembler: Assembler) -> None:
+    """`source`: a page by its URL, or a document by its description."""
+    title, url = part.words("title"), part.words("url")
+    document = None
+    if part.value.get("sourceType") == "document":
+        members = part.payload.members()
+        document = as_object({key: members[key] for key in _DOCUMENT if key in members})
+    elif url is None:
+        assembler.unknown(part.event, part.raw)
+        return
+    identity = None if document is not None else part.json("id")
+    assembler.source(0, url, title, document, part.metadata(("id", identity)))
+
+
+def read_file(part: TypedPart, assembler: Assembler) -> None:
+    """`file` and `reasoning-file`: inline data as base64, or a URL; `streamText` wraps both into a `file` member."""
+    media_type, data, url = part.words("mediaType"), None, None
+    place: Path = ("data",)
+    sent: object = part.value.get("data")
+    wrapped = part.value.get("file")
+    if is_object(wrapped):
+        place, sent = ("file",), wrapped
+        media_type = media_type or _text(part, wrapped.get("mediaType"))
+    if is_object(sent):
+        # V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its text under other names.
+        url = _text(part, sent.get("url"))
+        found = [sent.get(key) for key in ("data", *_FILE_TEXTS)]
+        data = next((text for text in found if isinstance(text, str) and text), None)
+    elif isinstance(sent, str):
+        data = sent
+    data = None if data is None else part.notes.clean(data)
+    if data is not None and url is None and data.startswith(("http://", "https://", "data:")):
+        data, url = None, data
+    inline = None if url is None else data_url(url)
+    if inline is not None:
+        media_type, data, url = media_type or inline[0], inline[1], None
+    if data is None and url is None:
+        if sent is not None:
+            part.notes.shape(place)
+        assembler.unknown(part.event, part.raw)
+        return
+    kind = None if part.kind == "file" else '"reasoning-file"'
+    assembler.file(0, media_type, data, url, part.metadata(("type", kind)))
+
+
+def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
+    """What an `error` part says: of a JavaScript error `name` and `statusCode`, of any other value all of it."""
+    error = value.get("error")
+    if error is None:
+        return read_error(payload, (), value)
+    fields = read_error(payload, ("error",), error)
+    if not is_object(error):
+        return fields
+    name, status = error.get("name"), error.get("statusCode")
+    return ErrorFields(
+        fields.code or (str(status) if isinstance(status, int) and not isinstance(status, bool) else None),
+        fields.kind or (name if isinstance(name, str) and name else None),
+        fields.message,
+    )
+
+
+def is_complaint(value: Mapping[str, Any]) -> bool:
+    """Whether an object without a type is an error: one by name, or a message with its code."""
+    return value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None)
+
+
+def _text(part: TypedPart, sent: object) -> str | None:
+    return part.notes.clean(sent) if isinstance(sent, str) and sent.strip() else None

@@ -1,0 +1,90 @@
+"""Tool parts of an AI SDK stream: a call's input, the call, its result, and what stands between them.
+
+`tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`: it is one id and one call (B 9.2,
+report 000), whose close is `tool-call`. `tool-input-end` is none: the text with authority comes behind it, and may
+differ (`''` becomes `'{}'`). Knows no text and no finish.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.ai_sdk.part import TypedPart
+
+_ID_OF_INPUT = ("id", "toolCallId")
+_ID_OF_CALL = ("toolCallId", "id")
+
+
+class ToolReader:
+    """Hands the tool parts of one stream on."""
+
+    __slots__ = ("_assembler",)
+
+    def __init__(self, assembler: Assembler) -> None:
+        self._assembler = assembler
+
+    def input_start(self, part: TypedPart) -> None:
+        provider = part.provider()
+        self._assembler.call_opened(
+            0,
+            Address(call_id=part.identity(*_ID_OF_INPUT), public_id=provider.item_id),
+            part.words("toolName"),
+            None,
+            part.flag("providerExecuted"),
+            False,
+            provider.metadata,
+        )
+
+    def input_delta(self, part: TypedPart) -> None:
+        text, metadata = part.text("delta", "text"), part.metadata()
+        if text or metadata is not None:
+            address = Address(call_id=part.identity(*_ID_OF_INPUT))
+            self._assembler.call_text(0, address, text, None, metadata)
+
+    def input_end(self, part: TypedPart) -> None:
+        """Says nothing by itself; a provider may hang something on it (Google: the signature of the thought)."""
+        metadata, address = part.metadata(), Address(call_id=part.identity(*_ID_OF_INPUT))
+        if metadata is not None:
+            self._assembler.call_text(0, address, "", None, metadata)
+        self._assembler.call_paused(0, address)
+
+    def call(self, part: TypedPart) -> None:
+        provider = part.provider()
+        identity = part.identity(*_ID_OF_CALL)
+        # `streamText` marks a call whose input it refuses, and answers it itself: it is nobody's to run.
+        refused = part.value.get("invalid") is True
+        self._assembler.call_closed(
+            0,
+            Address(call_id=identity, public_id=provider.item_id),
+            part.words("toolName"),
+            part.document("input"),
+            part.flag("providerExecuted"),
+            False,
+            provider.metadata,
+            refused=refused,
+        )
+        if refused and identity is not None:
+            self._assembler.result(0, identity, part.json("error") or "null", True, None)
+
+    def result(self, part: TypedPart) -> None:
+        """`result` of a provider, `output` of `streamText`; a preliminary one is replaced by the next."""
+        self._result(part, part.json("result", "output"), is_error=part.flag("isError"))
+
+    def error(self, part: TypedPart) -> None:
+        """`tool-error`: running the tool failed. The error is any value."""
+        self._result(part, part.json("error"), is_error=True)
+
+    def denied(self, part: TypedPart) -> None:
+        """`tool-output-denied`: nobody may run it, and there is no output."""
+        self._result(part, None, ("type", '"tool-output-denied"'), is_error=True)
+
+    def _result(self, part: TypedPart, output: str | None, *more: tuple[str, str | None], is_error: bool) -> None:
+        identity = part.identity("toolCallId")
+        if identity is None:
+            self._assembler.unknown(part.event, part.raw)
+        else:
+            self._assembler.result(0, identity, output or "null", is_error, part.metadata(*more))

@@ -1,0 +1,234 @@
+"""UI message stream chunks of the AI SDK (protocol v1, what `useChat` reads), as JSON payloads, to wire deltas.
+
+Knows every chunk type and what frames the others: the start, the steps, the finish. `[DONE]` ends the stream, `finish`
+does not. Knows no parts of an answer, no identity of calls and no framing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.ai_sdk.blocks import BlockReader
+from streamweld._pure.dialect.ai_sdk.part import Schema, TypedPart
+from streamweld._pure.dialect.ai_sdk.ui.message import MessageReader
+from streamweld._pure.dialect.ai_sdk.ui.sources_files import ShownReader
+from streamweld._pure.dialect.ai_sdk.ui.tools import ToolReader
+from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
+from streamweld._pure.json.kinds import is_object
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.output import Out
+
+_SPEC = DIALECTS["ai-sdk-ui"]
+_SCHEMA = Schema(_SPEC)
+_FRAMES = frozenset(_SPEC["frames"])  # what comes before, between and behind the content
+_RECOVERED = frozenset(_SPEC["recovered"])  # from behind a broken document: only text, finish, usage and errors count
+_DATA = "data-"  # and a name: the application's own parts
+
+
+class AiSdkUiDecoder:
+    """One stream's decoder."""
+
+    __slots__ = ("_aborted", "_assembler", "_blocks", "_handlers", "_message", "_out", "_tools", "ended")
+
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+        self._assembler = assembler
+        self._out = out
+        self._message = MessageReader(assembler, out, config["limits"]["max_text_bytes"])
+        self._blocks = BlockReader(assembler, ("delta",))
+        shown = ShownReader(assembler)
+        self._tools = ToolReader(assembler)
+        self._aborted = False
+        self.ended = False
+        self._handlers: dict[str, Callable[[TypedPart], None]] = {
+            "start": self._message.start,
+            "start-step": self._step,
+            "finish-step": self._finish_step,
+            "reset-step": self._reset_step,
+            "message-metadata": self._message.metadata,
+            "text-start": self._blocks.start,
+            "text-delta": self._blocks.delta,
+            "text-end": self._blocks.end,
+            "reasoning-start": self._blocks.start,
+            "reasoning-delta": self._blocks.delta,
+            "reasoning-end": self._blocks.end,
+            "tool-input-start": self._tools.input_start,
+            "tool-input-delta": self._tools.input_delta,
+            "tool-input-available": self._tools.input_available,
+            "tool-input-error": self._tools.input_error,
+            "tool-approval-request": self._keep,
+            "tool-approval-response": self._keep,
+            "tool-output-available": self._tools.output_available,
+            "tool-output-error": self._tools.output_error,
+            "tool-output-denied": self._tools.output_denied,
+            "source-url": shown.source_url,
+            "source-document": shown.source_document,
+            "file": shown.file,
+            "reasoning-file": shown.file,
+            "custom": self._keep,
+            "error": self._error_chunk,
+            "finish": self._finish,
+            "abort": self._abort,
+        }
+
+    @staticmethod
+    def is_body(value: object) -> bool:
+        """A whole answer is no document of this dialect; the error in its place may be one."""
+        return is_object(value) and not isinstance(value.get("type"), str) and _is_complaint(value)
+
+    @staticmethod
+    def is_line(value: object) -> bool:  # noqa: ARG004
+        """Whether more whole answers may follow, a line each: there is no whole answer."""
+        return False
+
+    @staticmethod
+    def is_complaint(value: object) -> bool:
+        """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
+        return is_object(value) and (_is_complaint(value) or is_bare(value))
+
+    @staticmethod
+    def is_of_use(value: object) -> bool:
+        """Whether a document behind a broken one brings what may be taken from there."""
+        if not is_object(value):
+            return False
+        kind = value.get("type")
+        return (isinstance(kind, str) and kind in _RECOVERED) or _is_complaint(value)
+
+    @staticmethod
+    def is_note(value: object) -> bool:
+        """A chunk that says nothing of the answer: an application's own, passing."""
+        kind = value.get("type") if is_object(value) else None
+        return is_object(value) and isinstance(kind, str) and kind.startswith(_DATA) and value.get("transient") is True
+
+    def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
+        """One payload that is JSON."""
+        value: object = payload.value
+        name = None if event == "message" else event
+        if not is_object(value):
+            self._assembler.unknown(name, payload.text.encode())
+            return
+        notes = Notes(self._out, self._assembler, payload, (), _is_read)
+        kind = value.get("type")
+        if not isinstance(kind, str):
+            if _is_complaint(value) or event == "error":
+                self._error(_error_of(payload, value), payload, notes)
+            else:
+                self._assembler.unknown(name, payload.text.encode())
+            return
+        handler = self._data if kind.startswith(_DATA) else self._handlers.get(kind)
+        chunk = TypedPart(payload, value, kind, name, notes, _SCHEMA)
+        if handler is None or (recovered and kind not in _RECOVERED):
+            self._unknown(chunk)
+            return
+        if kind not in _FRAMES:
+            self._message.tell()
+        handler(chunk)
+        notes.tell()
+
+    def marker(self) -> None:
+        """`[DONE]`: the end of the protocol. It comes behind an abort as well, which it does not make whole."""
+        self._message.flush()
+        if not self._aborted:
+            self._assembler.done()
+        self.ended = True
+
+    def text(self, text: str) -> None:
+        """A payload that is no JSON at all: an error in plain words."""
+        self.flush()
+        error = text_error(text)
+        self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
+
+    def flush(self) -> None:
+        """The stream is about to close."""
+        self._message.flush()
+
+    # What frames the content
+
+    def _step(self, chunk: TypedPart) -> None:
+        """A step begins; it has no members."""
+        members = chunk.worth_keeping()
+        if members is not None:
+            self._assembler.choice_metadata(0, members)
+
+    def _finish_step(self, chunk: TypedPart) -> None:
+        """The ids of text and reasoning come again in the next step (B 9.5)."""
+        self._step(chunk)
+        self._assembler.forget_addresses(0)
+        self._blocks.forget()
+
+    def _reset_step(self, chunk: TypedPart) -> None:
+        """The step is tried again: what it has shown is taken back."""
+        self._step(chunk)
+        self._assembler.restart_step(0)
+        self._blocks.forget()
+
+    def _finish(self, chunk: TypedPart) -> None:
+        self._message.tell()
+        self._message.metadata(chunk)
+        reason, members = chunk.words("finishReason"), chunk.metadata()
+        if members is not None:
+            self._assembler.choice_metadata(0, members)
+        if reason is not None:
+            chunk.notes.tell()
+            self._assembler.finish(0, reason)
+
+    def _abort(self, chunk: TypedPart) -> None:
+        """The user stopped it: what is open was cut, and there is no reason that would make it whole."""
+        self._unknown(chunk)
+        self._aborted = True
+        self._assembler.cut()
+
+    # What is passed on
+
+    def _data(self, chunk: TypedPart) -> None:
+        """An application's own part: kept with the message, unless it says that it is in passing.
+
+        One of the same type and id takes the place of the one before.
+        """
+        if chunk.flag("transient"):
+            self._unknown(chunk)
+            return
+        identity = chunk.identity("id")
+        key = None if identity is None else f"{chunk.kind}\n{identity}"
+        self._assembler.kept_unknown(0, chunk.event, chunk.raw, key)
+
+    def _keep(self, chunk: TypedPart) -> None:
+        self._assembler.kept_unknown(0, chunk.event, chunk.raw)
+
+    def _unknown(self, chunk: TypedPart) -> None:
+        self._assembler.unknown(chunk.event, chunk.raw)
+
+    def _error_chunk(self, chunk: TypedPart) -> None:
+        self._error(_error_of(chunk.payload, chunk.value), chunk.payload, chunk.notes)
+
+    def _error(self, error: ErrorFields, payload: Payload, notes: Notes) -> None:
+        self.flush()
+        error = error.cleaned(notes.clean)
+        notes.tell()
+        self._assembler.upstream_error(error.code, error.kind, error.message, payload.text.encode())
+
+
+def _is_complaint(value: Mapping[str, Any]) -> bool:
+    """Whether an object without a type is an error: one by name, or a message with its code."""
+    return value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None)
+
+
+def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
+    """`errorText` is all that an error chunk has; gateways put other shapes in its place."""
+    if value.get("errorText") is not None:
+        return ErrorFields(None, None, read_error(payload, ("errorText",), value["errorText"]).message)
+    if value.get("error") is not None:
+        return read_error(payload, ("error",), value["error"])
+    fields = read_error(payload, (), value)
+    return ErrorFields(fields.code, None if value.get("type") == "error" else fields.kind, fields.message)
+
+
+def _is_read(path: Path) -> bool:
+    """Whether the decoder looks at the member at `path` of a chunk."""
+    return len(path) == 1 and path[0] in _SCHEMA.read

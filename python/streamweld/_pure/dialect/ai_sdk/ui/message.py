@@ -1,0 +1,82 @@
+"""What a UI message stream says of the message itself: its id, and the metadata that an application hangs on it.
+
+Metadata is the application's own: `start`, `finish` and `message-metadata` bring objects that are merged (B 9.5; here
+by their first level), and many applications put the usage there. Knows no content.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.assemble.rule_context import byte_length
+from streamweld._pure.dialect.usage_counts import counts_of, read_counts
+from streamweld._pure.json.kinds import is_object
+from streamweld._pure.json.members import as_object
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.ai_sdk.part import TypedPart
+    from streamweld._pure.model.output import Out
+
+_COUNTS = counts_of(DIALECTS["ai-sdk-ui"]["usage"])
+_USAGE_MEMBERS: tuple[str, ...] = DIALECTS["ai-sdk-ui"]["usage_members"]
+
+
+class MessageReader:
+    """Keeps the metadata of one message until its end."""
+
+    __slots__ = ("_assembler", "_max_bytes", "_members", "_out", "_size", "_told")
+
+    def __init__(self, assembler: Assembler, out: Out, max_bytes: int | None) -> None:
+        self._assembler = assembler
+        self._out = out
+        self._max_bytes = max_bytes
+        self._members: dict[str, str] = {}  # what came behind the start
+        self._size = 0
+        self._told = False
+
+    def start(self, chunk: TypedPart) -> None:
+        """The first `start` is that of the response; what another one says is kept as the metadata it brings."""
+        if self._told:
+            self.metadata(chunk)
+            return
+        self._told = True
+        sent = chunk.notes.an_object(chunk.value, (), "messageMetadata")
+        raw = None if sent is None else chunk.payload.raw("messageMetadata")
+        self._assembler.started(chunk.identity("messageId"), None, None, chunk.metadata(("messageMetadata", raw)))
+        self._usage(chunk, sent)
+
+    def tell(self) -> None:
+        """There is content, and no `start` came before it."""
+        if not self._told:
+            self._told = True
+            self._assembler.started(None, None, None, None)
+
+    def metadata(self, chunk: TypedPart) -> None:
+        """The `messageMetadata` of any chunk: the last of each member holds."""
+        sent = chunk.notes.an_object(chunk.value, (), "messageMetadata")
+        if sent is None:
+            return
+        for key, raw in chunk.payload.members("messageMetadata").items():
+            before = self._members.get(key)
+            self._size += byte_length(raw) + (byte_length(key) if before is None else -byte_length(before))
+            self._members[key] = raw
+        if self._max_bytes is not None and self._size > self._max_bytes:
+            raise self._out.limit("max_text_bytes", self._max_bytes)
+        self._usage(chunk, sent)
+
+    def flush(self) -> None:
+        """The message is about to end."""
+        members, self._members = self._members, {}
+        text = as_object(members)
+        if text is not None:
+            self._assembler.choice_metadata(0, as_object({"messageMetadata": text}) or text)
+
+    def _usage(self, chunk: TypedPart, sent: dict[str, Any] | None) -> None:
+        for key in _USAGE_MEMBERS:
+            usage = None if sent is None else sent.get(key)
+            if is_object(usage):
+                counts = read_counts(usage, chunk.payload.raw("messageMetadata", key), _COUNTS)
+                if not counts.is_blank():
+                    self._assembler.merge_usage(counts)

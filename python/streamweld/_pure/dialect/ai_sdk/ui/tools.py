@@ -1,0 +1,88 @@
+"""Tool chunks of a UI message stream: a call's input as it grows, the input when it is there, the output.
+
+`toolCallId` is the one id. `tool-input-available` is the close of a call, and so is `tool-input-error`, which says that
+the input was refused as well. Knows no text and no finish.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.ai_sdk.part import TypedPart
+
+
+class ToolReader:
+    """Hands the tool chunks of one stream on."""
+
+    __slots__ = ("_assembler",)
+
+    def __init__(self, assembler: Assembler) -> None:
+        self._assembler = assembler
+
+    def input_start(self, chunk: TypedPart) -> None:
+        provider = chunk.provider()
+        self._assembler.call_opened(
+            0,
+            Address(call_id=chunk.identity("toolCallId"), public_id=provider.item_id),
+            chunk.words("toolName"),
+            None,
+            chunk.flag("providerExecuted"),
+            False,
+            provider.metadata,
+        )
+
+    def input_delta(self, chunk: TypedPart) -> None:
+        text, metadata = chunk.text("inputTextDelta"), chunk.metadata()
+        if text or metadata is not None:
+            address = Address(call_id=chunk.identity("toolCallId"))
+            self._assembler.call_text(0, address, text, None, metadata)
+
+    def input_available(self, chunk: TypedPart) -> None:
+        self._close(chunk, refused=False)
+
+    def input_error(self, chunk: TypedPart) -> None:
+        """The input was refused: a tool that is not there, or arguments that its schema forbids.
+
+        The call is told by its text, so that nothing of it is lost; the refusal is its result, as it is for the SDK's
+        own reader (it puts the part into the state `output-error`), and a call with a result is nobody's to run.
+        """
+        identity = self._close(chunk, refused=True)
+        if identity is not None:
+            self._assembler.result(0, identity, chunk.json("errorText") or "null", True, None)
+
+    def output_available(self, chunk: TypedPart) -> None:
+        """A preliminary output is replaced by the next one."""
+        self._result(chunk, chunk.json("output"), is_error=False)
+
+    def output_error(self, chunk: TypedPart) -> None:
+        self._result(chunk, chunk.json("errorText"), is_error=True)
+
+    def output_denied(self, chunk: TypedPart) -> None:
+        """Nobody may run it, and there is no output."""
+        self._result(chunk, None, ("type", '"tool-output-denied"'), is_error=True)
+
+    def _close(self, chunk: TypedPart, *, refused: bool) -> str | None:
+        provider = chunk.provider()
+        identity = chunk.identity("toolCallId")
+        self._assembler.call_closed(
+            0,
+            Address(call_id=identity, public_id=provider.item_id),
+            chunk.words("toolName"),
+            chunk.document("input"),
+            chunk.flag("providerExecuted"),
+            False,
+            provider.metadata,
+            refused=refused,
+        )
+        return identity
+
+    def _result(self, chunk: TypedPart, output: str | None, *more: tuple[str, str | None], is_error: bool) -> None:
+        identity = chunk.identity("toolCallId")
+        if identity is None:
+            self._assembler.unknown(chunk.event, chunk.raw)
+        else:
+            self._assembler.result(0, identity, output or "null", is_error, chunk.metadata(*more))

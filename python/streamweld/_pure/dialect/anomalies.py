@@ -1,0 +1,97 @@
+"""What is to be said about a payload beside its content: wrong shapes, keys that stand twice, lone surrogates.
+
+Knows no member: which ones a dialect reads comes from outside. One `Notes` lives as long as one payload.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from streamweld._pure.json.kinds import is_object
+from streamweld._pure.json.scanner import has_lone_surrogate, replace_lone_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.output import Out
+
+__all__ = ["Notes", "Reporter", "pointer"]
+
+
+class Reporter(Protocol):
+    """Whoever passes on what nobody could read: the assembler."""
+
+    def unknown(self, event: str | None, raw: bytes) -> None: ...
+
+
+class Notes:
+    """Collects the complaints of one payload; `tell` passes on what has come together."""
+
+    __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes")
+
+    def __init__(
+        self, out: Out, assembler: Reporter, payload: Payload, base: Path, is_read: Callable[[Path], bool]
+    ) -> None:
+        """`base`: where the dialect's own object stands; `is_read` is asked about paths from there on."""
+        self._out = out
+        self._assembler = assembler
+        self._payload = payload
+        self._base = len(base)
+        self._escapes = "\\u" in payload.text
+        self._lone = False
+        self._shapes: list[Path] = []
+        if payload.overflow:
+            out.diagnose("numeric_overflow")
+        for path in payload.duplicates:
+            if path[: len(base)] == base and len(path) > len(base) and is_read(path[len(base) :]):
+                out.diagnose("duplicate_key", detail=str(path[-1]))
+
+    def touch(self, why: str) -> None:
+        """It is read, but readers of the dialect would not read it so."""
+        self._out.touch(why)
+
+    def shape(self, path: Path) -> None:
+        """A member has a type that no gateway documents: it stays reachable as it is."""
+        self._shapes.append(path)
+
+    def tell(self) -> None:
+        """Say what was noticed since the last time."""
+        if self._shapes:
+            shapes, self._shapes = self._shapes, []
+            for path in shapes:
+                self._out.diagnose("shape", detail=pointer(path[self._base :]))
+                self._assembler.unknown(None, (self._payload.raw(*path) or "null").encode())
+        if self._lone:
+            self._lone = False
+            self._out.diagnose("lone_surrogate")
+
+    def an_object(self, holder: Mapping[str, Any], path: Path, key: str) -> dict[str, Any] | None:
+        """The member if it is an object."""
+        value: object = holder.get(key)
+        if is_object(value):
+            return value
+        if value is not None:
+            self.shape((*path, key))
+        return None
+
+    def a_text(self, holder: Mapping[str, Any], path: Path, key: str) -> str:
+        """The member if it is a string; absent is empty."""
+        value: object = holder.get(key)
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            self.shape((*path, key))
+        return ""
+
+    def clean(self, text: str) -> str:
+        """A string that is no text channel: no surrogate stays alone in it."""
+        if self._escapes and has_lone_surrogate(text):
+            self._lone = True
+            return replace_lone_surrogates(text)
+        return text
+
+
+def pointer(path: Path) -> str:
+    """The JSON pointer (RFC 6901) of a member."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

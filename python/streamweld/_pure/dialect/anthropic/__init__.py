@@ -1,0 +1,310 @@
+"""Messages streams, and whole `type: message` bodies, to wire deltas.
+
+Knows the events of a stream and the members of a message beside its content, and in which order everything counts.
+Knows no kind of block (`anthropic_blocks`), no parts, no identity of calls and no framing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.anthropic.blocks import Block, BlockReader
+from streamweld._pure.dialect.anthropic.fields import (
+    EVENT_FIELDS,
+    EVENTS,
+    MESSAGE_DELTA_FIELDS,
+    MESSAGE_FIELDS,
+    READ_NAMES,
+    SPEC,
+    is_read,
+    type_of,
+)
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
+from streamweld._pure.dialect.usage_counts import counts_of, read_counts
+from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.members import as_object, leftovers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.output import Out
+
+COUNTS = counts_of(SPEC["usage"])
+_NAMED = EVENTS - {"message"}  # what the name of the frame may tell: that one is the name of a frame without a name
+_NOTES = frozenset({"ping", "message_stop"})
+_TAIL = frozenset({"content_block_delta", "message_delta", "message_stop", "error"})
+
+
+class AnthropicDecoder:
+    """One stream's decoder. There is one choice."""
+
+    __slots__ = ("_assembler", "_blocks", "_id", "_out", "_reason", "_started", "_streamed", "ended")
+
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+        limits: Mapping[str, int | None] = config["limits"]
+        self._assembler = assembler
+        self._out = out
+        self._blocks = BlockReader(assembler, out, limits["max_tool_index"])
+        self._id: str | None = None
+        self._started = False
+        self._streamed = False  # a block was
+        self._reason = False  # why the message ended was said
+        self.ended = False
+
+    @staticmethod
+    def is_body(value: object) -> bool:
+        """Whether a payload outside of any event is a whole message, or the error in its place."""
+        if not is_object(value):
+            return False
+        if type_of(value) in ("message", "error") or _complains(value):
+            return True
+        return value.get("error") is not None
+
+    @staticmethod
+    def is_line(value: object) -> bool:  # noqa: ARG004
+        """Whether more whole answers may follow, a line each: a message is told as a whole once."""
+        return False
+
+    @staticmethod
+    def is_complaint(value: object) -> bool:
+        """Whether a body that no event stream is is an error in a shape of its own."""
+        if not is_object(value):
+            return False
+        return _complains(value) or is_bare(value)
+
+    @staticmethod
+    def is_of_use(value: object) -> bool:
+        """Whether a document behind a broken one brings what may be taken from there."""
+        return is_object(value) and (type_of(value) in _TAIL or value.get("error") is not None)
+
+    @staticmethod
+    def is_note(value: object) -> bool:
+        """An event that says nothing of the message."""
+        return is_object(value) and type_of(value) in _NOTES
+
+    def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
+        """One payload that is JSON."""
+        value = payload.value
+        if not is_object(value):
+            if event == "error":
+                notes = Notes(self._out, self._assembler, payload, (), is_read)
+                self._error(read_error(payload, (), value), payload.text, notes)
+            else:
+                self._unknown(payload, event)
+            return
+        notes = Notes(self._out, self._assembler, payload, (), is_read)
+        kind = type_of(value) or (event if event in _NAMED else "")
+        if kind == "error" or event == "error" or (kind not in EVENTS and (value.get("error") or _complains(value))):
+            error = value.get("error")
+            if event != "error":  # readers raise under no other name
+                self._name("error", is_good=type_of(value) == "error" and is_object(error))
+            found = read_error(payload, (), value) if error is None else read_error(payload, ("error",), error)
+            self._error(found, payload.text, notes)
+            return
+        if kind in READ_NAMES and not (event in READ_NAMES and type_of(value)):
+            self._name(kind, is_good=bool(type_of(value)))  # readers would not take it for what it is
+        if not recovered or kind in _TAIL:
+            self._event(kind, payload, value, event, notes, recovered=recovered)
+        notes.tell()
+
+    def marker(self) -> None:
+        """`[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing."""
+        if self._reason:
+            self._out.touch("done_marker")  # readers wait for message_stop
+            self._done()
+
+    def text(self, text: str) -> None:
+        """A payload that is no JSON at all: an error in plain words."""
+        self._error(text_error(text), text, None)
+
+    def flush(self) -> None:
+        """The stream is about to close: hand over what was held back."""
+        self._blocks.finish()
+        if not self._reason and not self._blocks.ends_with_answer:
+            # `missing_terminal="assume"` reads a stream that ends with its last block (M10) as ended, but not one whose
+            # provider was still at work.
+            self._assembler.cut()
+
+    def _name(self, name: str, *, is_good: bool) -> None:
+        """The event needs another name, and more than that where its data is not as readers want it."""
+        if is_good:
+            self._out.rename(name)
+        else:
+            self._out.touch("event_name")
+
+    def _event(
+        self, kind: str, payload: Payload, value: dict[str, Any], event: str, notes: Notes, *, recovered: bool
+    ) -> None:
+        name = None if event == "message" else event
+        match kind:
+            case "content_block_delta":
+                delta = notes.an_object(value, (), "delta")
+                if delta is not None:
+                    self._begin()
+                    extra = leftovers(payload, (), value, EVENT_FIELDS)
+                    block = Block(payload, delta, ("delta",), notes, name, extra)
+                    if not self._blocks.delta(block, self._blocks.index(payload, value), recovered=recovered):
+                        self._unknown(payload, event)
+            case "content_block_start":
+                inner = notes.an_object(value, (), "content_block")
+                if inner is None:
+                    self._out.touch("not_opened")  # readers have something at its index
+                else:
+                    self._begin()
+                    self._streamed = True
+                    extra = leftovers(payload, (), value, EVENT_FIELDS)
+                    block = Block(payload, inner, ("content_block",), notes, name, extra)
+                    self._blocks.start(block, self._blocks.index(payload, value))
+            case "content_block_stop":
+                self._blocks.stop(self._blocks.index(payload, value), leftovers(payload, (), value, EVENT_FIELDS))
+            case "message_delta":
+                self._message_delta(payload, value, notes)
+            case "message_start":
+                message = notes.an_object(value, (), "message")
+                self._message_start(payload, message or {}, leftovers(payload, (), value, EVENT_FIELDS), name, notes)
+            case "message_stop":
+                self._begin()
+                self._blocks.end()
+                self._leave(leftovers(payload, (), value, EVENT_FIELDS))
+                notes.tell()
+                self._done()
+            case "message":
+                self._whole(payload, value, name, notes)
+            case "ping":
+                pass
+            case _:
+                self._unknown(payload, event)
+
+    # The message
+
+    def _begin(self) -> None:
+        """Blocks may come without a message_start. Also a message that never says anything has to end."""
+        if not self._started:
+            self._out.miss_opening()  # readers have no message without it, or raise
+            self._start({}, None, None)
+
+    def _start(self, extra: Raw, identity: str | None, model: str | None) -> None:
+        self._started = True
+        self._id = identity
+        self._assembler.started(identity, model, None, as_object(extra))
+        self._assembler.text(0, "", None)
+
+    def _message_start(
+        self, payload: Payload, message: dict[str, Any], extra: Raw, event: str | None, notes: Notes
+    ) -> None:
+        path = ("message",)
+        identity = notes.clean(notes.a_text(message, path, "id")) or None
+        if self._started:
+            if self._reason or identity is None or identity == self._id or self._assembler.has_told_call(0):
+                # M13: the same message again, or one whose calls may run already.
+                self._out.diagnose("message_repeated", detail=identity or "")
+                return
+            self._assembler.restart(0)
+            self._blocks.begin()
+            self._id = identity
+        extra |= leftovers(payload, path, message, MESSAGE_FIELDS)
+        if not self._started:
+            self._start(extra, identity, notes.clean(notes.a_text(message, path, "model")) or None)
+        else:
+            self._leave(extra)
+        blocks = self._content(payload, message, path, event, notes)
+        if blocks:
+            self._out.touch("content_at_start")  # readers would have them beside the ones that are streamed
+        self._blocks.hold(blocks)
+        self._usage(payload, message, path, notes)
+
+    def _content(
+        self, payload: Payload, message: Mapping[str, Any], path: Path, event: str | None, notes: Notes
+    ) -> list[Block]:
+        content = message.get("content")
+        if not is_array(content):
+            if content is not None:
+                notes.shape((*path, "content"))
+            return []
+        blocks: list[Block] = []
+        for place, item in enumerate(content):
+            here = (*path, "content", place)
+            if is_object(item):
+                blocks.append(Block(payload, item, here, notes, event, {}))
+            elif item is not None:
+                notes.shape(here)
+        return blocks
+
+    def _message_delta(self, payload: Payload, value: dict[str, Any], notes: Notes) -> None:
+        self._begin()
+        self._blocks.end()
+        delta = notes.an_object(value, (), "delta")
+        extra = leftovers(payload, (), value, EVENT_FIELDS)
+        if delta is not None:
+            extra |= leftovers(payload, ("delta",), delta, MESSAGE_DELTA_FIELDS)
+            # Some gateways put the usage beside the stop_reason.
+            self._usage(payload, delta, ("delta",), notes)
+        self._leave(extra)
+        self._usage(payload, value, (), notes)
+        if delta is not None:
+            self._finish(delta, ("delta",), notes)
+
+    def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Notes) -> None:
+        """A message that was not streamed, or that is told again behind its stream."""
+        self._out.touch("not_streamed")  # readers know no such event
+        extra = leftovers(payload, (), message, MESSAGE_FIELDS)
+        if not self._started:
+            identity = notes.clean(notes.a_text(message, (), "id")) or None
+            self._start(extra, identity, notes.clean(notes.a_text(message, (), "model")) or None)
+        else:
+            self._leave(extra)
+        for index, block in enumerate(self._content(payload, message, (), event, notes)):
+            if self._streamed:
+                self._blocks.restate(block, index)
+            else:
+                self._blocks.whole(block, index)
+        self._usage(payload, message, (), notes)
+        self._finish(message, (), notes)
+        notes.tell()
+        self._done()
+
+    def _usage(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+        """Every object is cumulative: what it says holds, what it leaves out stays."""
+        usage = notes.an_object(holder, path, "usage")
+        if usage is not None:
+            self._assembler.merge_usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
+
+    def _finish(self, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+        reason = notes.a_text(holder, path, "stop_reason")
+        if reason.strip():
+            self._blocks.finish()
+            self._reason = True
+            self._assembler.finish(0, notes.clean(reason))
+
+    def _leave(self, extra: Raw) -> None:
+        metadata = as_object(extra)
+        if metadata is not None:
+            self._assembler.choice_metadata(0, metadata)
+
+    # The end
+
+    def _done(self) -> None:
+        self._blocks.finish()
+        self._assembler.done()
+        self.ended = True
+
+    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
+        self.flush()
+        if notes is not None:
+            error = error.cleaned(notes.clean)
+            notes.tell()
+        self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
+
+    def _unknown(self, payload: Payload, event: str) -> None:
+        self._assembler.unknown(None if event == "message" else event, payload.text.encode())
+
+
+def _complains(value: Mapping[str, Any]) -> bool:
+    """A message in words beside its code or type, as gateways write errors without an `error` member."""
+    if type_of(value) in EVENTS or not isinstance(value.get("message"), str):
+        return False
+    return value.get("code") is not None or value.get("type") is not None

@@ -1,0 +1,362 @@
+"""The content blocks of a Messages stream: what a block's start, its deltas and its stop say, as wire deltas.
+
+Knows every kind of block and of delta. Blocks are addressed by their index, whatever a gateway does with it; which
+block a delta belongs to where that leaves a choice is the assembler's business (Q 4.2 M). Knows no message and no end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.anthropic.fields import (
+    BLOCK_FIELDS,
+    DELTA_FIELDS,
+    RESULT_FIELDS,
+    a_name,
+    an_id,
+    arguments,
+    is_error,
+    type_of,
+)
+from streamweld._pure.json.kinds import integer, is_array
+from streamweld._pure.json.members import Raw, as_object, leftovers
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.delta import ItemKind
+    from streamweld._pure.model.output import Out
+    from streamweld.events import ReasoningKind
+
+_INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
+_ANSWERS = frozenset({"text", "tool_use"})
+_INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
+
+
+@dataclass(slots=True, frozen=True)
+class Block:
+    """One block, or one delta of it, as it stands in a payload."""
+
+    payload: Payload
+    value: Mapping[str, Any]
+    path: Path
+    notes: Notes
+    event: str | None  # the name of the frame's event
+    extra: Raw  # unmodelled members of the event around it
+
+    def raw(self, key: str) -> str | None:
+        """The text of a member as sent."""
+        return self.payload.raw(*self.path, key)
+
+    def text(self, key: str) -> str:
+        return self.notes.a_text(self.value, self.path, key)
+
+    def metadata(self, modelled: frozenset[str]) -> str | None:
+        """What nobody models, of the block and around it."""
+        return as_object(self.extra | leftovers(self.payload, self.path, self.value, modelled))
+
+
+class BlockReader:
+    """What the decoder remembers of the blocks of one message."""
+
+    __slots__ = (
+        "_assembler",
+        "_fresh",
+        "_given",
+        "_held",
+        "_kept",
+        "_kept_event",
+        "_last",
+        "_last_kind",
+        "_max_index",
+        "_open",
+        "_out",
+        "_restated",
+        "_standing",
+    )
+
+    def __init__(self, assembler: Assembler, out: Out, max_index: int | None) -> None:
+        self._assembler = assembler
+        self._out = out
+        self._max_index = _INDEX_CAP if max_index is None else max_index
+        self.begin()
+
+    def begin(self) -> None:
+        """A message starts, or starts again."""
+        self._open: set[int] = set()  # the indexes of the blocks that are open
+        self._standing: int | None = None  # of the latest block on the wire, of any kind, until it is stopped
+        self._last: int | None = None  # the index of the latest start
+        self._last_kind = "text"  # of its block
+        self._fresh = 0  # the next index that no start has named
+        self._held: list[Block] = []  # blocks that `message_start` brought along
+        self._given = 0  # how many of them are used, or not needed
+        self._restated: set[int] = set()  # those that were streamed after all
+        self._kept: Raw | None = None  # the members of a block that still gets deltas, and that nobody models
+        self._kept_event: str | None = None
+
+    @property
+    def ends_with_answer(self) -> bool:
+        """Whether a turn may end with its latest block: not with what the provider does, or with a thought."""
+        return self._last_kind in _ANSWERS
+
+    # The index
+
+    def index(self, payload: Payload, value: Mapping[str, Any]) -> int | None:
+        """The index of an event, or None where there is none that can be used."""
+        sent = value.get("index")
+        if sent is None:
+            return None
+        number = integer(sent)
+        if number is not None and 0 <= number <= self._max_index:
+            if not isinstance(sent, int):
+                self._out.touch("other_index")  # readers compare it as it is written
+            return number
+        self._out.diagnose("index_unusable", detail=(payload.raw("index") or "")[:_INDEX_HEAD])
+        return None
+
+    # Starts, deltas, stops
+
+    def hold(self, blocks: list[Block]) -> None:
+        """Blocks that `message_start` brought along: each is used unless a start names its index again."""
+        self._held = blocks
+
+    def start(self, block: Block, index: int | None) -> None:
+        """content_block_start. Without an index it is the next one."""
+        if index is None:
+            self._out.diagnose("index_missing")
+            index = self._fresh
+        if self._given < len(self._held):
+            self._give(index)
+            if self._given <= index < len(self._held) and index not in self._restated:
+                self._restated.add(index)
+                self._out.diagnose("content_restated")
+        if self._standing is not None:
+            self._out.touch("block_open")  # readers have one open block: what is stopped next is the latest to them
+        if index != self._fresh:
+            self._out.touch("other_index")  # readers put blocks one behind the other, and find them by their index
+        self._standing = index
+        self._start(block, index)
+        self._out.standing = None if index in self._open else index
+
+    def _give(self, below: int | None) -> None:
+        """Use the held blocks below an index, or all of them."""
+        end = len(self._held) if below is None else min(below, len(self._held))
+        while self._given < end:
+            index = self._given
+            self._given = index + 1
+            if index not in self._restated:
+                self._start(self._held[index], index)
+
+    def _start(self, block: Block, index: int) -> None:
+        self.settle()
+        self._last = index
+        self._fresh = max(self._fresh, index + 1)
+        address = Address(index=index)
+        kind = self._last_kind = type_of(block.value)
+        match kind:
+            case "text":
+                self._open.add(index)
+                self._text(block, address)
+            case "thinking" | "redacted_thinking":
+                self._open.add(index)
+                self._thinking(block, address, "thinking" if kind == "thinking" else "redacted")
+            case "tool_use" | "server_tool_use" | "mcp_tool_use":
+                self._open.add(index)
+                self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
+            case _:
+                if index in self._open:
+                    # M1: whatever was open under this index is over.
+                    self._open.discard(index)
+                    self._assembler.item_closed(0, None, address, None, None)
+                self._out.announce(index)
+                self._other(block, kind)
+
+    def _text(self, block: Block, address: Address) -> None:
+        assembler = self._assembler
+        text = block.text("text")
+        metadata = block.metadata(BLOCK_FIELDS["text"])
+        assembler.part_opened(0, "message", address, "text", "raw", text or None, metadata)
+        citations = block.value.get("citations")
+        if is_array(citations):
+            if citations:
+                assembler.part_attributes(0, "message", address, "text", block.raw("citations"), None, None, None)
+        elif citations is not None:
+            block.notes.shape((*block.path, "citations"))
+
+    def _thinking(self, block: Block, address: Address, kind: ReasoningKind) -> None:
+        assembler, notes = self._assembler, block.notes
+        if kind == "thinking":
+            text, signature, data = block.text("thinking"), notes.clean(block.text("signature")), ""
+            metadata = block.metadata(BLOCK_FIELDS["thinking"])
+        else:
+            text, signature, data = "", "", notes.clean(block.text("data"))
+            metadata = block.metadata(BLOCK_FIELDS["redacted_thinking"])
+        assembler.part_opened(0, "reasoning", address, "reasoning", kind, text or None, metadata)
+        if signature or data:
+            assembler.part_attributes(0, "reasoning", address, "reasoning", None, signature or None, data or None, None)
+
+    def _call(self, block: Block, index: int, modelled: frozenset[str], *, provider_executed: bool) -> None:
+        payload, value, path, notes = block.payload, block.value, block.path, block.notes
+        address = Address(call_id=an_id(payload, value, path, "id", notes), index=index)
+        self._assembler.call_opened(
+            0,
+            address,
+            a_name(value, path, notes),
+            arguments(payload, value, path, "input"),
+            provider_executed,
+            False,
+            block.metadata(modelled),
+        )
+
+    def _other(self, block: Block, kind: str) -> None:
+        """The result of a tool, or a block that is handed on as it is."""
+        payload, value, path = block.payload, block.value, block.path
+        call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None
+        if call_id is not None:
+            output = payload.raw(*path, "content") or "null"
+            self._assembler.result(0, call_id, output, is_error(value), block.metadata(RESULT_FIELDS))
+        elif kind == "compaction":
+            # Its deltas bring the content, which a later turn must hand back.
+            self._kept, self._kept_event = payload.members(*path), block.event
+        else:
+            self._assembler.kept_unknown(0, block.event, (payload.raw(*path) or "null").encode())
+
+    def delta(self, block: Block, index: int | None, *, recovered: bool) -> bool:
+        """content_block_delta; whether it is one that somebody knows."""
+        kind = type_of(block.value)
+        if kind not in DELTA_FIELDS:
+            return False
+        if recovered and kind != "text_delta":
+            return True
+        self._expect(index)
+        if index is None:
+            index = self._last
+        if index is not None:
+            self._give(index + 1)
+        address = Address(index=index)
+        metadata = block.metadata(DELTA_FIELDS[kind]) if kind != "compaction_delta" else None
+        match kind:
+            case "text_delta":
+                self._push("message", address, "raw", block.text("text"), metadata)
+            case "thinking_delta":
+                self._push("reasoning", address, "thinking", block.text("thinking"), metadata)
+            case "signature_delta":
+                signature = block.notes.clean(block.text("signature"))
+                self._assembler.part_attributes(
+                    0, "reasoning", address, "reasoning", None, signature or None, None, metadata
+                )
+            case "citations_delta":
+                self._cite(block, address, metadata)
+            case "input_json_delta":
+                self._input(block, address, metadata)
+            case _:
+                self._compact(block)
+        return True
+
+    def _push(
+        self, kind: ItemKind, address: Address, reasoning_kind: ReasoningKind, text: str, metadata: str | None
+    ) -> None:
+        if text:
+            channel: Channel = "text" if kind == "message" else "reasoning"
+            self._assembler.part_text(0, kind, address, channel, reasoning_kind, text, metadata)
+        elif metadata is not None:
+            self._assembler.choice_metadata(0, metadata)
+
+    def _cite(self, block: Block, address: Address, metadata: str | None) -> None:
+        citation = block.notes.an_object(block.value, block.path, "citation")
+        if citation is not None:
+            annotations = f"[{block.raw('citation')}]"
+            self._assembler.part_attributes(0, "message", address, "text", annotations, None, None, metadata)
+
+    def _input(self, block: Block, address: Address, metadata: str | None) -> None:
+        piece = block.value.get("partial_json")
+        text = piece if isinstance(piece, str) else arguments(block.payload, block.value, block.path, "partial_json")
+        if text or metadata is not None:
+            self._assembler.call_text(0, address, text or "", None, metadata)
+
+    def _compact(self, block: Block) -> None:
+        news = leftovers(block.payload, block.path, block.value, frozenset({"type"}))
+        if self._kept is not None:
+            self._kept.update(news)
+        elif news:
+            self._assembler.kept_unknown(0, block.event, (block.payload.raw(*block.path) or "null").encode())
+
+    def stop(self, index: int | None, extra: Raw) -> None:
+        """content_block_stop."""
+        self._expect(index)
+        self._standing = self._out.standing = None
+        self._stop(index, extra)
+
+    def end(self) -> None:
+        """The end of the message: nothing should be open."""
+        self.settle()
+        if self._standing is not None:
+            self._out.touch("not_closed")  # readers run a call when its block is stopped
+
+    def _expect(self, index: int | None) -> None:
+        """An event of an open block."""
+        if index is None or index != self._standing:
+            self._out.touch("not_opened" if self._standing is None else "other_index")
+
+    def _stop(self, index: int | None, extra: Raw) -> None:
+        self.settle()
+        if index is None:
+            index = self._last
+        if index is None:
+            return
+        if index not in self._open:
+            return  # of a block that is nothing to close, or of none
+        self._open.discard(index)
+        self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
+
+    def settle(self) -> None:
+        """A block that got its deltas is over."""
+        if self._kept is not None:
+            raw, self._kept = as_object(self._kept) or "{}", None
+            self._assembler.kept_unknown(0, self._kept_event, raw.encode())
+
+    def finish(self) -> None:
+        """The message is over, or the input is."""
+        self._give(None)
+        self.settle()
+
+    # A whole message
+
+    def whole(self, block: Block, index: int) -> None:
+        """A block of a message that was not streamed."""
+        self._start(block, index)
+        self._stop(index, {})
+
+    def restate(self, block: Block, index: int) -> None:
+        """A block of a whole message that comes behind its own stream: corrects and completes, never appends."""
+        assembler, value = self._assembler, block.value
+        address = Address(index=index)
+        kind = type_of(value)
+        match kind:
+            case "text":
+                metadata = block.metadata(BLOCK_FIELDS["text"])
+                assembler.restate_part(0, "message", address, "text", "raw", block.text("text") or None, metadata)
+            case "thinking":
+                text = block.text("thinking") or None
+                metadata = block.metadata(BLOCK_FIELDS["thinking"])
+                assembler.restate_part(0, "reasoning", address, "reasoning", "thinking", text, metadata)
+            case "tool_use" | "server_tool_use" | "mcp_tool_use":
+                assembler.restate_call(
+                    0,
+                    Address(call_id=an_id(block.payload, value, block.path, "id", block.notes), index=index),
+                    a_name(value, block.path, block.notes),
+                    arguments(block.payload, value, block.path, "input"),
+                    kind != "tool_use",
+                    False,
+                    block.metadata(BLOCK_FIELDS[kind]),
+                )
+            case _ if kind.endswith("tool_result"):
+                self._other(block, kind)
+            case _:
+                pass  # was told where it was streamed

@@ -1,0 +1,91 @@
+"""Which members of a Messages stream are modelled, and what of a payload counts as an id, a name or an index.
+
+Knows the tables of `_spec/dialects.json`. Knows no events and no state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.json.kinds import is_object
+from streamweld._pure.json.scanner import BigInteger
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.scanner import Path, Payload
+
+SPEC = DIALECTS["anthropic"]
+EVENTS = frozenset(SPEC["events"])
+READ_NAMES = frozenset(SPEC["read_names"])  # readers look at no event under another name
+EVENT_FIELDS = frozenset(SPEC["event_fields"])
+MESSAGE_FIELDS = frozenset(SPEC["message_fields"])
+MESSAGE_DELTA_FIELDS = frozenset(SPEC["message_delta_fields"])
+BLOCK_FIELDS: dict[str, frozenset[str]] = {kind: frozenset(fields) for kind, fields in SPEC["blocks"].items()}
+DELTA_FIELDS: dict[str, frozenset[str]] = {kind: frozenset(fields) for kind, fields in SPEC["deltas"].items()}
+RESULT_FIELDS = BLOCK_FIELDS["*_tool_result"]
+ABSENT_IDS = frozenset(SPEC["absent_ids"])
+
+_ANY_BLOCK = frozenset({"type"}).union(*BLOCK_FIELDS.values())
+_ANY_DELTA = MESSAGE_DELTA_FIELDS.union(*DELTA_FIELDS.values())
+
+
+def type_of(value: Mapping[str, Any]) -> str:
+    """The `type` of an event, a block or a delta; blank where it is none."""
+    kind = value.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Notes) -> str | None:
+    """The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2)."""
+    identity = holder.get(key)
+    if identity is None:
+        return None
+    if isinstance(identity, str):
+        trimmed = identity.strip()
+        return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
+    if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
+        return payload.raw(*path, key)
+    notes.shape((*path, key))
+    return None
+
+
+def a_name(holder: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
+    name = notes.a_text(holder, path, "name")
+    return notes.clean(name) if name.strip() else None
+
+
+def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
+    """The text of arguments, whatever they were sent as; an object that is empty merely opens, and says nothing."""
+    value = holder.get(key)
+    if value is None or value == {}:
+        return None
+    if isinstance(value, str):
+        return value if value.strip() else None
+    return payload.raw(*path, key)
+
+
+def is_read(path: Path) -> bool:
+    """Whether the decoder looks at the member at `path` of an event or a whole message."""
+    key = path[-1]
+    match path[:-1]:
+        case ():
+            return key in EVENT_FIELDS or key in MESSAGE_FIELDS
+        case ("message",):
+            return key in MESSAGE_FIELDS
+        case ("content_block",) | ("content", int()) | ("message", "content", int()):
+            return key in _ANY_BLOCK
+        case ("delta",):
+            return key in _ANY_DELTA
+        case _:
+            return False
+
+
+def is_error(block: Mapping[str, Any]) -> bool:
+    """Whether the result of a tool is a failure: MCP says so, the others by the type of their content."""
+    if block.get("is_error") is True:
+        return True
+    content = block.get("content")
+    return is_object(content) and type_of(content).endswith("_error")

@@ -1,0 +1,244 @@
+"""Chat Completions chunks, and whole `chat.completion` bodies, to wire deltas.
+
+Knows the members of a chunk beside its choices, and in which order everything counts: the choices, then usage, then the
+error. Knows no parts, no identity of calls and no framing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.chat.anomalies import is_read
+from streamweld._pure.dialect.chat.calls import CallReader
+from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
+from streamweld._pure.dialect.chat.error import find_error, is_complaint, value_error
+from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
+from streamweld._pure.dialect.chat.usage import read_usage_member
+from streamweld._pure.dialect.upstream_error import ErrorFields, text_error
+from streamweld._pure.json.kinds import integer, is_array, is_object
+from streamweld._pure.json.members import as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.output import Out
+
+_USED = frozenset({"choices", "usage", "error"})
+_ENVELOPE_FIELDS = CHUNK_FIELDS | {"data"}
+_CHOICE_CAP = 2**31 - 1  # where the limit is off: what a choice index can be at all
+
+
+class ChatDecoder:
+    """One stream's decoder."""
+
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+        switches: Mapping[str, Any] = config["switches"]
+        limits: Mapping[str, int | None] = config["limits"]
+        self._assembler = assembler
+        self._out = out
+        self._tools = Tools(
+            assembler=assembler,
+            out=out,
+            calls=CallReader(limits["max_tool_index"]),
+            inline_reasoning=config["inline_reasoning"],
+            drop_restated=switches["drop_restated_content"],
+            max_text=limits["max_text_bytes"],
+        )
+        self._restarts: bool = switches["restart_on_new_stream_id"]
+        self._merges: bool = switches["merge_choices"]
+        self._max_choices = limits["max_choices"]
+        self._choices: dict[int, ChoiceReader] = {}
+        self._lowest: int | None = None  # of their indexes
+        self._merged: dict[int, ChoiceReader] = {}
+        self._members = ChunkMembers()
+        self._started = False
+        self._chunk_id: str | None = None
+        self.ended = False
+
+    @staticmethod
+    def is_body(value: object) -> bool:
+        """Whether a payload outside of any event is a whole answer, or the error in its place."""
+        if not is_object(value):
+            return False
+        if value.get("object") in ("chat.completion", "error") or is_complaint(value):
+            return True
+        choices = value.get("choices")
+        if not is_array(choices):
+            return value.get("error") is not None
+        if any(is_object(item) and "message" in item and item.get("delta") is None for item in choices):
+            return True
+        return is_completion(value)
+
+    @staticmethod
+    def is_line(value: object) -> bool:
+        """Whether more may follow, a line each: a whole legacy completion looks like the last chunk of one."""
+        return is_object(value) and is_completion(value)
+
+    @staticmethod
+    def is_complaint(value: object) -> bool:
+        """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
+        return is_object(value) and is_complaint(value)
+
+    @staticmethod
+    def is_of_use(value: object) -> bool:
+        """Whether a document behind a broken one brings what may be taken from there: a chunk, or an error."""
+        return is_object(value) and not _USED.isdisjoint(value)
+
+    @staticmethod
+    def is_note(value: object) -> bool:
+        """A chunk that says nothing of any choice."""
+        return is_object(value) and value.get("choices") == [] and value.get("error") is None
+
+    def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
+        """One payload that is JSON."""
+        value = payload.value
+        path: Path = ()
+        if is_array(value) and value and is_object(value[0]) and "error" in value[0]:
+            # Some gateways wrap a lone error object into an array.
+            value, path = value[0], (0,)
+        if not is_object(value):
+            self._no_object(payload, event)
+            return
+        if self._out.event_type == "error" and not value.get("error"):
+            self._out.touch("event_name")  # an error to openai-node alone
+        chunk, chunk_path = _unwrapped(value, path)
+        notes = Notes(self._out, self._assembler, payload, chunk_path, is_read)
+        error = find_error(payload, value, path, event)
+        if error is None and chunk is not value:
+            error = find_error(payload, chunk, chunk_path, event)
+        if "choices" in chunk or "usage" in chunk:
+            news = self._members.news(payload, chunk_path, chunk, CHUNK_FIELDS)
+            if chunk is not value:
+                news = self._members.news(payload, path, value, _ENVELOPE_FIELDS) | news
+            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, news, recovered))
+            error = error or within
+        elif error is None:
+            self._unknown(payload, event)
+        if error is not None:
+            self._error(error, payload.text, notes)
+
+    def marker(self) -> None:
+        """`[DONE]`, the end of every stream of this dialect."""
+        self.flush()
+        self._assembler.done()
+        self.ended = True
+
+    def text(self, text: str) -> None:
+        """A payload that is no JSON at all: an error in plain words."""
+        self._error(text_error(text), text, None)
+
+    def flush(self) -> None:
+        """The stream is about to close: hand over what was held back."""
+        for choice in self._choices.values():
+            choice.flush()
+
+    def _no_object(self, payload: Payload, event: str) -> None:
+        if event == "error":
+            self._out.touch("event_name")  # an error to openai-node alone
+            notes = Notes(self._out, self._assembler, payload, (), is_read)
+            self._error(value_error(payload), payload.text, notes)
+        else:
+            self._unknown(payload, event)
+
+    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
+        self.flush()
+        if notes is not None:
+            error = error.cleaned(notes.clean)
+            notes.tell()
+        self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
+
+    def _unknown(self, payload: Payload, event: str) -> None:
+        self._assembler.unknown(None if event == "message" else event, payload.text.encode())
+
+    def _chunk(self, chunk: Chunk) -> ErrorFields | None:
+        value, path, notes = chunk.value, chunk.path, chunk.notes
+        if not self._started:
+            self._start(chunk)
+        new_id = self._restarts and not chunk.recovered and self._id_changed(value)
+        choices = value.get("choices")
+        error: ErrorFields | None = None
+        if is_array(choices):
+            for place, item in enumerate(choices):
+                here = (*path, "choices", place)
+                if is_object(item):
+                    within = self._choice(item, here, place, notes).read(chunk, item, here, new_id=new_id)
+                    error = error or within
+                else:
+                    notes.shape(here)
+        elif choices is not None:
+            notes.shape((*path, "choices"))
+        notes.tell()
+        left = as_object(chunk.news)
+        if left is not None:
+            self._assembler.choice_metadata(self._lowest or 0, left)
+        groq = value.get("x_groq")
+        if is_object(groq):
+            read_usage_member(chunk.payload, groq, (*path, "x_groq"), notes, self._assembler)
+        read_usage_member(chunk.payload, value, path, notes, self._assembler)
+        return error
+
+    def _start(self, chunk: Chunk) -> None:
+        """The first chunk: what the response calls itself. A recovered one may not say so."""
+        self._started = True
+        value, clean = chunk.value, chunk.notes.clean
+        identity, model = value.get("id"), value.get("model")
+        created = value.get("created")
+        self._assembler.started(
+            clean(identity) if isinstance(identity, str) and identity and not chunk.recovered else None,
+            clean(model) if isinstance(model, str) and model else None,
+            None if isinstance(created, str) else integer(created),
+            as_object(chunk.news),
+        )
+        chunk.news.clear()
+
+    def _id_changed(self, value: Mapping[str, Any]) -> bool:
+        """Whether this chunk belongs to another stream than the one before (AM10)."""
+        identity = value.get("id")
+        if not isinstance(identity, str) or not identity:
+            return False
+        changed = self._chunk_id is not None and identity != self._chunk_id
+        self._chunk_id = identity
+        return changed
+
+    def _choice(self, item: Mapping[str, Any], path: Path, place: int, notes: Notes) -> ChoiceReader:
+        """The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4)."""
+        sent = item.get("index")
+        index = integer(sent)
+        if index is None or not 0 <= index <= _CHOICE_CAP:
+            if sent is not None:
+                notes.shape((*path, "index"))
+            index = place
+        known = self._choices.get(index)
+        if known is not None:
+            return known
+        if self._merges and self._choices:
+            return self._merge(index)
+        limit = self._max_choices
+        if limit is not None and len(self._choices) >= limit:
+            raise self._out.limit("max_choices", limit)
+        known = self._choices[index] = ChoiceReader(index, self._tools)
+        self._lowest = index if self._lowest is None else min(index, self._lowest)
+        # Also a choice that never says anything has to end.
+        self._assembler.text(index, "", None)
+        return known
+
+    def _merge(self, index: int) -> ChoiceReader:
+        """AM11: the request had one choice, so every other index is the first one."""
+        first = next(iter(self._choices.values()))
+        self._out.touch("choice_merged")
+        limit = self._max_choices
+        if index not in self._merged and (limit is None or len(self._merged) < limit):
+            self._merged[index] = first
+            self._out.diagnose("choices_merged", detail=str(index))
+        return first
+
+
+def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
+    """The chunk itself, where a relay put it into an envelope (E17)."""
+    inner = value.get("data")
+    if not {"choices", "usage"} & value.keys() and is_object(inner) and {"choices", "usage"} & inner.keys():
+        return inner, (*path, "data")
+    return value, path

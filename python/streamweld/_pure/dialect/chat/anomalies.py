@@ -1,0 +1,59 @@
+"""Which members of a chat payload are read, so that a key that stands twice there is worth telling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.dialect.chat.metadata import (
+    CALL_FIELDS,
+    CHOICE_FIELDS,
+    CHUNK_FIELDS,
+    CUSTOM_FIELDS,
+    DELTA_FIELDS,
+    FUNCTION_FIELDS,
+)
+
+if TYPE_CHECKING:
+    from streamweld._pure.json.scanner import Path
+
+
+def is_read(path: Path) -> bool:
+    """Whether the decoder looks at the member at `path` of a chunk."""
+    key = path[-1]
+    match path[:-1]:
+        case ():
+            return key in CHUNK_FIELDS
+        case ("choices", int()):
+            return key in CHOICE_FIELDS
+        case ("choices", int(), "delta" | "message"):
+            return key in DELTA_FIELDS
+        case ("choices", int(), "delta" | "message", "tool_calls") | (
+            "choices",
+            int(),
+            "delta" | "message",
+            "tool_calls",
+            int(),
+        ):
+            return key in CALL_FIELDS
+        case ("choices", int(), "delta" | "message", "tool_calls", "function") | (
+            "choices",
+            int(),
+            "delta" | "message",
+            "tool_calls",
+            int(),
+            "function",
+        ):
+            return key in FUNCTION_FIELDS
+        case ("choices", int(), "delta" | "message", "function_call"):
+            return key in FUNCTION_FIELDS
+        case ("choices", int(), "delta" | "message", "tool_calls", "custom") | (
+            "choices",
+            int(),
+            "delta" | "message",
+            "tool_calls",
+            int(),
+            "custom",
+        ):
+            return key in CUSTOM_FIELDS
+        case _:
+            return False

@@ -1,0 +1,165 @@
+"""Turns what stands in `tool_calls` or `function_call` into fragments, whatever shape a gateway gave it.
+
+The normalisation rules N1 to N6 stand here; which call a fragment belongs to is the assembler's business. Shapes that
+nobody documents are reported through the chunk's `Notes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.chat.metadata import CALL_FIELDS, CUSTOM_FIELDS, FUNCTION_FIELDS
+from streamweld._pure.json.kinds import integer, is_array, is_object
+from streamweld._pure.json.members import as_object, leftovers
+from streamweld._pure.json.scanner import BigInteger
+from streamweld._pure.model.delta import Fragment
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.scanner import Path, Payload
+
+ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
+CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
+
+_INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
+_INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
+
+
+class CallReader:
+    """Reads the tool-call members of one stream's choices."""
+
+    __slots__ = ("_max_index",)
+
+    def __init__(self, max_index: int | None) -> None:
+        self._max_index = _INDEX_CAP if max_index is None else max_index
+
+    def tool_calls(self, payload: Payload, value: object, path: Path, notes: Notes) -> list[Fragment]:
+        """N1: a list, one object, or nothing; null entries are holes."""
+        if is_object(value):
+            notes.touch("no_list")
+            return [self._entry(payload, value, path, notes)]
+        if not is_array(value):
+            notes.shape(path)
+            return []
+        fragments: list[Fragment] = []
+        for place, entry in enumerate(value):
+            if is_object(entry):
+                fragments.append(self._entry(payload, entry, (*path, place), notes))
+            elif entry is not None:
+                notes.shape((*path, place))
+        for position, fragment in enumerate(fragments):
+            fragment.position = position
+            fragment.array_len = len(fragments)
+        return fragments
+
+    def function_call(self, payload: Payload, value: object, path: Path, notes: Notes) -> list[Fragment]:
+        """The legacy member: one call, without index and without id."""
+        if not is_object(value):
+            notes.shape(path)
+            return []
+        arguments, object_arguments = self._arguments(payload, value, path, "arguments")
+        return [
+            Fragment(
+                id=self._id(payload, value, path, notes),
+                name=self._name(value, path, notes),
+                arguments=arguments,
+                object_arguments=object_arguments,
+                legacy=True,
+                metadata=as_object(leftovers(payload, path, value, FUNCTION_FIELDS)),
+            )
+        ]
+
+    def _entry(self, payload: Payload, entry: dict[str, Any], path: Path, notes: Notes) -> Fragment:
+        index, index_raw = None, None
+        if "index" in entry:
+            index, index_raw = self._index(payload, entry["index"], path)
+        # A missing wrapper (N4): name and arguments, or a free-form tool's input, stand in the entry itself.
+        custom = isinstance(entry.get("custom"), dict)
+        inner_key = "custom" if custom else "function"
+        wrapped = entry.get(inner_key)
+        inner, inner_path = entry, path
+        if is_object(wrapped):
+            inner, inner_path = wrapped, (*path, inner_key)
+        elif wrapped is not None:
+            notes.shape((*path, inner_key))
+        extra = leftovers(payload, path, entry, CALL_FIELDS)
+        kind = entry.get("type")
+        arguments_key = "input" if custom else "arguments"
+        name = self._name(inner, inner_path, notes)
+        arguments, object_arguments = self._arguments(payload, inner, inner_path, arguments_key)
+        if inner is not entry:
+            if name is None and "name" in entry:
+                name = self._name(entry, path, notes)
+            if arguments is None and object_arguments is None and arguments_key in entry and not custom:
+                arguments, object_arguments = self._arguments(payload, entry, path, arguments_key)
+        free_form = custom or kind == "custom"
+        if arguments is None and object_arguments is None and entry.get("input") is not None:
+            # A further piece need not say the type again.
+            piece = kind is None and name is None and wrapped is None and isinstance(entry["input"], str)
+            if free_form or piece:
+                arguments, object_arguments = self._arguments(payload, entry, path, "input")
+                extra.pop("input", None)
+                free_form = True
+        if inner is not entry:
+            extra.update(leftovers(payload, inner_path, inner, CUSTOM_FIELDS if custom else FUNCTION_FIELDS))
+        if kind and kind not in CALL_TYPES if isinstance(kind, str) else kind is not None:
+            extra["type"] = payload.raw(*path, "type") or "null"
+        identity = self._id(payload, entry, path, notes)
+        if identity is None and inner is not entry and "id" in inner:
+            identity = self._id(payload, inner, inner_path, notes)
+        return Fragment(
+            index=index,
+            index_raw=index_raw,
+            has_index_key="index" in entry,
+            id=identity,
+            name=name,
+            arguments=arguments,
+            object_arguments=object_arguments,
+            custom=free_form,
+            metadata=as_object(extra) if extra else None,
+        )
+
+    def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:
+        """N3: the index, or what was sent instead of one."""
+        if value is None:
+            return None, None
+        number = integer(value)
+        if number is not None and 0 <= number <= self._max_index:
+            return number, None
+        return None, (payload.raw(*path, "index") or "")[:_INDEX_HEAD]
+
+    def _id(self, payload: Payload, holder: dict[str, Any], path: Path, notes: Notes) -> str | None:
+        """N2: the id exactly as sent, a number as it was written, or nothing."""
+        identity = holder.get("id")
+        if identity is None:
+            return None
+        if isinstance(identity, str):
+            trimmed = identity.strip()
+            if trimmed and trimmed in ABSENT_IDS:
+                notes.touch("id_word")  # readers take the word for the id
+            return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
+        if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
+            notes.touch("id_number")
+            return payload.raw(*path, "id")
+        notes.shape((*path, "id"))
+        return None
+
+    def _name(self, holder: dict[str, Any], path: Path, notes: Notes) -> str | None:
+        name = holder.get("name")
+        if name is None:
+            return None
+        if isinstance(name, str):
+            return notes.clean(name) if name.strip() else None
+        notes.shape((*path, "name"))
+        return None
+
+    def _arguments(
+        self, payload: Payload, holder: dict[str, Any], path: Path, key: str
+    ) -> tuple[str | None, str | None]:
+        """N5: argument text, or the text of an argument object. Anything else goes on as its own text, to be judged."""
+        value = holder.get(key)
+        if value is None or isinstance(value, str):
+            return value, None
+        raw = payload.raw(*path, key)
+        return (None, raw) if is_object(value) else (raw, None)

@@ -1,0 +1,327 @@
+"""One choice of a chat stream: what a delta, a full message and a finish reason say, in the order in which it counts.
+
+Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along. Of a
+chunk that has no such event (calls carry only their own) it goes to the choice's last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.chat.content import File, Text, Unread, image_files, read_content
+from streamweld._pure.dialect.chat.error import read_choice_error
+from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, Carry
+from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
+from streamweld._pure.dialect.chat.reasoning import ReasoningReader, whole_reasoning
+from streamweld._pure.dialect.chat.usage import read_usage_member
+from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
+from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.members import as_object, leftovers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.chat.calls import CallReader
+    from streamweld._pure.dialect.chat.content import Piece
+    from streamweld._pure.dialect.chat.reasoning import Thought
+    from streamweld._pure.dialect.think_tags import Carrier
+    from streamweld._pure.dialect.upstream_error import ErrorFields
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.delta import Fragment
+    from streamweld._pure.model.output import Out
+
+
+_BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # beside a delta or a message it is any other member
+_ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
+
+
+@dataclass(slots=True)
+class Chunk:
+    """One chunk object under way."""
+
+    payload: Payload
+    path: Path
+    value: Mapping[str, Any]
+    notes: Notes
+    news: Raw  # chunk-level members that no event has carried yet
+    recovered: bool  # from behind a broken document: only text, finish, usage and errors count
+
+
+@dataclass(slots=True, frozen=True)
+class Tools:
+    """What every choice of a stream works with."""
+
+    assembler: Assembler
+    out: Out
+    calls: CallReader
+    inline_reasoning: bool
+    drop_restated: bool
+    max_text: int | None
+
+
+class ChoiceReader:
+    """What the decoder remembers of one choice."""
+
+    __slots__ = (
+        "_assembler",
+        "_attached",
+        "_audio",
+        "_audio_size",
+        "_reasoning",
+        "_said_repeated",
+        "_spoke",
+        "_think",
+        "_tools",
+        "index",
+    )
+
+    def __init__(self, index: int, tools: Tools) -> None:
+        self.index = index
+        self._tools = tools
+        self._assembler = tools.assembler
+        self._audio: list[str] = []
+        self._audio_size = 0
+        self._attached = False  # files or annotations came in deltas: a full message only repeats them
+        self._said_repeated = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._reasoning = ReasoningReader()
+        self._think = (
+            ThinkSplitter(self.index, self._assembler, self._tools.out.diagnose)
+            if self._tools.inline_reasoning
+            else None
+        )
+        self._spoke = False
+
+    def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
+        """One entry of a chunk's `choices`; gives back the error that stands in it."""
+        payload, notes = chunk.payload, chunk.notes
+        delta = notes.an_object(item, path, "delta")
+        message = notes.an_object(item, path, "message")
+        reason = _finish_reason(item, path, notes)
+        notes.tell()
+        legacy = is_legacy(item)
+        carry = Carry(chunk.news, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT))
+        if legacy:
+            self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
+            notes.tell()
+        if delta:
+            if new_id and self._spoke and isinstance(delta.get("role"), str):
+                self._assembler.restart(self.index)
+                self._begin()
+            self._delta(chunk, delta, (*path, "delta"), carry, final=reason is not None)
+        if message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
+            if delta is None:
+                carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
+            self._message(chunk, message, (*path, "message"), carry)
+        left = as_object(carry.members)
+        if left is not None:
+            self._assembler.choice_metadata(self.index, left)
+        read_usage_member(payload, item, path, notes, self._assembler)
+        if reason is not None:
+            if self._think is not None:
+                self._think.flush()
+            reason = notes.clean(reason)
+            notes.tell()
+            self._assembler.finish(self.index, reason)
+        return read_choice_error(payload, item, path)
+
+    def flush(self) -> None:
+        """The stream is about to close: hand over what was held back."""
+        if self._think is not None:
+            self._think.end()
+        if self._audio:
+            self._assembler.choice_metadata(self.index, f'{{"audio":[{",".join(self._audio)}]}}')
+            self._audio.clear()
+
+    def _delta(self, chunk: Chunk, delta: dict[str, Any], path: Path, carry: Carry, *, final: bool) -> None:
+        payload, notes = chunk.payload, chunk.notes
+        if not DELTA_FIELDS.issuperset(delta):
+            carry.members |= leftovers(payload, path, delta, DELTA_FIELDS)
+        if not chunk.recovered and not REASONING_MEMBERS.isdisjoint(delta):
+            thought = self._reasoning.read(payload, delta, path, carry.members, notes)
+            notes.tell()
+            self._think_of(thought, carry)
+        calls, legacy = delta.get("tool_calls"), delta.get("function_call")
+        self._content(chunk, delta.get("content"), (*path, "content"), carry, restates=bool(final or calls or legacy))
+        if chunk.recovered:
+            notes.tell()
+            return
+        if not _ATTACHMENTS.isdisjoint(delta):
+            self._attachments(payload, delta, path, notes, carry)
+        notes.tell()
+        if calls is None and legacy is None:
+            return
+        fragments = self._fragments(payload, delta, path, notes)
+        notes.tell()
+        if fragments:
+            self._spoke = True
+            if self._think is not None:
+                self._think.flush()
+            for fragment in fragments:
+                self._assembler.call(self.index, fragment)
+
+    def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
+        """The content of a delta. `restates`: here it may be the whole text again (AM9)."""
+        pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
+        if chunk.recovered:
+            pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text"]
+        if pieces and not (restates and self._restated(pieces)):
+            for piece in pieces:
+                self._piece(piece, carry)
+
+    def _think_of(self, thought: Thought, carry: Carrier) -> None:
+        details = thought.details
+        if thought.text:
+            self._spoke = True
+            if self._think is not None:
+                self._think.field(thought.text)
+            self._assembler.reasoning(self.index, "raw", thought.text, carry.take())
+        if details is not None:
+            self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
+        if thought.repeated and not self._said_repeated:
+            # A gateway that does it does it in every chunk.
+            self._said_repeated = True
+            self._tools.out.diagnose("reasoning_repeated")
+
+    def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
+        """A full message: reconciled with what was streamed, never appended."""
+        payload, notes = chunk.payload, chunk.notes
+        if self._think is not None:
+            self._think.flush()
+        thought = whole_reasoning(payload, message, path, carry.members, notes)
+        pieces = read_content(payload, message.get("content"), (*path, "content"), notes)
+        text = _joined(pieces, "text")
+        reasoning = thought.text or _joined(pieces, "reasoning")
+        if self._tools.inline_reasoning and text:
+            inline, text = split_whole(notes.clean(text))
+            reasoning = reasoning or inline
+        refusal = notes.a_text(message, path, "refusal") or _joined(pieces, "refusal")
+        fragments = self._fragments(payload, message, path, notes)
+        notes.tell()
+        self._spoke = True
+        # What belongs to a part is said before it: the message opens and closes its parts.
+        details = thought.details
+        if details is not None:
+            self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
+        attached = self._attached
+        if not attached:
+            self._annotations(payload, message, path, notes)
+        self._assembler.message(self.index, text or None, reasoning or None, refusal or None, fragments)
+        for piece in pieces:
+            if not isinstance(piece, Text) and not (attached and isinstance(piece, File)):
+                self._piece(piece, NOTHING)
+        if not attached:
+            self._images(payload, message, path, notes)
+        self._hear(payload, message, path)
+        notes.tell()
+
+    def _fragments(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> list[Fragment]:
+        fragments: list[Fragment] = []
+        calls, legacy = holder.get("tool_calls"), holder.get("function_call")
+        if calls is not None:
+            fragments = self._tools.calls.tool_calls(payload, calls, (*path, "tool_calls"), notes)
+        if legacy is not None:
+            fragments += self._tools.calls.function_call(payload, legacy, (*path, "function_call"), notes)
+        return fragments
+
+    def _piece(self, piece: Piece, carry: Carrier) -> None:
+        if isinstance(piece, Unread):
+            self._assembler.unknown(None, piece.raw.encode())
+            return
+        self._spoke = True
+        if isinstance(piece, File):
+            self._attached = True
+            self._assembler.file(self.index, piece.media_type, piece.data, piece.url, piece.metadata)
+        elif piece.kind == "reasoning":
+            self._assembler.reasoning(self.index, "raw", piece.text, carry.take())
+        elif piece.kind == "refusal":
+            self._assembler.refusal(self.index, piece.text, carry.take())
+        elif self._think is not None:
+            self._think.feed(piece.text, carry)
+        else:
+            self._assembler.text(self.index, piece.text, carry.take())
+
+    def _restated(self, pieces: list[Piece]) -> bool:
+        """AM9: the closing chunk says all of the text again."""
+        piece = pieces[0]
+        if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
+            return False
+        if not self._assembler.restates(self.index, piece.text):
+            return False
+        self._tools.out.diagnose("content_restated")
+        return True
+
+    def _attachments(
+        self, payload: Payload, delta: Mapping[str, Any], path: Path, notes: Notes, carry: Carrier
+    ) -> None:
+        self._annotations(payload, delta, path, notes)
+        refusal = notes.a_text(delta, path, "refusal")
+        if refusal:
+            self._piece(Text("refusal", refusal), carry)
+        self._images(payload, delta, path, notes)
+        self._hear(payload, delta, path)
+
+    def _annotations(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+        annotations = holder.get("annotations")
+        if is_array(annotations):
+            if annotations:
+                self._attached = True
+                self._assembler.annotations(self.index, payload.raw(*path, "annotations") or "[]")
+        elif annotations is not None:
+            notes.shape((*path, "annotations"))
+
+    def _images(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+        if holder.get("images") is not None:
+            for image in image_files(payload, holder["images"], (*path, "images"), notes):
+                self._piece(image, NOTHING)
+
+    def _hear(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
+        """Audio comes in pieces; all of them go to the choice's last event."""
+        if holder.get("audio") is None:
+            return
+        audio = payload.raw(*path, "audio") or "null"
+        limit = self._tools.max_text
+        self._audio_size += len(audio.encode())
+        if limit is not None and self._audio_size > limit:
+            raise self._tools.out.limit("max_text_bytes", limit)
+        self._audio.append(audio)
+
+
+def is_legacy(item: Mapping[str, Any]) -> bool:
+    """Whether it is a choice of the legacy Completions, whose `text` is the content."""
+    return "text" in item and item.get("delta") is None and item.get("message") is None
+
+
+def is_completion(value: Mapping[str, Any]) -> bool:
+    """Whether all that it says is whole answers of the legacy Completions."""
+    choices = value.get("choices")
+    if not is_array(choices) or not choices or value.get("error") is not None:
+        return False
+    reasons = [item.get("finish_reason") for item in choices if is_object(item) and is_legacy(item)]
+    return len(reasons) == len(choices) and all(isinstance(reason, str) and reason.strip() for reason in reasons)
+
+
+def _finish_reason(item: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
+    """The reason in either spelling; a blank one says nothing."""
+    for key in ("finish_reason", "finishReason"):
+        reason = notes.a_text(item, path, key)
+        if reason.strip():
+            return reason
+    return None
+
+
+def _is_whole(chunk: Chunk, item: Mapping[str, Any], path: Path, *, final: bool) -> bool:
+    """Whether a `message` is the whole message: some gateways mirror every delta, or all deltas so far, in it."""
+    if item.get("delta") is None or chunk.value.get("object") == "chat.completion":
+        return True
+    return final and chunk.payload.raw(*path, "message") != chunk.payload.raw(*path, "delta")
+
+
+def _joined(pieces: list[Piece], kind: str) -> str:
+    return "".join([piece.text for piece in pieces if isinstance(piece, Text) and piece.kind == kind])

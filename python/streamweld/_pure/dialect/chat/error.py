@@ -1,0 +1,62 @@
+"""Finds the error in a payload of a 200 stream and reads it, whatever its shape.
+
+Knows the shapes in which gateways of the Chat dialect report one; what it does to the stream is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.upstream_error import is_bare, read_error
+from streamweld._pure.json.kinds import is_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.dialect.upstream_error import ErrorFields
+    from streamweld._pure.json.scanner import Path, Payload
+
+
+def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
+    """The error of a payload object, or None. `choices` beside it do not matter here."""
+    error = value.get("error")
+    if error is not None and not (_says_nothing(error) and _brings_chunk(value)):
+        return read_error(payload, (*path, "error"), error)
+    if value.get("object") == "error" or event == "error":
+        return read_error(payload, path, value)
+    return read_error(payload, path, value) if _complains(value) else None
+
+
+def is_complaint(value: Mapping[str, Any]) -> bool:
+    """Whether a whole body is an error without the word: a message with its code, or all that there is."""
+    return _complains(value) or is_bare(value)
+
+
+def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
+    """The error of one choice (`choices[i].error`), or None."""
+    error = value.get("error")
+    return None if _says_nothing(error) else read_error(payload, (*path, "error"), error)
+
+
+def value_error(payload: Payload) -> ErrorFields:
+    """The error of a payload that is one as a whole, whatever it is."""
+    return read_error(payload, (), payload.value)
+
+
+def _complains(value: Mapping[str, Any]) -> bool:
+    message = value.get("message")
+    if "choices" in value or "usage" in value or message is None:
+        return False
+    # With a type and no code, an object is what an event of another dialect brings (`message_start`).
+    return value.get("code") is not None or (value.get("type") is not None and not is_object(message))
+
+
+def _says_nothing(error: object) -> bool:
+    """Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
+    return not error
+
+
+def _brings_chunk(value: Mapping[str, Any]) -> bool:
+    """Whether there is a chunk beside the error, maybe in an envelope (E17)."""
+    inner = value.get("data")
+    return any(name in value or (is_object(inner) and name in inner) for name in ("choices", "usage"))

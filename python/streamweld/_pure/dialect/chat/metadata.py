@@ -1,0 +1,86 @@
+"""The members of a chat chunk that nobody models: kept as sent, joined into one raw JSON object, handed on once.
+
+Knows which members are modelled (`_spec/dialects.json`) and the levels of a chunk. Knows no events, builds no values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.json.members import as_object, leftovers, may_remember
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Path, Payload
+
+CHUNK_FIELDS = frozenset(DIALECTS["chat"]["envelope_fields"])
+CHOICE_FIELDS = frozenset(DIALECTS["chat"]["choice_fields"])
+DELTA_FIELDS = frozenset(DIALECTS["chat"]["delta_fields"])
+CALL_FIELDS = frozenset(DIALECTS["chat"]["call_fields"])
+FUNCTION_FIELDS = frozenset(DIALECTS["chat"]["function_fields"])
+CUSTOM_FIELDS = frozenset(DIALECTS["chat"]["custom_fields"])
+IMAGE_FIELDS = frozenset(DIALECTS["chat"]["image_fields"])
+
+_PLAIN = frozenset({str, int})
+
+
+class ChunkMembers:
+    """Chunk-level members repeat in every chunk; only a first or a changed one is news."""
+
+    __slots__ = ("_plain", "_seen")
+
+    def __init__(self) -> None:
+        self._seen: Raw = {}
+        self._plain: dict[str, str | int] = {}  # values that only one text without a backslash can have
+
+    def news(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
+        """The unmodelled members whose text differs from the last one seen under their key."""
+        if modelled.issuperset(value) or self._is_known(payload, value, modelled):
+            return {}
+        fresh: Raw = {}
+        seen = self._seen
+        for key, raw in leftovers(payload, path, value, modelled).items():
+            if seen.get(key) == raw:
+                continue
+            fresh[key] = raw
+            if not may_remember(seen, key, raw):
+                self._plain.pop(key, None)
+                continue
+            seen[key] = raw
+            member = value[key]
+            if (isinstance(member, str) and "\\" not in raw) or (type(member) is int and member):
+                self._plain[key] = member
+            else:
+                self._plain.pop(key, None)
+        return fresh
+
+    def _is_known(self, payload: Payload, value: Mapping[str, Any], modelled: frozenset[str]) -> bool:
+        """Whether every member is one of the plain ones, unchanged: then no text has to be looked at."""
+        plain = self._plain
+        for key in value.keys() - modelled:
+            member = value[key]
+            if member is not None and (type(member) not in _PLAIN or plain.get(key) != member):
+                return False
+        return "\\" not in payload.text
+
+
+class Carry:
+    """The unmodelled members of one choice's entry: its first event takes them, with those of the chunk."""
+
+    __slots__ = ("_chunk", "members")
+
+    def __init__(self, chunk: Raw, members: Raw) -> None:
+        self._chunk = chunk  # shared by the choices of a chunk: the first event of all of them takes it
+        self.members = members  # of the choice, then of the delta: the inner level wins
+
+    def take(self) -> str | None:
+        """What the event at hand carries; nothing is left for the next."""
+        if not self._chunk and not self.members:
+            return None
+        taken = as_object({**self._chunk, **self.members})
+        self._chunk.clear()
+        self.members.clear()
+        return taken

@@ -1,0 +1,150 @@
+"""Reads the reasoning of a delta or a message: four fields that gateways use, often two at once, some cumulative.
+
+Knows the fields and their order; gives text that is new, and what must stay reachable. Knows no parts and no events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.scanner import between_halves, replace_lone_surrogates
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Path, Payload
+
+FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
+MEMBERS = frozenset((*FIELDS, "reasoning_details"))
+
+# From here on a text that begins with all of the text so far is that text again; "a" before "and" is real.
+_CUMULATIVE_FROM = 4
+
+
+_HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
+
+
+class _SoFar:
+    """The text so far of one channel; joined only when it could be repeated, so growing it stays linear."""
+
+    __slots__ = ("length", "_pieces")
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._pieces: list[str] = []
+
+    def add(self, text: str) -> None:
+        self.length += len(text)
+        self._pieces.append(text)
+
+    def repeated_by(self, text: str) -> bool:
+        if not _CUMULATIVE_FROM <= self.length <= len(text):
+            return False
+        whole = "".join(self._pieces)
+        self._pieces = [whole]
+        return text.startswith(whole)
+
+
+@dataclass(slots=True, frozen=True)
+class Details:
+    """What `reasoning_details` says: text, what a later turn must hand back, and every entry as sent."""
+
+    text: str
+    signature: str | None
+    encrypted: str | None
+    raw: str
+
+
+@dataclass(slots=True, frozen=True)
+class Thought:
+    """The reasoning of one delta or message."""
+
+    text: str  # what is to be used
+    details: Details | None
+    repeated: bool  # a text came twice, and was used once
+
+
+class ReasoningReader:
+    """The reasoning fields of one choice."""
+
+    __slots__ = ("_so_far",)
+
+    def __init__(self) -> None:
+        self._so_far = _SoFar()
+
+    def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> Thought:
+        """What is new in a delta; a second field with another text goes to `extra`."""
+        text, repeated = _plain_field(payload, delta, path, extra, notes)
+        details = _details(payload, delta, path, notes)
+        if details is not None and details.text:
+            if text:
+                repeated = True
+            else:
+                text, again = self._new_in(details.text)
+                repeated |= again
+        return Thought(text, details, repeated)
+
+    def _new_in(self, text: str) -> tuple[str, bool]:
+        """What the text adds, and whether it began with all there was; half a character at an end is no part of it."""
+        inner = between_halves(text)
+        whole = replace_lone_surrogates(inner)
+        again = self._so_far.repeated_by(whole)
+        new = whole[self._so_far.length :] if again else whole
+        self._so_far.add(new)
+        if not again:
+            return text, False
+        return (new + text[-1] if text.endswith(_HIGH) else new), True
+
+
+def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> Thought:
+    """The reasoning of a full message."""
+    text, repeated = _plain_field(payload, message, path, extra, notes)
+    details = _details(payload, message, path, notes)
+    return Thought(text or (details.text if details is not None else ""), details, repeated)
+
+
+def _plain_field(payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> tuple[str, bool]:
+    """The first plain field that says something, and whether another one says the same."""
+    chosen = ""
+    repeated = False
+    for field in FIELDS:
+        text = notes.a_text(delta, path, field)
+        if not text:
+            continue
+        if not chosen:
+            chosen = text
+        elif text == chosen:
+            repeated = True
+        else:
+            extra[field] = payload.raw(*path, field) or "null"
+    return chosen, repeated
+
+
+def _details(payload: Payload, delta: Mapping[str, Any], path: Path, notes: Notes) -> Details | None:
+    entries: object = delta.get("reasoning_details")
+    if not is_array(entries):
+        if entries is not None:
+            notes.shape((*path, "reasoning_details"))
+        return None
+    if not entries:
+        return None
+    text: list[str] = []
+    signature: str | None = None
+    encrypted: str | None = None
+    for entry in entries:
+        if is_object(entry):
+            text += [_word(entry, "text"), _word(entry, "summary")]
+            signature = notes.clean(_word(entry, "signature")) or signature
+            if entry.get("type") == "reasoning.encrypted":
+                encrypted = notes.clean(_word(entry, "data")) or encrypted
+    return Details("".join(text), signature, encrypted, payload.raw(*path, "reasoning_details") or "[]")
+
+
+def _word(entry: Mapping[str, Any], key: str) -> str:
+    word: object = entry.get(key)
+    return word if isinstance(word, str) else ""

@@ -1,0 +1,30 @@
+"""Reads a Chat Completions usage object, whatever the gateway calls its members.
+
+Knows the table in `_spec/dialects.json`; which of several objects holds is not decided here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.usage_counts import counts_of, read_counts
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.scanner import Path, Payload
+
+COUNTS = counts_of(DIALECTS["chat"]["usage"])
+
+
+def read_usage_member(
+    payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes, assembler: Assembler
+) -> None:
+    """The `usage` of a chunk, a choice or an extension member; null says nothing."""
+    usage = notes.an_object(holder, path, "usage")
+    if usage is not None:
+        assembler.usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
+    notes.tell()

@@ -1,0 +1,258 @@
+"""Chunks of streamGenerateContent, and whole GenerateContentResponse bodies, to wire deltas.
+
+Knows the members of a chunk beside its candidates, in which order everything counts, and when the answer is over: there
+is no terminal marker (the reason stands in `_spec/dialects.json`). Knows no part of a candidate (`gemini_candidate`),
+no identity of calls and no framing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.gemini.candidate import Candidate
+from streamweld._pure.dialect.gemini.spec_tables import (
+    ENVELOPE_FIELDS,
+    a_reason,
+    a_word,
+    is_read,
+    is_reason,
+    read_usage,
+    seconds,
+)
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
+from streamweld._pure.json.kinds import integer, is_array, is_object
+from streamweld._pure.json.members import Raw, as_object, leftovers, may_remember
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.output import Out
+
+_USED = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
+_CANDIDATE_CAP = 2**31 - 1  # what an index can be at all
+
+
+class GeminiDecoder:
+    """One stream's decoder."""
+
+    __slots__ = ("_assembler", "_candidates", "_lowest", "_max", "_members", "_out", "_started", "_unfinished", "ended")
+
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+        limits: Mapping[str, int | None] = config["limits"]
+        self._assembler = assembler
+        self._out = out
+        self._max = limits["max_choices"]
+        self._candidates: dict[int, Candidate] = {}
+        self._lowest: int | None = None  # of their indexes
+        self._unfinished: list[Candidate] = []  # all behind the last of these said why they end
+        self._members: Raw = {}  # unmodelled members of chunks, as last seen
+        self._started = False
+        self.ended = False
+
+    @staticmethod
+    def is_body(value: object) -> bool:
+        """Whether a payload outside of any event is a whole answer, or the error in its place."""
+        return is_object(value) and (_ends(value) or value.get("error") is not None or _complains(value))
+
+    @staticmethod
+    def is_line(value: object) -> bool:
+        """Whether more may follow, a line each: it looks like a last chunk, and early models end every chunk so."""
+        return is_object(value) and value.get("error") is None and not _complains(value)
+
+    @staticmethod
+    def is_complaint(value: object) -> bool:
+        """Whether a body that no event stream is is an error in a shape of its own."""
+        if not is_object(value):
+            return False
+        return _complains(value) or is_bare(value)
+
+    @staticmethod
+    def is_of_use(value: object) -> bool:
+        """Whether a document behind a broken one brings what may be taken from there."""
+        return is_object(value) and (not _USED.isdisjoint(value) or value.get("error") is not None)
+
+    @staticmethod
+    def is_note(value: object) -> bool:
+        """A chunk that says nothing of any candidate."""
+        if not is_object(value) or _USED.isdisjoint(value):
+            return False
+        return not value.get("candidates") and not value.get("promptFeedback") and value.get("error") is None
+
+    def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
+        """One payload that is JSON: a chunk, or a list of them."""
+        value = payload.value
+        if is_array(value) and value and all(is_object(item) for item in value):
+            for place, item in enumerate(value):
+                self._document(payload, item, (place,), event, recovered=recovered)
+        elif is_object(value):
+            self._document(payload, value, (), event, recovered=recovered)
+        elif event == "error":
+            notes = Notes(self._out, self._assembler, payload, (), is_read)
+            self._error(read_error(payload, (), value), payload.text, notes)
+        else:
+            self._unknown(payload, event)
+
+    def marker(self) -> None:
+        """`[DONE]`, which some gateways send: the end where every candidate has said why it ends, else nothing."""
+        while self._unfinished and self._unfinished[-1].reason is not None:
+            self._unfinished.pop()
+        if self._candidates and not self._unfinished:
+            self._finish()
+            self._assembler.done()
+            self.ended = True
+
+    def text(self, text: str) -> None:
+        """A payload that is no JSON at all: an error in plain words."""
+        self._error(text_error(text), text, None)
+
+    def flush(self) -> None:
+        """The input ends: the reasons hold now, there is no later one. They take the place of a terminal marker."""
+        self._finish()
+        if not any(candidate.ran_on for candidate in self._candidates.values()):
+            self._assembler.whole_here()
+
+    def _document(self, payload: Payload, value: dict[str, Any], path: Path, event: str, *, recovered: bool) -> None:
+        chunk, chunk_path = _unwrapped(value, path)
+        notes = Notes(self._out, self._assembler, payload, chunk_path, is_read)
+        used = not _USED.isdisjoint(chunk)
+        error = _find_error(payload, chunk, chunk_path, event, used=used)
+        if error is None and chunk is not value:
+            error = _find_error(payload, value, path, event, used=used)
+        if used:
+            self._chunk(payload, chunk, chunk_path, notes, recovered=recovered)
+        elif error is None:
+            self._unknown(payload, event)
+        if error is not None:
+            self._error(error, payload.text, notes)
+
+    def _chunk(self, payload: Payload, chunk: Mapping[str, Any], path: Path, notes: Notes, *, recovered: bool) -> None:
+        news = {} if recovered else self._news(leftovers(payload, path, chunk, ENVELOPE_FIELDS))
+        if not self._started:
+            self._start(chunk, path, news, notes, recovered=recovered)
+            news = {}
+        candidates = chunk.get("candidates")
+        if is_array(candidates):
+            for place, item in enumerate(candidates):
+                here = (*path, "candidates", place)
+                if is_object(item):
+                    candidate = self._candidate(item, here, place, notes)
+                    candidate.read(payload, item, here, notes, recovered=recovered)
+                else:
+                    notes.shape(here)
+        elif candidates is not None:
+            notes.shape((*path, "candidates"))
+        self._feedback(payload, chunk, path, news, notes)
+        metadata = as_object(news)
+        if metadata is not None:
+            self._assembler.choice_metadata(self._lowest or 0, metadata)
+        usage = notes.an_object(chunk, path, "usageMetadata")
+        if usage is not None:
+            self._assembler.usage(read_usage(usage, payload.raw(*path, "usageMetadata")))
+        notes.tell()
+
+    def _start(self, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Notes, *, recovered: bool) -> None:
+        """The first chunk: what the response calls itself. A recovered one may not say so."""
+        self._started = True
+        created = chunk.get("createTime")
+        self._assembler.started(
+            None if recovered else a_word(chunk, path, "responseId", notes),
+            a_word(chunk, path, "modelVersion", notes),
+            seconds(created) if isinstance(created, str) else None,
+            as_object(news),
+        )
+
+    def _news(self, members: Raw) -> Raw:
+        """Chunk-level members repeat in every chunk; only a first or a changed one is news."""
+        known = self._members
+        fresh = {key: raw for key, raw in members.items() if known.get(key) != raw}
+        for key, raw in fresh.items():
+            if may_remember(known, key, raw):
+                known[key] = raw
+        return fresh
+
+    def _candidate(self, item: Mapping[str, Any], path: Path, place: int, notes: Notes) -> Candidate:
+        """The candidate that an entry speaks of; a missing index, or one that is none, is the entry's place."""
+        sent = item.get("index")
+        index = integer(sent)
+        if index is None or not 0 <= index <= _CANDIDATE_CAP:
+            if sent is not None:
+                notes.shape((*path, "index"))
+            index = place
+        return self._known(index)
+
+    def _known(self, index: int) -> Candidate:
+        known = self._candidates.get(index)
+        if known is None:
+            if self._max is not None and len(self._candidates) >= self._max:
+                raise self._out.limit("max_choices", self._max)
+            known = self._candidates[index] = Candidate(index, self._assembler, self._out)
+            self._unfinished.append(known)
+            self._lowest = index if self._lowest is None else min(index, self._lowest)
+        return known
+
+    def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Notes) -> None:
+        """promptFeedback: a blocked prompt has no candidates, and the blockReason is why there is no answer."""
+        feedback = notes.an_object(chunk, path, "promptFeedback")
+        if feedback is None:
+            return
+        news["promptFeedback"] = payload.raw(*path, "promptFeedback") or "{}"
+        reason = a_reason(feedback, (*path, "promptFeedback"), "blockReason", notes)
+        if reason is not None and not self._candidates:
+            self._known(0).take(reason)
+
+    # The end
+
+    def _finish(self) -> None:
+        for index in sorted(self._candidates):
+            self._candidates[index].finish()
+
+    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
+        self._finish()
+        if notes is not None:
+            error = error.cleaned(notes.clean)
+            notes.tell()
+        self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
+
+    def _unknown(self, payload: Payload, event: str) -> None:
+        self._assembler.unknown(None if event == "message" else event, payload.text.encode())
+
+
+def _ends(value: Mapping[str, Any]) -> bool:
+    """It says why the answer ends. Another chunk outside of any event is one of several, a JSON document a line."""
+    candidates = value.get("candidates")
+    if is_array(candidates) and candidates:
+        return all(is_object(item) and is_reason(item.get("finishReason")) for item in candidates)
+    feedback = value.get("promptFeedback")
+    return is_object(feedback) and is_reason(feedback.get("blockReason"))
+
+
+def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
+    """The chunk itself, where a relay put it into an envelope (`{"response": {...}, "traceId": ...}`)."""
+    inner = value.get("response")
+    if _USED.isdisjoint(value) and is_object(inner) and not _USED.isdisjoint(inner):
+        return inner, (*path, "response")
+    return value, path
+
+
+def _find_error(
+    payload: Payload, value: Mapping[str, Any], path: Path, event: str, *, used: bool
+) -> ErrorFields | None:
+    """The error of a payload object, or None."""
+    holder: object = value.get("error")
+    if holder is not None and not (used and not holder):
+        path = (*path, "error")
+    elif not used and (event == "error" or _complains(value)):
+        holder = value
+    else:
+        return None
+    return read_error(payload, path, holder)
+
+
+def _complains(value: Mapping[str, Any]) -> bool:
+    """A message in words beside its code or status, as gateways write errors without an `error` member."""
+    if not isinstance(value.get("message"), str) or not _USED.isdisjoint(value):
+        return False
+    return value.get("code") is not None or value.get("status") is not None

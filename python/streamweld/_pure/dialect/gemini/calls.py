@@ -1,0 +1,168 @@
+"""The function calls of one candidate: whole ones, and the one whose arguments are being streamed.
+
+Knows the members of a `functionCall`. A call is over with its part, or, where the part says that it goes on, with the
+first one that does not say so. Which call a part belongs to is settled by that: one goes on at a time, unless their ids
+tell several apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.gemini.partial import PartialArguments, parse_path
+from streamweld._pure.dialect.gemini.spec_tables import CALL_FIELDS, a_word, an_id
+from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.members import as_object, leftovers
+from streamweld._pure.json.scanner import BigInteger
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Path, Payload
+
+_MAX_STEPS = 127  # of a path: one level below what a JSON text may have
+
+
+class CallReader:
+    """What the decoder remembers of the calls of one candidate."""
+
+    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial")
+
+    def __init__(self, choice: int, assembler: Assembler) -> None:
+        self._choice = choice
+        self._assembler = assembler
+        self._address: Address | None = None  # of the call that goes on
+        self._partial = PartialArguments()
+        self._others: dict[str, tuple[Address, PartialArguments]] = {}  # that go on as well, by id
+
+    def read(self, payload: Payload, part: Mapping[str, Any], path: Path, place: int, extra: Raw, notes: Notes) -> None:
+        """The functionCall of a part. `place`: the part's number in its candidate."""
+        call = notes.an_object(part, path, "functionCall")
+        if call is None:
+            return
+        path = (*path, "functionCall")
+        identity, name = an_id(payload, call, path, notes), a_word(call, path, "name", notes)
+        metadata = as_object(extra | leftovers(payload, path, call, CALL_FIELDS))
+        goes_on = call.get("willContinue") is True
+        partial = call.get("partialArgs")
+        self._turn_to(identity, name)
+        address = self._address
+        if address is not None and (
+            name is None if None in (identity, address.call_id) else identity == address.call_id
+        ):
+            self._more(payload, partial, path, metadata, notes)
+            if not goes_on:
+                self._end()
+            return
+        if identity is None:
+            self.finish()
+        else:
+            self._set_aside()
+        arguments = _arguments(payload, call, path)
+        if name is None and identity is None and arguments is None and not is_array(partial):
+            if metadata is not None:
+                self._assembler.choice_metadata(self._choice, metadata)
+            return
+        address = Address(call_id=identity, index=place)
+        if not goes_on and not is_array(partial):
+            # Protobuf leaves an empty object out.
+            self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
+            self._assembler.item_closed(self._choice, "call", address, None, None)
+            return
+        self._address = address
+        self._partial = PartialArguments()
+        self._assembler.call_opened(
+            self._choice, address, name, arguments if arguments != "{}" else None, False, False, metadata
+        )
+        self._more(payload, partial, path, None, notes)
+        if not goes_on:
+            self._end()
+
+    def finish(self) -> None:
+        """The next part, or the end, says that calls are over; one that was cut inside of a string stays so."""
+        going = list(self._others.values())
+        self._others = {}
+        if self._address is not None:
+            going.append((self._address, self._partial))
+        for self._address, self._partial in sorted(going, key=lambda one: one[0].index or 0):
+            self._end()
+
+    def _set_aside(self) -> None:
+        """A part with another id: the call waits for its own, if it has one, else it is over."""
+        if self._address is None or self._address.call_id is None:
+            self._end()
+            return
+        self._others[self._address.call_id] = self._address, self._partial
+        self._address = None
+
+    def _turn_to(self, identity: str | None, name: str | None) -> None:
+        """A part names a call that waits; one that names none means the last one, where no other goes on."""
+        if identity is not None and identity in self._others:
+            self._set_aside()
+            self._address, self._partial = self._others.pop(identity)
+        elif identity is None and name is None and self._address is None and self._others:
+            self._address, self._partial = self._others.popitem()[1]
+
+    def _end(self) -> None:
+        address, self._address = self._address, None
+        if address is None:
+            return
+        if self._partial.between:
+            self._push(address, self._partial.close(), None)
+        self._assembler.item_closed(self._choice, "call", address, None, None)
+
+    def _more(self, payload: Payload, partial: object, path: Path, metadata: str | None, notes: Notes) -> None:
+        address = self._address
+        if address is None:
+            return
+        if metadata is not None:
+            self._push(address, "", metadata)
+        if partial is None:
+            return
+        path = (*path, "partialArgs")
+        if not is_array(partial):
+            notes.shape(path)
+            return
+        for number, piece in enumerate(partial):
+            here = (*path, number)
+            text = self._piece(payload, piece, here, notes) if is_object(piece) else None
+            if text is None:
+                notes.shape(here)
+                text = self._partial.spoil()
+            self._push(address, text, None)
+
+    def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
+        """The JSON text that one partial argument adds, or None where it cannot be placed."""
+        where = piece.get("jsonPath")
+        steps = parse_path(notes.clean(where), _MAX_STEPS) if isinstance(where, str) else None
+        if steps is None:
+            return None
+        partial = self._partial
+        value = piece.get("stringValue")
+        if isinstance(value, str):
+            return partial.string(steps, value, goes_on=piece.get("willContinue") is True)
+        number = piece.get("numberValue")
+        if isinstance(number, int | float | BigInteger) and not isinstance(number, bool):
+            return partial.leaf(steps, payload.raw(*path, "numberValue") or "0")
+        flag = piece.get("boolValue")
+        if isinstance(flag, bool):
+            return partial.leaf(steps, "true" if flag else "false")
+        return partial.leaf(steps, "null") if "nullValue" in piece else None
+
+    def _push(self, address: Address, text: str, metadata: str | None) -> None:
+        if text or metadata is not None:
+            self._assembler.call_text(self._choice, address, text, None, metadata)
+
+
+def _arguments(payload: Payload, call: Mapping[str, Any], path: Path) -> str | None:
+    """The text of the arguments as sent; anything but an object goes on as it is, to be judged."""
+    value = call.get("args")
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value if value.strip() else None
+    return payload.raw(*path, "args")

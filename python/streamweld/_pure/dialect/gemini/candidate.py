@@ -1,0 +1,197 @@
+"""One candidate of a Gemini stream: its parts, in order, as wire deltas; its sources, its metadata, its reason.
+
+Knows every kind of part. Parts have no address on the wire: the texts of neighbouring parts of one kind are one part,
+until something else comes between them or a thought signature ends it. Knows no chunk and no end of the stream.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.gemini.calls import CallReader
+from streamweld._pure.dialect.gemini.sources import SourceReader
+from streamweld._pure.dialect.gemini.spec_tables import CANDIDATE_FIELDS, CONTENT_FIELDS, FINISH, PART_FIELDS, a_reason
+from streamweld._pure.dialect.gemini.tools import KINDS, read_tool
+from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.members import Raw, as_object, leftovers
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.delta import ItemKind
+    from streamweld._pure.model.output import Out
+
+_SIGNATURE = "thoughtSignature"
+_EMPTY = frozenset({"{}", "[]", "null"})
+_CUT = frozenset({"length", "content_filter", "error"})
+
+
+class Candidate:
+    """What the decoder remembers of one candidate."""
+
+    __slots__ = ("_assembler", "_calls", "_index", "_open", "_out", "_places", "_sources", "_told", "ran_on", "reason")
+
+    def __init__(self, index: int, assembler: Assembler, out: Out) -> None:
+        self._index = index
+        self._assembler = assembler
+        self._out = out
+        self._calls = CallReader(index, assembler)
+        self._sources = SourceReader(index, assembler)
+        self._places = 0  # how many parts there were
+        self._open: tuple[ItemKind, Address] | None = None  # the text that goes on
+        self._told = False
+        self.reason: str | None = None
+        self.ran_on = False  # it said something behind a reason
+        # Also a candidate that never says anything has to end.
+        assembler.text(index, "", None)
+
+    def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Notes, *, recovered: bool) -> None:
+        """One entry of a chunk's `candidates`."""
+        content = notes.an_object(value, path, "content")
+        extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
+        carry: Raw = {}
+        if value.get("logprobsResult") is not None:
+            # Of the tokens in this chunk, so it goes with their event.
+            carry["logprobsResult"] = payload.raw(*path, "logprobsResult") or "null"
+        if content is not None:
+            self._content(payload, content, (*path, "content"), carry, notes, recovered=recovered)
+            extra |= leftovers(payload, (*path, "content"), content, CONTENT_FIELDS)
+        if not recovered:
+            self._sources.read(payload, value, path, notes)
+        metadata = as_object({key: raw for key, raw in (carry | extra).items() if raw not in _EMPTY})
+        if metadata is not None:
+            self._assembler.choice_metadata(self._index, metadata)
+        reason = a_reason(value, path, "finishReason", notes)
+        if reason is not None:
+            self.take(reason)
+
+    def take(self, reason: str) -> None:
+        """A reason: the last one holds, unless an earlier one cut the answer off."""
+        if self.reason is not None and reason != self.reason:
+            self._out.diagnose("finish_repeated", detail=reason)
+            if FINISH.get(self.reason) in _CUT and FINISH.get(reason) not in _CUT:
+                return
+        self.reason = reason
+
+    def finish(self) -> None:
+        """The stream is about to close."""
+        if self._told:
+            return
+        self._told = True
+        if self.reason is not None:
+            if FINISH.get(self.reason) == "natural":
+                self._calls.finish()
+            self._close()
+            self._assembler.finish(self._index, self.reason)
+
+    def _content(
+        self,
+        payload: Payload,
+        content: dict[str, Any],
+        path: Path,
+        carry: Raw,
+        notes: Notes,
+        *,
+        recovered: bool,
+    ) -> None:
+        parts = content.get("parts")
+        path = (*path, "parts")
+        if not is_array(parts):
+            if parts is not None:
+                notes.shape(path)
+            return
+        for place, part in enumerate(parts):
+            here = (*path, place)
+            if is_object(part):
+                self._part(payload, part, here, carry, notes, recovered=recovered)
+            elif part is not None:
+                notes.shape(here)
+
+    def _part(
+        self, payload: Payload, part: dict[str, Any], path: Path, carry: Raw, notes: Notes, *, recovered: bool
+    ) -> None:
+        extra = leftovers(payload, path, part, PART_FIELDS)
+        kinds = [key for key in part if (key in KINDS or key == "functionCall") and part[key] is not None]
+        if not kinds and extra and part.get("text") is None and not recovered:
+            self._keep(payload, path)
+            return
+        if (not kinds or part.get("text")) and not (recovered and part.get("thought")):
+            self._text(part, path, extra if not kinds else {}, carry, notes)
+        if recovered or not kinds:
+            return
+        self.ran_on = self.ran_on or self.reason is not None
+        self._close()
+        if part.get(_SIGNATURE) is not None:
+            extra[_SIGNATURE] = payload.raw(*path, _SIGNATURE) or "null"
+        if part.get("thought") is True:
+            extra["thought"] = "true"
+        for kind in kinds:
+            if kind == "functionCall":
+                self._calls.read(payload, part, path, self._place(), extra, notes)
+            else:
+                self._calls.finish()
+                read_tool(self._assembler, self._index, self._place(), kind, payload, part, path, dict(extra), notes)
+
+    def _keep(self, payload: Payload, path: Path) -> None:
+        """A part of a kind that nobody knows: a later turn must hand it back."""
+        self._close()
+        self._calls.finish()
+        self._assembler.kept_unknown(self._index, None, (payload.raw(*path) or "null").encode())
+
+    # Texts
+
+    def _text(self, part: Mapping[str, Any], path: Path, extra: Raw, carry: Raw, notes: Notes) -> None:
+        text = notes.a_text(part, path, "text")
+        signature = notes.clean(notes.a_text(part, path, _SIGNATURE))
+        if not text and not signature and not extra:
+            return
+        kind: ItemKind = "reasoning" if part.get("thought") is True else "message"
+        if text:
+            self.ran_on = self.ran_on or self.reason is not None
+        if self._open is None or self._open[0] != kind:
+            self._close()
+            self._calls.finish()
+            self._open = kind, Address(index=self._place())
+            if not text:
+                self._opened(kind, self._open[1])
+        address = self._open[1]
+        if text:
+            self._assembler.part_text(self._index, kind, address, _channel(kind), "summary", text, as_object(carry))
+            carry.clear()
+        if kind == "reasoning":
+            if signature or extra:
+                self._assembler.part_attributes(
+                    self._index, kind, address, "reasoning", None, signature or None, None, as_object(extra)
+                )
+        elif signature or extra:
+            if signature:
+                extra[_SIGNATURE] = json.dumps(signature, ensure_ascii=False)
+            self._assembler.part_attributes(self._index, kind, address, "text", None, None, None, as_object(extra))
+        if signature:
+            # It signs what came so far: a later turn may not join it with what comes.
+            self._close()
+
+    def _opened(self, kind: ItemKind, address: Address) -> None:
+        """A part without a text: there is a signature to hand back."""
+        self._assembler.part_opened(self._index, kind, address, _channel(kind), "summary", None, None)
+
+    def _close(self) -> None:
+        if self._open is not None:
+            kind, address = self._open
+            self._open = None
+            self._assembler.item_closed(self._index, kind, address, None, None)
+
+    def _place(self) -> int:
+        place = self._places
+        self._places = place + 1
+        return place
+
+
+def _channel(kind: ItemKind) -> Channel:
+    return "reasoning" if kind == "reasoning" else "text"

@@ -1,0 +1,120 @@
+"""Which members of a GenerateContentResponse are modelled, and what counts as an id, a name, a reason or a usage.
+
+Knows the tables of `_spec/dialects.json`. Knows no events and no state.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.usage_counts import counts_of, read_counts
+from streamweld._pure.json.kinds import integer
+from streamweld._pure.json.scanner import BigInteger
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.delta import Usage
+
+SPEC = DIALECTS["gemini"]
+FINISH: dict[str, str] = SPEC["finish"]
+ENVELOPE_FIELDS = frozenset(SPEC["envelope_fields"])
+CANDIDATE_FIELDS = frozenset(SPEC["candidate_fields"])
+CONTENT_FIELDS = frozenset(SPEC["content_fields"])
+PART_FIELDS = frozenset(SPEC["part_fields"])
+CALL_FIELDS = frozenset(SPEC["call_fields"])
+PARTIAL_FIELDS = frozenset(SPEC["partial_fields"])
+CODE_TOOL: str = SPEC["code_tool"]
+
+_ABSENT_REASONS = frozenset(SPEC["absent_reasons"])
+_ABSENT_IDS = frozenset(SPEC["absent_ids"])
+_COUNTS = counts_of(SPEC["usage"])
+_SUMS: dict[str, list[str]] = SPEC["usage_sums"]
+
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?Z")
+
+
+def a_reason(holder: Mapping[str, Any], path: Path, key: str, notes: Notes) -> str | None:
+    """A finishReason or a blockReason, unless it says nothing."""
+    reason = notes.a_text(holder, path, key)
+    return notes.clean(reason) if is_reason(reason) else None
+
+
+def is_reason(value: object) -> bool:
+    """Whether a member says why something ends."""
+    return isinstance(value, str) and bool(value.strip()) and value not in _ABSENT_REASONS
+
+
+def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
+    """The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2)."""
+    identity = holder.get("id")
+    if identity is None:
+        return None
+    if isinstance(identity, str):
+        trimmed = identity.strip()
+        return None if not trimmed or trimmed in _ABSENT_IDS else notes.clean(identity)
+    if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
+        return payload.raw(*path, "id")
+    notes.shape((*path, "id"))
+    return None
+
+
+def a_word(holder: Mapping[str, Any], path: Path, key: str, notes: Notes) -> str | None:
+    """A string that is no text channel, or None where it is blank."""
+    word = notes.a_text(holder, path, key)
+    return notes.clean(word) if word.strip() else None
+
+
+def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
+    """The counts of a usageMetadata object, and the object as sent."""
+    usage = read_counts(value, raw, _COUNTS)
+    usage.input_tokens = _sum(value, _SUMS["input_tokens"])
+    usage.output_tokens = _sum(value, _SUMS["output_tokens"])
+    return usage
+
+
+def _sum(value: Mapping[str, Any], keys: list[str]) -> int | None:
+    numbers = [None if isinstance(value.get(key), str) else integer(value.get(key)) for key in keys]
+    present = [number for number in numbers if number is not None]
+    # Like any other number of the usage: one that 64 bits do not hold is none.
+    return integer(sum(present)) if present else None
+
+
+def seconds(text: str) -> int | None:
+    """A createTime (RFC 3339, in UTC as the API writes it) as seconds since 1970."""
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (int(group) for group in found.groups())
+    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 60):
+        return None
+    # Days since 1970 of a date of the proleptic Gregorian calendar; the year begins in March.
+    year -= month < 3
+    days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
+    return ((days * 24 + hour) * 60 + minute) * 60 + second
+
+
+def is_read(path: Path) -> bool:
+    """Whether the decoder looks at the member at `path` of a chunk."""
+    key = path[-1]
+    match path[:-1]:
+        case ():
+            return key in ENVELOPE_FIELDS
+        case ("promptFeedback",):
+            return key == "blockReason"
+        case ("candidates", int()):
+            return key in CANDIDATE_FIELDS
+        case ("candidates", int(), "content"):
+            return key in CONTENT_FIELDS
+        case ("candidates", int(), "content", "parts", int()):
+            return key in PART_FIELDS
+        case ("candidates", int(), "content", "parts", int(), "functionCall"):
+            return key in CALL_FIELDS
+        case ("candidates", int(), "content", "parts", int(), "functionCall", "partialArgs", int()):
+            return key in PARTIAL_FIELDS
+        case _:
+            return False

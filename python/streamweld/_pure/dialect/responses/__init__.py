@@ -1,0 +1,382 @@
+"""OpenAI Responses and OpenResponses streams, and whole `response` bodies, to wire deltas.
+
+Knows the kinds of events and in which order the end of a response counts: its output, usage, then its status. Knows no
+parts, no identity of items and no framing. Every name is in `_spec/dialects.json`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.responses.calls import ArgumentReader
+from streamweld._pure.dialect.responses.items import ItemReader
+from streamweld._pure.dialect.responses.read import INDEX_CAP, Reader
+from streamweld._pure.dialect.responses.sequence import Sequence
+from streamweld._pure.dialect.responses.spec_tables import (
+    ARGUMENT_DELTAS,
+    ARGUMENT_VALUES,
+    COUNTS,
+    ERRORS,
+    EVENT_FIELDS,
+    KEEP_ALIVE,
+    OPENINGS,
+    RESPONSE_FIELDS,
+    STATUSES,
+    TERMINALS,
+    TEXT_DELTAS,
+    TEXT_VALUES,
+    is_read,
+    is_read_of_response,
+)
+from streamweld._pure.dialect.responses.text import TextReader
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
+from streamweld._pure.dialect.usage_counts import read_counts
+from streamweld._pure.json.kinds import integer, is_array, is_object
+from streamweld._pure.json.members import as_object
+from streamweld._pure.json.scanner import replace_lone_surrogates
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.output import Out
+
+_REMEMBERED = 64  # members of the response whose first text is kept
+_USUAL = "max_output_tokens"  # why a response is incomplete
+
+
+class ResponsesDecoder:
+    """One stream's decoder. A response has one answer: the choice is always 0."""
+
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+        max_index: int | None = config["limits"]["max_tool_index"]
+        self._assembler = assembler
+        self._out = out
+        self._max_index = INDEX_CAP if max_index is None else max_index
+        self._restarts: bool = config["switches"]["restart_on_new_stream_id"]
+        self._id: str | None = None
+        self._sequence = Sequence(out)
+        self._text = TextReader(assembler)
+        self._items = ItemReader(assembler, self._text)
+        self._arguments = ArgumentReader(assembler)
+        self._said: Raw | None = None  # what the response first said of itself; None: it has not spoken
+        self.ended = False
+        self._steps: Mapping[str, Callable[[dict[str, Any], Reader], bool]] = {
+            "response.output_item.added": self._items.added,
+            "response.output_item.done": self._item_done,
+            "response.content_part.added": self._part_added,
+            "response.content_part.done": self._part_done,
+            "response.reasoning_summary_part.added": self._summary_added,
+            "response.reasoning_summary_part.done": self._summary_done,
+            "response.output_text.annotation.added": self._annotation,
+            **dict.fromkeys(TEXT_DELTAS, self._text_delta),
+            **dict.fromkeys(TEXT_VALUES, self._text_value),
+            **dict.fromkeys(ARGUMENT_DELTAS, self._argument_delta),
+            **dict.fromkeys(ARGUMENT_VALUES, self._argument_value),
+            **dict.fromkeys(OPENINGS, self._opening),
+            **dict.fromkeys(TERMINALS, self._terminal),
+        }
+
+    @staticmethod
+    def is_body(value: object) -> bool:
+        """Whether a payload outside of any event is a whole response, or the error in its place."""
+        if not is_object(value):
+            return False
+        if value.get("object") == "response":
+            return value.get("status") not in ("queued", "in_progress")
+        return value.get("error") is not None or ResponsesDecoder.is_complaint(value)
+
+    @staticmethod
+    def is_line(value: object) -> bool:  # noqa: ARG004
+        """Whether more whole answers may follow, a line each: a response is told as a whole once."""
+        return False
+
+    @staticmethod
+    def is_complaint(value: object) -> bool:
+        """Whether a document is an error without the word: a message with its code, or all that there is."""
+        if not is_object(value):
+            return False
+        if is_bare(value):
+            return True
+        if value.get("message") is None:
+            return False
+        kind = value.get("type")
+        # Elsewhere `type` is the kind of an event, and extensions may have a message, too.
+        return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
+
+    @staticmethod
+    def is_of_use(value: object) -> bool:
+        """Whether a document behind a broken one brings what may be taken from there: an error, text, or the end."""
+        if not is_object(value):
+            return False
+        kind = value.get("type")
+        known = isinstance(kind, str) and (kind in TEXT_DELTAS or kind in TERMINALS or kind in ERRORS)
+        return known or value.get("error") is not None
+
+    @staticmethod
+    def is_note(value: object) -> bool:
+        """A heartbeat says nothing, also behind the end."""
+        if not is_object(value):
+            return False
+        kind = value.get("type")
+        return isinstance(kind, str) and kind in KEEP_ALIVE
+
+    def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
+        """One payload that is JSON."""
+        value = payload.value
+        if not is_object(value):
+            self._no_object(payload, event)
+            return
+        kind = value.get("type")
+        if not isinstance(kind, str) or not kind:
+            kind = "" if event == "message" else event
+        if kind in KEEP_ALIVE or (
+            not recovered and self._sequence.is_replayed(value.get("sequence_number"), payload.text)
+        ):
+            return
+        if value.get("object") == "response" and kind not in self._steps:
+            self._body(payload, value)
+            return
+        reader = self._reader(payload, kind)
+        error = _find_error(payload, value, kind, event)
+        if error is not None:
+            if not value.get("error") and (kind in ERRORS) != (self._out.event_type in ERRORS):
+                self._out.touch("event_name")  # openai-node goes by the name, openai-python by the data
+            self._error(error, payload.text, reader.notes)
+            return
+        step = (self._recovered if recovered else self._steps.get(kind)) if kind in self._steps else None
+        known = step is not None and step(value, reader)
+        if not self.ended:
+            reader.notes.tell()
+        if not known:
+            self._unknown(payload, event)
+
+    def marker(self) -> None:
+        """`[DONE]`: the OpenResponses rule sends it behind the terminal event; without that it says nothing."""
+
+    def text(self, text: str) -> None:
+        """A payload that is no JSON at all: an error in plain words."""
+        self._error(text_error(text), text, None)
+
+    def flush(self) -> None:
+        """The input ends. `missing_terminal="assume"` reads a stream without a terminal event (P18) as ended, but not
+        one that ends while the provider is at work.
+        """
+        if not self.ended and not self._items.ends_with_answer:
+            self._assembler.cut()
+
+    # Events
+
+    def _reader(self, payload: Payload, kind: str) -> Reader:
+        notes = Notes(self._out, self._assembler, payload, (), is_read)
+        return Reader(payload, notes, self._out, self._max_index, kind)
+
+    def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
+        """The tail of a broken event: text, usage and the end. No call, no reasoning and no id comes from there."""
+        if reader.kind in TEXT_DELTAS:
+            self._text.recovered(event, reader, Address())
+        elif reader.kind in TERMINALS:
+            self._end(event, reader, with_output=False)
+        return True
+
+    def _item_done(self, event: dict[str, Any], reader: Reader) -> bool:
+        self._items.done(event, reader)
+        return True
+
+    def _part_added(self, event: dict[str, Any], reader: Reader) -> bool:
+        return self._text.part(event, reader, summary=False, closes=False)
+
+    def _part_done(self, event: dict[str, Any], reader: Reader) -> bool:
+        return self._text.part(event, reader, summary=False, closes=True)
+
+    def _summary_added(self, event: dict[str, Any], reader: Reader) -> bool:
+        return self._text.part(event, reader, summary=True, closes=False)
+
+    def _summary_done(self, event: dict[str, Any], reader: Reader) -> bool:
+        return self._text.part(event, reader, summary=True, closes=True)
+
+    def _annotation(self, event: dict[str, Any], reader: Reader) -> bool:
+        self._text.annotation(event, reader)
+        return True
+
+    def _text_delta(self, event: dict[str, Any], reader: Reader) -> bool:
+        self._text.delta(event, reader)
+        return True
+
+    def _text_value(self, event: dict[str, Any], reader: Reader) -> bool:
+        self._text.value(event, reader)
+        return True
+
+    def _argument_delta(self, event: dict[str, Any], reader: Reader) -> bool:
+        self._arguments.delta(event, reader)
+        return True
+
+    def _argument_value(self, event: dict[str, Any], reader: Reader) -> bool:
+        self._arguments.value(event, reader)
+        return True
+
+    def _opening(self, event: dict[str, Any], reader: Reader) -> bool:
+        response = reader.notes.an_object(event, (), "response")
+        if response is not None:
+            if self._restarts and self._is_another(response):
+                self._begin_again()
+            self._start(response, ("response",), reader)
+            self._usage(response, ("response",), reader)
+        return True
+
+    def _terminal(self, event: dict[str, Any], reader: Reader) -> bool:
+        self._end(event, reader, with_output=True)
+        return True
+
+    # The response
+
+    def _is_another(self, response: Mapping[str, Any]) -> bool:
+        """Whether a gateway began again under another id (AM10)."""
+        identity = response.get("id")
+        if not isinstance(identity, str) or not identity.strip():
+            return False
+        before, self._id = self._id, identity
+        return before is not None and before != identity
+
+    def _begin_again(self) -> None:
+        self._assembler.restart(0)
+        self._text = TextReader(self._assembler)
+        self._items.begin_again(self._text)
+
+    def _body(self, payload: Payload, value: dict[str, Any]) -> None:
+        """A whole response, or how far one has come: what nobody streamed."""
+        path: Path = ()
+        notes = Notes(self._out, self._assembler, payload, path, is_read_of_response)
+        reader = Reader(payload, notes, self._out, self._max_index, "")
+        status = value.get("status")
+        self._start(value, path, reader)
+        self._output(value, path, reader)
+        if not isinstance(status, str):
+            status = "completed"  # a bridge that leaves it out
+        if status in STATUSES:
+            self._conclude(value, path, reader, status, {})
+        else:
+            self._usage(value, path, reader)
+            notes.tell()
+
+    def _end(self, event: dict[str, Any], reader: Reader, *, with_output: bool) -> None:
+        """A terminal event. What its response says of itself counts before its name (`response.done`)."""
+        response = reader.notes.an_object(event, (), "response") or {}
+        status = response.get("status")
+        if not isinstance(status, str) or status not in STATUSES:
+            status = TERMINALS[reader.kind]
+        if with_output:
+            if response:
+                self._start(response, ("response",), reader)
+            self._output(response, ("response",), reader)
+        self._conclude(response, ("response",), reader, status, reader.rest(event, (), EVENT_FIELDS))
+
+    def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
+        """The first event that brings a response: what it calls itself. A resumed stream may have none but the last."""
+        if self._said is not None:
+            return
+        members = reader.rest(response, path, RESPONSE_FIELDS)
+        model = reader.text(response, path, "model")
+        created = response.get("created_at")
+        identity = reader.identity(response, path, "id")
+        if identity is None and not model and created is None and not members:
+            return
+        self._said = dict(list(members.items())[:_REMEMBERED])
+        self._assembler.started(
+            identity,
+            reader.notes.clean(model) if model else None,
+            None if isinstance(created, str) else integer(created),
+            as_object(members),
+        )
+
+    def _output(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
+        output = response.get("output")
+        if is_array(output):
+            self._items.restate(output, (*path, "output"), reader)
+        elif output is not None:
+            reader.notes.shape((*path, "output"))
+
+    def _usage(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
+        usage = reader.notes.an_object(response, path, "usage")
+        if usage is not None:
+            self._assembler.merge_usage(read_counts(usage, reader.payload.raw(*path, "usage"), COUNTS))
+
+    def _conclude(self, response: Mapping[str, Any], path: Path, reader: Reader, status: str, beside: Raw) -> None:
+        """The end: usage, what changed about the response, and how it ended."""
+        self._usage(response, path, reader)
+        said = self._said or {}
+        members = {k: raw for k, raw in reader.rest(response, path, RESPONSE_FIELDS).items() if said.get(k) != raw}
+        details = reader.notes.an_object(response, path, "incomplete_details")
+        if details is not None:
+            members["incomplete_details"] = reader.payload.raw(*path, "incomplete_details") or "null"
+            status = _worse(status, details.get("reason"))
+        left = as_object({**members, **beside})
+        if left is not None:
+            self._assembler.choice_metadata(0, left)
+        self.ended = True
+        if status == "failed" or response.get("error"):
+            self._error(_failure(reader.payload, response, path), reader.payload.text, reader.notes)
+            return
+        reader.notes.tell()
+        self._assembler.finish(0, status)
+        self._assembler.done()
+
+    # What is no event of a response
+
+    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
+        self.ended = True
+        if notes is not None:
+            error = error.cleaned(notes.clean)
+            notes.tell()
+        self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
+
+    def _no_object(self, payload: Payload, event: str) -> None:
+        value = payload.value
+        notes = Notes(self._out, self._assembler, payload, (), is_read)
+        if is_array(value) and value and is_object(value[0]) and value[0].get("error"):
+            # Some gateways wrap a lone error object into an array.
+            self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
+        elif event in ERRORS:
+            self._out.touch("event_name")  # an error to openai-node alone
+            self._error(read_error(payload, (), value), payload.text, notes)
+        else:
+            self._unknown(payload, event)
+
+    def _unknown(self, payload: Payload, event: str) -> None:
+        name = payload.value.get("type") if is_object(payload.value) else None
+        if isinstance(name, str) and name:
+            event = replace_lone_surrogates(name)
+        self._assembler.unknown(None if event == "message" else event, payload.text.encode())
+
+
+def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
+    """The error of an event, nested or flat. An event of a response, or of an extension, may speak of another error."""
+    error = value.get("error")
+    told = kind in ERRORS or event in ERRORS
+    bare = kind in TERMINALS and "response" not in value
+    if error and (told or bare or not (kind.startswith("response.") or ":" in kind)):
+        return read_error(payload, ("error",), error)
+    if told or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
+        found = read_error(payload, (), value)
+        # The name of the event is no kind of error.
+        is_event = kind in ERRORS or kind in TERMINALS
+        return ErrorFields(found.code, None if is_event else found.kind, found.message)
+    return read_error(payload, (), value) if ResponsesDecoder.is_complaint(value) else None
+
+
+def _worse(status: str, why: object) -> str:
+    """`incomplete` stands for its usual reason; another one says more than the status."""
+    says_more = status == "incomplete" and isinstance(why, str) and why.strip() and why != _USUAL
+    return str(why) if says_more else status
+
+
+def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:
+    """What a failed response says about it."""
+    error = response.get("error")
+    if error:
+        return read_error(payload, (*path, "error"), error)
+    return ErrorFields(None, None, "failed")

@@ -1,0 +1,111 @@
+"""Items that are tool calls, in every type that the API knows: their names, ids and arguments.
+
+Knows which members of an item make the arguments. Which call an event speaks of is the assembler's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.responses.spec_tables import ARGUMENT_DELTAS, ARGUMENT_VALUES, CALLS
+from streamweld._pure.json.kinds import is_object
+from streamweld._pure.json.members import as_object
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.responses.read import Reader
+    from streamweld._pure.dialect.responses.spec_tables import CallType
+    from streamweld._pure.json.scanner import Path
+
+
+@dataclass(frozen=True, slots=True)
+class CallItem:
+    """One call item as the assembler takes it."""
+
+    address: Address
+    name: str | None
+    arguments: str | None
+    provider: bool
+    custom: bool
+    metadata: str | None
+    unfinished: bool  # it says of itself that it is not whole
+
+
+def call_type(item: Mapping[str, Any]) -> CallType | None:
+    """The type of a call item, or None. Without a type it is a function call if it has what makes one (D9)."""
+    kind = item.get("type")
+    if isinstance(kind, str) and kind.strip():
+        return CALLS.get(kind)
+    has = all(isinstance(item.get(key), str) and item[key] for key in ("call_id", "name"))
+    return CALLS["function_call"] if has else None
+
+
+def read_call(
+    item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, item_id: str | None, index: int | None
+) -> CallItem:
+    """A call item. `item_id`: what the event beside it says, where the item has no id."""
+    item_id = reader.identity(item, path, "id") or item_id
+    call_id = reader.identity(item, path, "call_id")
+    provider = kind.provider or _is_hosted(item)
+    name = reader.name(item, path) if kind.name is None else kind.name
+    return CallItem(
+        # A call that the provider runs has no id of its own: that of its item pairs it with its result.
+        Address(item_id, item_id if call_id is None and provider else call_id, index),
+        name,
+        _arguments(item, path, reader, kind),
+        provider,
+        kind.custom,
+        as_object(reader.rest(item, path, kind.modelled)),
+        item.get("status") == "incomplete",
+    )
+
+
+def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
+    """`output_item.added`. Members that make a wrapped call are whole at its end: they are no beginning of a text."""
+    arguments = None if kind.wrapped or call.arguments in ("", "{}") else call.arguments
+    assembler.call_opened(0, call.address, call.name, arguments, call.provider, call.custom, call.metadata)
+
+
+class ArgumentReader:
+    """Events that bring arguments."""
+
+    __slots__ = ("_assembler",)
+
+    def __init__(self, assembler: Assembler) -> None:
+        self._assembler = assembler
+
+    def delta(self, event: Mapping[str, Any], reader: Reader) -> None:
+        text = reader.text(event, (), "delta")
+        if text:
+            name = ARGUMENT_DELTAS[reader.kind] or reader.name(event, ())
+            self._assembler.call_text(0, reader.address(event), text, name, reader.metadata(event))
+
+    def value(self, event: Mapping[str, Any], reader: Reader) -> None:
+        member = ARGUMENT_VALUES[reader.kind]
+        self._assembler.call_value(0, reader.address(event), _text(event, (), reader, member))
+
+
+def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType) -> str | None:
+    if kind.wrapped:
+        members = {key: reader.payload.raw(*path, key) or "null" for key in kind.members if item.get(key) is not None}
+        return as_object(members)
+    return _text(item, path, reader, kind.members[0]) if kind.members else None
+
+
+def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str) -> str | None:
+    """Argument text as sent; what is no text stands for itself, to be judged."""
+    value = holder.get(member)
+    return value if value is None or isinstance(value, str) else reader.payload.raw(*path, member)
+
+
+def _is_hosted(item: Mapping[str, Any]) -> bool:
+    """Shells in a container of the provider's, and tool searches of its own: nobody waits for the client's result."""
+    environment = item.get("environment")
+    if is_object(environment):
+        kind = environment.get("type")
+        return isinstance(kind, str) and kind.startswith("container")
+    return item.get("execution") == "server"

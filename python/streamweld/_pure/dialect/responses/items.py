@@ -1,0 +1,251 @@
+"""Output items: announced, whole, and told again in the terminal output.
+
+Knows the item types. Messages and reasoning hold text, calls have a file of their own, results belong to calls, and
+what nobody models is kept as it is for the next turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.responses.calls import call_type, open_call, read_call
+from streamweld._pure.dialect.responses.spec_tables import ANSWERS, CONTENT, ITEM_FIELDS, RESULTS
+from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.members import as_object, compact
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.responses.calls import CallItem
+    from streamweld._pure.dialect.responses.read import Reader
+    from streamweld._pure.dialect.responses.spec_tables import CallType
+    from streamweld._pure.dialect.responses.text import TextReader
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Path
+    from streamweld._pure.model.delta import ItemKind
+
+_ONCE = 4096  # whole things that are known not to be news
+_TYPES = 4096  # output indexes of which the type is known
+_TYPE = 64  # characters of a type
+_ITEM_DONE = "response.output_item.done"  # as which an item that nobody models is kept, wherever it stood
+_RESULT_FIELDS = frozenset({"call_id", "output"})
+
+
+class ItemReader:
+    """The output items of one stream."""
+
+    __slots__ = ("_assembler", "_once", "_text", "_types", "ends_with_answer")
+
+    def __init__(self, assembler: Assembler, text: TextReader) -> None:
+        self._assembler = assembler
+        self._text = text
+        self._once: set[int] = set()  # hashes of what was handed on and must not be twice
+        self._types: dict[int, str] = {}  # output index -> type of the item that stood there
+        self.ends_with_answer = True  # the last whole item is one that a response may end with
+
+    def begin_again(self, text: TextReader) -> None:
+        """The answer starts again from nothing: indexes mean other items."""
+        self._text = text
+        self._types.clear()
+        self._once.clear()
+
+    def added(self, event: Mapping[str, Any], reader: Reader) -> bool:
+        """`response.output_item.added`. False: of a type that nobody models."""
+        item, item_id, index = self._item(event, reader)
+        if item is None:
+            return True
+        call = call_type(item)
+        if call is not None:
+            open_call(self._assembler, read_call(item, ("item",), reader, call, item_id, index), call)
+            return True
+        kind = _text_kind(item)
+        if kind is not None:
+            address = Address(reader.identity(item, ("item",), "id") or item_id, None, index)
+            self._assembler.item_opened(0, kind, address)
+            members = _members(item, ("item",), reader) if kind == "message" else {}
+            self._text.open_content(item, ("item",), reader, address, members)
+            return True
+        return _is_result(item) and self._result(item, ("item",), reader, item_id)
+
+    def done(self, event: Mapping[str, Any], reader: Reader) -> None:
+        """`response.output_item.done`."""
+        item, item_id, index = self._item(event, reader)
+        if item is not None:
+            self._whole(item, ("item",), reader, item_id, index, again=False)
+
+    def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
+        """The terminal output tells every item again, or for the first time (P14)."""
+        in_line = self._in_line(output)
+        for place, item in enumerate(output):
+            here = (*path, place)
+            if is_object(item):
+                self._whole(item, here, reader, None, place if in_line else None, again=True)
+            elif item is not None:
+                reader.notes.shape(here)
+
+    def _item(self, event: Mapping[str, Any], reader: Reader) -> tuple[dict[str, Any] | None, str | None, int | None]:
+        item = reader.notes.an_object(event, (), "item")
+        address = reader.address(event)
+        known = address.index in self._types or len(self._types) < _TYPES
+        if item is not None and address.index is not None and known:
+            self._types[address.index] = _type_of(item)
+        return item, address.item_id, address.index
+
+    def _in_line(self, output: Sequence[object]) -> bool:
+        """Whether places in the terminal output are the indexes of the stream. Some gateways leave items out (P13)."""
+        types = [_type_of(item) if is_object(item) else "" for item in output]
+        return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))
+
+    # A whole item
+
+    def _whole(
+        self,
+        item: Mapping[str, Any],
+        path: Path,
+        reader: Reader,
+        item_id: str | None,
+        index: int | None,
+        *,
+        again: bool,
+    ) -> None:
+        call = call_type(item)
+        self.ends_with_answer = _is_answer(item)
+        if call is not None:
+            told = read_call(item, path, reader, call, item_id, index)
+            self.ends_with_answer = self.ends_with_answer or not told.provider
+            self._call(item, path, reader, call, told, again=again)
+            return
+        kind = _text_kind(item)
+        if kind is not None:
+            address = Address(reader.identity(item, path, "id") or item_id, None, index)
+            left = self._text.close_content(item, path, reader, address, _members(item, path, reader), again=again)
+            encrypted = reader.notes.a_text(item, path, "encrypted_content") or None
+            self._assembler.item_closed(0, kind, address, encrypted, as_object(left))
+            self._unmodelled_content(item, path, reader)
+            return
+        if not _is_result(item) or not self._result(item, path, reader, item_id):
+            self._keep(item, path, reader)
+
+    def _call(
+        self,
+        item: Mapping[str, Any],
+        path: Path,
+        reader: Reader,
+        kind: CallType,
+        call: CallItem,
+        *,
+        again: bool,
+    ) -> None:
+        if call.unfinished:
+            # It was cut: the end of the response judges it, with what it says about the cut.
+            self._assembler.call_text(0, call.address, "", call.name, call.metadata)
+            self._assembler.call_value(0, call.address, call.arguments)
+            return
+        tell = self._assembler.restate_call if again else self._assembler.call_closed
+        tell(0, call.address, call.name, call.arguments, call.provider, call.custom, call.metadata)
+        if kind.type == "mcp_call":
+            self._mcp_result(item, path, reader, call)
+        elif kind.type == "image_generation_call":
+            self._image(item, path, reader, call)
+
+    def _mcp_result(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
+        """An MCP call brings its own result: the output, or the error in its place."""
+        failed = item.get("error") is not None
+        raw = reader.payload.raw(*path, "error" if failed else "output")
+        identity = call.address.call_id
+        if raw is None or raw == "null" or identity is None:
+            return
+        if self._is_news("result", identity, compact(raw)):
+            self._assembler.result(0, identity, raw, failed, None)
+
+    def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
+        """A finished image is a file of the answer; the previews before it are not (they stay `Unknown`)."""
+        result = reader.text(item, path, "result")
+        if not result or not self._is_news("image", call.address.item_id or "", result):
+            return
+        shape = item.get("output_format")
+        plain = isinstance(shape, str) and shape.isascii() and shape.isalnum()
+        media_type = f"image/{shape}" if plain else "image/png"
+        metadata = as_object({"item_id": reader.payload.raw(*path, "id") or "null"}) if call.address.item_id else None
+        if result.startswith(("http://", "https://")):
+            self._assembler.file(0, media_type, None, reader.notes.clean(result), metadata)
+        else:
+            self._assembler.file(0, media_type, reader.notes.clean(result), None, metadata)
+
+    def _result(self, item: Mapping[str, Any], path: Path, reader: Reader, item_id: str | None) -> bool:
+        """What a tool gave, told in the stream (P27). False: nothing pairs it with a call."""
+        identity = reader.identity(item, path, "call_id") or reader.identity(item, path, "id") or item_id
+        if identity is None:
+            return False
+        raw = reader.payload.raw(*path, "output")
+        if raw is not None and item["output"] not in (None, "", []) and self._is_news("result", identity, compact(raw)):
+            failed = item.get("status") == "failed"
+            metadata = as_object(reader.rest(item, path, _RESULT_FIELDS))
+            self._assembler.result(0, identity, raw, failed, metadata)
+        return True
+
+    def _unmodelled_content(self, item: Mapping[str, Any], path: Path, reader: Reader) -> None:
+        """A content part of a type that nobody models does not vanish."""
+        content = item.get("content")
+        if not is_array(content):
+            return
+        for place, part in enumerate(content):
+            if is_object(part) and isinstance(part.get("type"), str) and part["type"] not in CONTENT:
+                raw = reader.payload.raw(*path, "content", place) or ""
+                if self._is_news("part", "", raw):
+                    self._assembler.unknown(None, raw.encode())
+
+    def _keep(self, item: Mapping[str, Any], path: Path, reader: Reader) -> None:
+        raw = reader.payload.raw(*path) or ""
+        identity = item.get("id")
+        name = identity if isinstance(identity, str) and identity else raw
+        if self._is_news("item", name, ""):
+            self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
+
+    def _is_news(self, what: str, name: str, value: str) -> bool:
+        """Whether this was not handed on before: the terminal output repeats what was streamed."""
+        mark = hash((what, name, value))
+        if mark in self._once:
+            return False
+        if len(self._once) < _ONCE:
+            self._once.add(mark)
+        return True
+
+
+def _type_of(item: Mapping[str, Any]) -> str:
+    """The type of an item; "" where it is no word, or too long to be one."""
+    kind = item.get("type")
+    return kind if isinstance(kind, str) and len(kind) <= _TYPE else ""
+
+
+def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
+    """Whether an item holds text."""
+    kind = item.get("type")
+    if kind == "message":
+        return "message"
+    if kind == "reasoning":
+        return "reasoning"
+    if not isinstance(kind, str) and is_array(item.get("content")):
+        return "message"
+    return None
+
+
+def _is_answer(item: Mapping[str, Any]) -> bool:
+    """Whether it may be the last: behind a thought, a comment, and what the provider did or lists, there is more."""
+    kind = item.get("type")
+    return not isinstance(kind, str) or (kind in ANSWERS and item.get("phase") != "commentary")
+
+
+def _is_result(item: Mapping[str, Any]) -> bool:
+    kind = item.get("type")
+    return isinstance(kind, str) and kind in RESULTS
+
+
+def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
+    """What an item with text says beside it. That it is under way, or whole, its events say already."""
+    members = reader.rest(item, path, ITEM_FIELDS)
+    if item.get("status") in ("in_progress", "completed"):
+        members.pop("status", None)
+    return members

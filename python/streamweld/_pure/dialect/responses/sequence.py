@@ -1,0 +1,58 @@
+"""Tells an event that was sent again (P23) from one that only has the same number (P24).
+
+A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the number
+repeats nothing. So an exact duplicate is dropped as long as no number was ever seen with two contents. Knows no member
+but that one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamweld._pure.model.output import Out
+
+# A number and a hash each. A replay that reaches further back than this is read as new events, which the ids of items
+# and the terminal output still reconcile.
+WINDOW = 16_384
+
+
+class Sequence:
+    """The numbers of one stream, as long as they can be trusted."""
+
+    __slots__ = ("_order", "_out", "_said", "_seen", "_trusted")
+
+    def __init__(self, out: Out) -> None:
+        self._out = out
+        self._seen: dict[int, int] = {}  # number -> hash of the payload
+        self._order: deque[int] = deque()  # the numbers, as they came
+        self._trusted = True
+        self._said = False
+
+    def is_replayed(self, number: object, text: str) -> bool:
+        """Whether this very event was there before. What is no integer is no number, and says nothing."""
+        if type(number) is not int:
+            return False
+        self._out.sequence = number
+        if not self._trusted:
+            return False
+        mark = hash(text)
+        known = self._seen.get(number)
+        if known is None:
+            if len(self._seen) >= WINDOW:
+                del self._seen[self._order.popleft()]
+            self._seen[number] = mark
+            self._order.append(number)
+            return False
+        if known != mark:
+            self._trusted = False
+            self._seen.clear()
+            self._order.clear()
+            self._out.diagnose("sequence_untrusted", detail=str(number))
+            return False
+        self._out.emptied = True
+        if not self._said:
+            self._said = True
+            self._out.diagnose("sequence_replayed", detail=str(number))
+        return True

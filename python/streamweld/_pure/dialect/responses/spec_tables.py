@@ -1,0 +1,134 @@
+"""What the Responses dialect calls things: the tables of `_spec/dialects.json`, in the shape that the readers ask them.
+
+Knows names only. No reader keeps a name of its own, so that both backends read the same ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.usage_counts import counts_of
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.json.scanner import Path
+    from streamweld._pure.model.delta import ItemKind
+    from streamweld.events import ReasoningKind
+
+_FACTS: Mapping[str, Any] = DIALECTS["responses"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """What a piece of text is: the kind of its item, its channel, and which reasoning."""
+
+    item: ItemKind
+    channel: Channel
+    reasoning: ReasoningKind
+
+
+@dataclass(frozen=True, slots=True)
+class TextEvent:
+    """An event that brings text. `place`: its index inside of the item; `member`: where the text stands."""
+
+    sort: Sort
+    place: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallType:
+    """A type of item that is a call. `name`: the tool's, where it is that of the type."""
+
+    type: str
+    name: str | None
+    members: tuple[str, ...]  # of the item, which make the arguments
+    wrapped: bool  # the arguments are an object of these members
+    custom: bool  # free-form text
+    provider: bool  # run by the provider
+    modelled: frozenset[str]  # what of the item is no metadata
+
+
+TEXT = Sort("message", "text", "raw")
+REFUSAL = Sort("message", "refusal", "raw")
+RAW = Sort("reasoning", "reasoning", "raw")
+SUMMARY = Sort("reasoning", "reasoning", "summary")
+_SORTS = {"text": TEXT, "refusal": REFUSAL, "raw": RAW, "summary": SUMMARY}
+
+FINISH: Mapping[str, str] = _FACTS["finish"]
+COUNTS = counts_of(_FACTS["usage"])
+OPENINGS = frozenset[str](_FACTS["opening_events"])
+TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]
+STATUSES = frozenset[str](_FACTS["terminal_statuses"])
+ERRORS = frozenset[str](_FACTS["error_events"])
+KEEP_ALIVE = frozenset[str](_FACTS["keepalive_events"])
+TEXT_DELTAS = {name: TextEvent(_SORTS[sort], place, "delta") for name, (sort, place) in _FACTS["text_deltas"].items()}
+TEXT_VALUES = {
+    name: TextEvent(_SORTS[sort], place, member) for name, (sort, place, member) in _FACTS["text_values"].items()
+}
+CONTENT = {name: (_SORTS[sort], str(member)) for name, (sort, member) in _FACTS["content_types"].items()}
+ARGUMENT_DELTAS: Mapping[str, str] = _FACTS["argument_deltas"]
+ARGUMENT_VALUES: Mapping[str, str] = _FACTS["argument_values"]
+ANSWERS = frozenset[str](_FACTS["answers"])  # items with which a response may end, beside calls of the client
+RESULTS = frozenset[str](_FACTS["result_types"])
+ABSENT_IDS = frozenset[str](_FACTS["absent_ids"])
+
+EVENT_FIELDS = frozenset[str](_FACTS["event_fields"])
+ECHOED_FIELDS = frozenset[str](_FACTS["echoed_fields"])
+RESPONSE_FIELDS = frozenset[str](_FACTS["response_fields"]) | ECHOED_FIELDS
+ITEM_FIELDS = frozenset[str](_FACTS["item_fields"]) | {"type"}
+PART_FIELDS = frozenset[str](_FACTS["part_fields"])
+_CALL_MEMBERS = frozenset(member for members in _FACTS["call_types"].values() for member in members)
+
+
+def _call_type(name: str, members: tuple[str, ...]) -> CallType:
+    plain = name == "function_call"
+    results: tuple[str, ...] = _FACTS["call_results"].get(name, ())
+    return CallType(
+        type=name,
+        name=None if name in _FACTS["named_calls"] else name.removesuffix("_call"),
+        members=members,
+        wrapped=name in _FACTS["wrapped_calls"],
+        custom=name in _FACTS["custom_calls"],
+        provider=name in _FACTS["provider_calls"],
+        # What the call is has to survive where it is no plain function call: a later turn hands the item back.
+        modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
+    )
+
+
+CALLS = {name: _call_type(name, members) for name, members in _FACTS["call_types"].items()}
+
+
+def is_read(path: Path) -> bool:
+    """Whether the decoder looks at the member at `path` of an event."""
+    if path[0] == "response" and len(path) > 1:
+        return is_read_of_response(path[1:])
+    return _is_read(path, EVENT_FIELDS)
+
+
+def is_read_of_response(path: Path) -> bool:
+    """The same for a whole response."""
+    if path[:1] == ("output",) and len(path) > 2:
+        return _is_read(("item", *path[2:]), EVENT_FIELDS)
+    return _is_read(path, RESPONSE_FIELDS)
+
+
+def _is_read(path: Path, top: frozenset[str]) -> bool:
+    key = path[-1]
+    match path[:-1]:
+        case ():
+            return key in top
+        case ("error",):
+            return key in ("code", "type", "message", "detail")
+        case ("incomplete_details",):
+            return key == "reason"
+        case ("item",):
+            return key in ITEM_FIELDS or key in _CALL_MEMBERS or key in ("status", "output", "error", "result")
+        case ("part",) | ("item", "content" | "summary", int()):
+            return key in PART_FIELDS
+        case _:
+            return False

@@ -1,0 +1,259 @@
+"""Text of every kind in a Responses stream: deltas, their closing values, content parts, summaries, annotations.
+
+Knows where in an event a text stands. Which part it belongs to is the assembler's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.dialect.responses.content_index import Places
+from streamweld._pure.dialect.responses.spec_tables import CONTENT, PART_FIELDS, SUMMARY, TEXT_DELTAS, TEXT_VALUES
+from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.members import as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.responses.read import Reader
+    from streamweld._pure.dialect.responses.spec_tables import Sort
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.json.scanner import Path
+    from streamweld._pure.model.delta import Address
+
+_REMEMBERED = 4096  # items of which it is known how many annotations came, and which parts are closed
+
+_Key = int | str | None
+_Part = str | dict[str, Any]  # some bridges write the text alone
+
+
+class TextReader:
+    """The texts of one stream."""
+
+    __slots__ = ("_annotated", "_assembler", "_carried", "_closed", "_members", "_members_of", "_places")
+
+    def __init__(self, assembler: Assembler) -> None:
+        self._assembler = assembler
+        self._annotated: dict[_Key, dict[int | None, int]] = {}  # how many annotations of each part have come
+        self._closed: dict[_Key, set[int | None]] = {}  # parts that take none any more
+        # What the last announced message says beside its content (`phase`): its parts carry it.
+        self._members: Raw = {}
+        self._members_of: _Key = None
+        self._carried = True
+        self._places = Places()
+
+    # Events of their own
+
+    def delta(self, event: Mapping[str, Any], reader: Reader) -> None:
+        """`response.output_text.delta` and its kin."""
+        facts = TEXT_DELTAS[reader.kind]
+        sort = facts.sort
+        text = reader.text(event, (), facts.member)
+        if not text:
+            return
+        address = self._placed(reader.address(event, facts.place), reader, sort)
+        if not self._carried and self._members_of == _key(address) and sort.item == "message":
+            # No event opened the part, and the deltas of a message say nothing of it.
+            self._carried = True
+            told = as_object(self._members)
+            self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, told)
+        metadata = reader.metadata(event)
+        self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
+
+    def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
+        """A delta behind a broken document: its text, and no id of it."""
+        sort = TEXT_DELTAS[reader.kind].sort
+        text = reader.text(event, (), "delta")
+        if text and sort.item == "message":
+            self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, None)
+
+    def value(self, event: Mapping[str, Any], reader: Reader) -> None:
+        """`response.output_text.done` and its kin: the whole text. The part closes with its content part or item."""
+        facts = TEXT_VALUES[reader.kind]
+        sort = facts.sort
+        address = self._placed(reader.address(event, facts.place), reader, sort)
+        text = reader.text(event, (), facts.member)
+        self._assembler.part_value(0, sort.item, address, sort.channel, sort.reasoning, text)
+        metadata = reader.metadata(event)
+        if metadata is not None:
+            self._assembler.part_attributes(0, sort.item, address, sort.channel, None, None, None, metadata)
+
+    def part(self, event: Mapping[str, Any], reader: Reader, *, summary: bool, closes: bool) -> bool:
+        """`content_part` and `reasoning_summary_part`, added and done. False: it is of a type that nobody models."""
+        part = reader.notes.an_object(event, (), "part")
+        if part is None:
+            return True
+        sort, member = _sorted(part, SUMMARY if summary else None)
+        if sort is None:
+            return False
+        place = "summary_index" if summary else "content_index"
+        sent = reader.address(event, place)
+        address = self._placed(sent, reader, sort, opens=not closes)
+        text = reader.text(part, ("part",), member)
+        members = reader.rest(part, ("part",), PART_FIELDS)
+        if closes:
+            self._annotations(part, ("part",), reader, address, sort)
+            self._assembler.part_closed(0, sort.item, address, sort.channel, sort.reasoning, text, as_object(members))
+            self._close(address)
+            self._places.close(sent, sort.channel)
+            return True
+        if self._members_of == _key(address) and sort.item == "message":
+            self._carried = True
+            members = {**self._members, **members}
+        self._assembler.part_opened(
+            0, sort.item, address, sort.channel, sort.reasoning, text or None, as_object(members)
+        )
+        self._annotations(part, ("part",), reader, address, sort)
+        return True
+
+    def annotation(self, event: Mapping[str, Any], reader: Reader) -> None:
+        """`response.output_text.annotation.added`."""
+        if event.get("annotation") is None:
+            return
+        sort, _ = CONTENT["output_text"]
+        address = self._placed(reader.address(event, "content_index"), reader, sort)
+        raw = reader.payload.raw("annotation")
+        self._assembler.part_attributes(0, sort.item, address, sort.channel, f"[{raw}]", None, None, None)
+        self._count(address, 1)
+
+    def _placed(self, sent: Address, reader: Reader, sort: Sort, *, opens: bool = False) -> Address:
+        """The address of the part that an event speaks of, by its place."""
+        if sort.item != "message":
+            return sent
+        place = self._places.of(sent, sort.channel, opens=opens)
+        if place == sent.sub:
+            return sent
+        reader.notes.touch("index_taken")  # readers keep one part at an index
+        return replace(sent, sub=place)
+
+    # The content of an item
+
+    def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
+        """What the announcement of an item carries already. `members`: what it says beside its content."""
+        self._members = members
+        self._carried = not members
+        key = self._members_of = _key(address)
+        self._annotated.pop(key, None)
+        self._closed.pop(key, None)
+        self._places.begin(address)
+        for sort, part, here, place in _content(item, path, reader):
+            text = _text(part, here, sort, reader)
+            if text:
+                at = replace(address, sub=place)
+                if sort.item == "message":
+                    self._places.of(at, sort.channel, opens=True)
+                told = as_object({**members, **_rest(part, here, reader)})
+                self._carried = True
+                self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, told)
+
+    def close_content(
+        self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
+    ) -> Raw:
+        """The content of a whole item. `again`: in the terminal output, which only repeats.
+
+        Gives back what of the members beside it was not told at its opening. Where nobody announced a message, its
+        first part carries them.
+        """
+        tell = self._assembler.restate_part if again else self._assembler.part_closed
+        announced = self._members_of == _key(address)
+        for sort, part, here, place in _content(item, path, reader):
+            at = replace(address, sub=self._places.listed(address, sort.channel, place))
+            if not isinstance(part, str) and not self._is_closed(at):
+                self._annotations(part, here, reader, at, sort)
+            rest = _rest(part, here, reader)
+            if sort.item == "message" and not announced:
+                rest, members = {**members, **rest}, {}
+            text = _text(part, here, sort, reader)
+            tell(0, sort.item, at, sort.channel, sort.reasoning, text, as_object(rest))
+            self._close(at)
+        self._places.finish(address)
+        if not announced:
+            return members
+        known = self._members if self._carried else {}
+        self._members, self._members_of, self._carried = {}, None, True
+        return {key: raw for key, raw in members.items() if known.get(key) != raw}
+
+    def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
+        """A list of annotations that repeats those that came one by one, and maybe brings more."""
+        listed = part.get("annotations")
+        if not is_array(listed):
+            if listed is not None:
+                reader.notes.shape((*path, "annotations"))
+            return
+        known = self._annotated.get(_key(address), {}).get(address.sub, 0)
+        fresh = reader.payload.elements(*path, "annotations")[known:]
+        if fresh:
+            raw = "[" + ",".join(fresh) + "]"
+            self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
+            self._count(address, len(fresh))
+
+    def _count(self, address: Address, more: int) -> None:
+        key = _key(address)
+        if key in self._annotated or len(self._annotated) < _REMEMBERED:
+            counts = self._annotated.setdefault(key, {})
+            if address.sub in counts or len(counts) < _REMEMBERED:
+                counts[address.sub] = counts.get(address.sub, 0) + more
+
+    def _close(self, address: Address) -> None:
+        for key in {_key(address), address.item_id}:
+            if key in self._closed or len(self._closed) < _REMEMBERED:
+                places = self._closed.setdefault(key, set())
+                if len(places) < _REMEMBERED:
+                    places.add(address.sub)
+
+    def _is_closed(self, address: Address) -> bool:
+        return any(address.sub in self._closed.get(key, ()) for key in {_key(address), address.item_id})
+
+
+def _key(address: Address) -> _Key:
+    return address.item_id if address.index is None else address.index
+
+
+def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None, str]:
+    """What a content part is, and where its text stands. None: a type that nobody models."""
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        kind = "output_text"
+    known = CONTENT.get(kind)
+    if known is None:
+        return default, "text"
+    return (default or known[0]), known[1]
+
+
+def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[Sort, _Part, Path, int]]:
+    """Every part of an item that holds text: what it is, the part, where it stands, its place."""
+    reasons = item.get("type") == "reasoning"
+    plain = {"summary": SUMMARY, "content": CONTENT["reasoning_text" if reasons else "output_text"][0]}
+    for member, sort in plain.items():
+        value = item.get(member)
+        parts: list[Any] = value if is_array(value) else [value] if isinstance(value, str) else []
+        if value is not None and not isinstance(value, str | list):
+            reader.notes.shape((*path, member))
+        for place, part in enumerate(parts):
+            here = (*path, member, place)
+            if isinstance(part, str):
+                yield sort, part, (*path, member), place
+            elif is_object(part):
+                kind = part.get("type")
+                if kind is None or (member == "summary" and isinstance(kind, str)):
+                    yield sort, part, here, place
+                elif isinstance(kind, str) and kind in CONTENT:
+                    # Text inside of a reasoning item is reasoning, whatever its part calls itself.
+                    own = CONTENT[kind][0]
+                    yield (sort if reasons and own.item == "message" else own), part, here, place
+                elif not isinstance(kind, str):
+                    reader.notes.shape((*here, "type"))
+            elif part is not None:
+                reader.notes.shape(here)
+
+
+def _text(part: _Part, path: Path, sort: Sort, reader: Reader) -> str | None:
+    if isinstance(part, str):
+        return part
+    return reader.text(part, path, "refusal" if sort.channel == "refusal" else "text")
+
+
+def _rest(part: _Part, path: Path, reader: Reader) -> Raw:
+    return {} if isinstance(part, str) else reader.rest(part, path, PART_FIELDS)

@@ -1,0 +1,230 @@
+"""Splits inline `<think>` reasoning out of a choice's text, piece by piece (opt-in: `Policy(inline_reasoning=True)`).
+
+Sits between a decoder and the assembler's text channel. Knows tags and text, no chunk and no JSON. Four shapes are told
+apart: a tag cut over several pieces, a close whose opening the prompt template had already written, an opening that is
+never closed, and a block that repeats the reasoning sent in a field of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from streamweld._pure.json.scanner import between_halves, has_lone_surrogate, replace_lone_surrogates, split_halves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld._pure.assemble import Assembler
+
+__all__ = ["Carrier", "ThinkSplitter", "split_whole"]
+
+
+class Carrier(Protocol):
+    """Metadata for the first event that comes of a delta."""
+
+    def take(self) -> str | None: ...
+
+
+class _Nothing:
+    def take(self) -> str | None:
+        return None
+
+
+NOTHING = _Nothing()
+OPEN = "<think>"
+CLOSE = "</think>"
+
+
+def _held_length(text: str, at: int) -> int:
+    """How many characters at the end of `text`, not before `at`, could be the beginning of a tag."""
+    # Both tags hold a single "<", so only the last one can begin a cut tag.
+    start = text.rfind("<", max(at, len(text) - len(CLOSE) + 1))
+    if start < 0:
+        return 0
+    end = text[start:]
+    return len(end) if OPEN.startswith(end) or CLOSE.startswith(end) else 0
+
+
+class ThinkSplitter:
+    """The splitter of one choice. Every character that is no tag goes out exactly once, unless it repeats a field."""
+
+    __slots__ = ("_assembler", "_choice", "_diagnose", "_held", "_inside", "_seen_tag", "_twin")
+
+    def __init__(self, choice: int, assembler: Assembler, diagnose: Callable[[str], None]) -> None:
+        self._choice = choice
+        self._assembler = assembler
+        self._diagnose = diagnose
+        self._held = ""
+        self._inside = False
+        self._seen_tag = False
+        self._twin = _Twin()
+
+    def field(self, text: str) -> None:
+        """Reasoning text that arrived in a field of its own; a block that repeats it is dropped."""
+        self._twin.expect(replace_lone_surrogates(between_halves(text)))
+
+    def feed(self, text: str, carry: Carrier) -> None:
+        """Split one piece of content. Halves of characters at its ends go out with what stands there."""
+        low, text, high = split_halves(text)
+        lone = has_lone_surrogate(text)
+        if lone:
+            text = replace_lone_surrogates(text)
+        if self._held:
+            if low:  # behind held text it stands alone
+                text, low, lone = "\ufffd" + text, "", True
+            text = self._held + text
+            self._held = ""
+        if lone:
+            self._diagnose("lone_surrogate")
+        at = 0
+        while at < len(text) or low or high:
+            tag, place = self._next_tag(text, at)
+            if tag is None:
+                # Half a character behind what may be the beginning of a tag says that it is none.
+                end = len(text) - (0 if high else _held_length(text, at))
+                self._held = text[end:]
+                self._say(low + text[at:end] + high, carry)
+                return
+            before, low = low + text[at:place], ""
+            at = place + len(tag)
+            if tag is CLOSE and not self._inside:
+                self._orphan(before, carry)
+            else:
+                self._say(before, carry)
+                if tag is CLOSE and self._twin.close():
+                    self._diagnose("reasoning_repeated")
+                self._inside = tag is OPEN
+            self._seen_tag = True
+
+    def flush(self) -> None:
+        """The choice says something else, or ends: what looked like the beginning of a tag is text after all."""
+        held, self._held = self._held, ""
+        self._say(held, NOTHING)
+
+    def end(self) -> None:
+        """The choice ends: an unclosed block that repeated a field so far is dropped like a closed one."""
+        self.flush()
+        if self._inside and self._twin.close():
+            self._diagnose("reasoning_repeated")
+
+    def _next_tag(self, text: str, at: int) -> tuple[str | None, int]:
+        if self._inside:
+            closing = text.find(CLOSE, at)
+            return (CLOSE, closing) if closing >= 0 else (None, -1)
+        opening = text.find(OPEN, at)
+        if not self._seen_tag:
+            # Only a close before any tag is an orphan; later ones are what the answer says about tags.
+            closing = text.find(CLOSE, at)
+            if closing >= 0 and (opening < 0 or closing < opening):
+                return CLOSE, closing
+        return (OPEN, opening) if opening >= 0 else (None, -1)
+
+    def _say(self, text: str, carry: Carrier) -> None:
+        if not text:
+            return
+        if self._inside:
+            text = self._twin.novel(text)
+            if text:
+                self._assembler.reasoning(self._choice, "raw", text, carry.take())
+        else:
+            self._assembler.text(self._choice, text, carry.take())
+
+    def _orphan(self, before: str, carry: Carrier) -> None:
+        self._say(before, carry)
+        self._assembler.retype_text(self._choice)
+        self._diagnose("orphan_think_close")
+
+
+def split_whole(text: str) -> tuple[str, str]:
+    """The reasoning and the rest of a whole text."""
+    reasoning: list[str] = []
+    rest: list[str] = []
+    at = 0
+    opening, closing = text.find(OPEN), text.find(CLOSE)
+    if closing >= 0 and (opening < 0 or closing < opening):
+        reasoning.append(text[:closing])
+        at = closing + len(CLOSE)
+    while True:
+        opening = text.find(OPEN, at)
+        if opening < 0:
+            rest.append(text[at:])
+            return "".join(reasoning), "".join(rest)
+        rest.append(text[at:opening])
+        start = opening + len(OPEN)
+        closing = text.find(CLOSE, start)
+        end = closing if closing >= 0 else len(text)
+        reasoning.append(text[start:end])
+        at = end + len(CLOSE)
+
+
+class _Twin:
+    """Compares the text of a block with the reasoning that came in a field, white space at both ends aside.
+
+    Linear: each character of either side is looked at once. While a block equals the field's text so far nothing is let
+    out; at the first difference all of it is.
+    """
+
+    __slots__ = ("_expected", "_held", "_matched", "_offset", "_parted")
+
+    def __init__(self) -> None:
+        self._expected: deque[str] = deque()  # the field's text that no block has repeated yet
+        self._offset = 0  # how much of the first of them was
+        self._held: list[str] = []  # the block's text as long as it only repeats
+        self._matched = False  # something other than white space was repeated
+        self._parted = False  # this block is its own text
+
+    def expect(self, text: str) -> None:
+        self._expected.append(text)
+
+    def novel(self, text: str) -> str:
+        """The text that may go out now."""
+        if self._parted:
+            return text
+        # Half a character at an end waits for the other half; it repeats nothing.
+        if between_halves(text) == text and self._repeats(replace_lone_surrogates(text)):
+            self._held.append(text)
+            return ""
+        self._parted = True
+        held = "".join(self._held)
+        self._held.clear()
+        return held + text
+
+    def close(self) -> bool:
+        """The block is over: was it a repetition, and is dropped?"""
+        dropped = bool(self._held) and self._matched
+        self._held.clear()
+        self._matched = False
+        self._parted = False
+        return dropped
+
+    def _repeats(self, text: str) -> bool:
+        at = 0
+        if not self._matched:
+            at = len(text) - len(text.lstrip())
+            self._skip_white()
+        while at < len(text):
+            if not self._expected:
+                # Only white space may follow what was repeated; what comes after it parts the two.
+                return not text[at:].strip() and self._matched
+            first = self._expected[0]
+            size = min(len(text) - at, len(first) - self._offset)
+            if first[self._offset : self._offset + size] != text[at : at + size]:
+                return False
+            self._matched = True
+            at += size
+            self._offset += size
+            if self._offset == len(first):
+                self._expected.popleft()
+                self._offset = 0
+        return bool(self._expected) or self._matched
+
+    def _skip_white(self) -> None:
+        while self._expected:
+            first = self._expected[0]
+            while self._offset < len(first):
+                if not first[self._offset].isspace():
+                    return
+                self._offset += 1
+            self._expected.popleft()
+            self._offset = 0

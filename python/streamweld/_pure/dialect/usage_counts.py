@@ -1,0 +1,39 @@
+"""Reads a usage object by a table of dotted paths; the table is the dialect's (`_spec/dialects.json`).
+
+Which of several objects holds is not decided here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.json.kinds import integer, is_object
+from streamweld._pure.model.delta import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Counts", "counts_of", "read_counts"]
+
+Counts = dict[str, tuple[tuple[str, ...], ...]]  # field of `Usage` -> paths, the first that holds a number counts
+
+
+def counts_of(table: Mapping[str, Sequence[str]]) -> Counts:
+    """The `usage` table of a dialect, its paths taken apart."""
+    return {name: tuple(tuple(path.split(".")) for path in paths) for name, paths in table.items()}
+
+
+def read_counts(value: Mapping[str, Any], raw: str | None, counts: Counts) -> Usage:
+    """The numbers of a usage object, and the object as sent."""
+    return Usage(**{name: _first(value, paths) for name, paths in counts.items()}, raw=raw)
+
+
+def _first(value: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> int | None:
+    for path in paths:
+        found: Any = value
+        for key in path:
+            found = found.get(key) if is_object(found) else None
+        number = None if isinstance(found, str) else integer(found)
+        if number is not None:
+            return number
+    return None

@@ -1,0 +1,1 @@
+"""What the encoders share: the context of a conversion, losses, ids, endings and usage."""

@@ -1,0 +1,1 @@
+"""Plain data that every layer shares: deltas, events, faults, configuration, limits. No rule of any stream."""

@@ -1,0 +1,67 @@
+"""What passes by its type alone: behind an error that the upstream itself sent, and beside what is written anew.
+
+Some dialects tell a failure in two events (Responses: `error`, `response.failed`) or end after it in a word (AI SDK);
+comments and the marker may follow too, but nothing that says success. And some have events that say nothing of a part.
+Knows these types, from `_spec/conversions.json`, and nothing else of a dialect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._json import loads_raw
+from streamweld._pure.json.kinds import is_object
+from streamweld._pure.sse.framer import Frame, Framer, FramerLimit
+from streamweld._spec import LIMITS, load_conversions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["BehindError", "is_beside"]
+
+_MARKER = b"[DONE]"
+
+
+class BehindError:
+    """The rest of one stream."""
+
+    __slots__ = ("_framer", "_good", "_may")
+
+    def __init__(self, dialect: str) -> None:
+        self._framer = Framer(LIMITS, keep_stray=True)
+        facts: Mapping[str, Any] = load_conversions()["behind_error"]
+        # No sets: what is looked for may be anything, and need not be hashable.
+        self._may: tuple[str, ...] = tuple(facts["types"].get(dialect, ()))
+        self._good: tuple[str, ...] = tuple(facts["success"])
+
+    def passes(self, block: bytes) -> bool:
+        """Whether the block, which is whole, may go out. Nothing does behind one that is too long."""
+        try:
+            items = self._framer.feed(block)
+        except FramerLimit:
+            return False
+        return all(isinstance(item, Frame) and self._is_fine(item) for item in items)
+
+    def _is_fine(self, frame: Frame) -> bool:
+        text = frame.data.strip()
+        if not text or text == _MARKER:
+            return True
+        value = _object(text)
+        if value.get("type") not in self._may:
+            return False
+        reason: object = value.get("finishReason")
+        word: object = reason.get("unified") if is_object(reason) else reason
+        return word not in self._good
+
+
+def is_beside(dialect: str, payload: bytes) -> bool:
+    """Whether a payload of which no event came is one that says nothing of any part."""
+    return _object(payload).get("type") in load_conversions()["beside"].get(dialect, ())
+
+
+def _object(payload: bytes) -> Mapping[str, Any]:
+    try:
+        value: object = loads_raw(payload.decode("utf-8", "replace"))
+    except ValueError:
+        return {}
+    return value if is_object(value) else {}

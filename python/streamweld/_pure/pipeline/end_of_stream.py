@@ -1,0 +1,83 @@
+"""The end of the input: whether an unfinished event can be used, and what was missing.
+
+Knows the framer's rest and asks the stage about it. The twin of `rust/core/src/ending.rs`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.json.scanner import JsonFault, parse
+from streamweld._pure.pipeline.salvage import MARKER, WHITE, climb
+from streamweld._pure.sse.frame import ends_inside_character
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble import Rest
+    from streamweld._pure.model.output import Out
+    from streamweld._pure.pipeline.array_body import ArrayBody
+    from streamweld._pure.pipeline.payload_pipeline import Stage
+    from streamweld._pure.sse.framer import Pending
+
+__all__ = ["Ending"]
+
+
+class Ending:
+    """One end of one stream."""
+
+    __slots__ = ("_out", "_stage")
+
+    def __init__(self, stage: Stage, out: Out) -> None:
+        self._stage = stage
+        self._out = out
+
+    def of_events(self, pending: Pending) -> Rest:
+        """What the input ends inside of. An unfinished event that is whole is used, and leaves nothing."""
+        cut = pending.open and not pending.data and not pending.stray
+        if pending.data and not self._used(pending.data, pending.event, pending.offset, stray=False):
+            cut = True
+        if pending.stray and not self._used(pending.stray, "message", pending.stray_offset, stray=True):
+            cut = True
+        if not cut:
+            return "nothing"
+        return "mid_utf8" if pending.mid_utf8 else "mid_event"
+
+    def of_array(self, body: ArrayBody) -> Rest:
+        """The same, of an array."""
+        if body.spilled is not None:
+            self._stage.place(body.spilled, self._stage.ordinal)
+            self._stage.after_end()
+        if body.closed:
+            return "nothing"
+        return "mid_utf8" if ends_inside_character(body.pending[-3:]) else "mid_event"
+
+    def _used(self, data: bytes, event: str, offset: int, *, stray: bool) -> bool:
+        """Whether an unfinished event says something whole, or nothing at all."""
+        stage = self._stage
+        text = data.strip(WHITE)
+        if not text or text[:1] == b":" or stage.is_keep_alive(event):
+            return True
+        if stray and text[:1] == b"<" and not stage.seen:
+            raise stage.no_stream(stage.head)
+        if text != MARKER and not stage.done and not self._is_whole(text):
+            return False
+        if not stray and not stage.done:
+            stage.place(offset, stage.ordinal, event, data)
+            self._out.diagnose("unterminated_event")
+        stage.payload(data, event, offset, stray=stray)
+        return True
+
+    def _is_whole(self, text: bytes) -> bool:
+        """Whether an unfinished event can be read as it is; a broken one is a cut one."""
+        if text[:1] not in (b"{", b"["):
+            return False
+        try:
+            parse(text, *self._stage.caps)
+        except JsonFault as fault:
+            # Too deep is too deep, whole or not.
+            if fault.reason == "too_deep":
+                return True
+            stage = self._stage
+            if fault.reason == "too_many" or not stage.ladder:
+                return False
+            return climb(text, stage.caps, stage.is_of_use, finished=False).rung != "none"
+        return True

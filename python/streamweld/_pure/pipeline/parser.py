@@ -1,0 +1,295 @@
+"""One stream, bytes to events: framer or array, stage, decoder, assembler, in this order, and the end of input.
+
+Knows the order of the stages, the cap of the whole stream, and that after a fault nothing more is fed. Knows no
+payload, no member of one and no rule of a tool call. The twin of `rust/core/src/parser.rs`; same names, same places.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from streamweld._pure.assemble import Assembler, InputEnd
+from streamweld._pure.model.output import Out
+from streamweld._pure.pipeline.array_body import ArrayBody, ElementTooLong
+from streamweld._pure.pipeline.detect import DECODERS
+from streamweld._pure.pipeline.end_of_stream import Ending
+from streamweld._pure.pipeline.payload_pipeline import BODY_HEAD, Stage
+from streamweld._pure.pipeline.salvage import is_foreign
+from streamweld._pure.sse.framer import Frame, Framer, FramerLimit, Stray, as_bytes
+from streamweld.errors import ParserBusy, StreamError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamweld._pure.assemble import Rest
+    from streamweld.events import Diagnostic, Event
+
+_T = TypeVar("_T")
+
+
+class Parser:
+    """Bytes of one response in, events out."""
+
+    __slots__ = (
+        "_array",
+        "_assembler",
+        "_closed",
+        "_failed",
+        "_framer",
+        "_limits",
+        "_lock",
+        "_max_stream",
+        "_out",
+        "_stage",
+        "_total",
+    )
+
+    def __init__(self, dialect: str, config: Mapping[str, Any]) -> None:
+        self._limits: Mapping[str, int | None] = config["limits"]
+        limits = self._limits
+        self._lock = allocate_lock()
+        self._out = Out(config)
+        self._assembler = Assembler(config, self._out)
+        self._stage = Stage(config, self._assembler, self._out)
+        self._framer = Framer(limits, keep_stray=True)
+        self._array = ArrayBody(limits["max_event_bytes"])
+        self._max_stream = limits["max_stream_bytes"]
+        self._total = 0  # bytes taken
+        self._closed = False
+        self._failed = False
+        if dialect != "auto":
+            if dialect not in DECODERS:
+                raise UsageError(f"dialect {dialect!r} cannot be read")
+            self._stage.given(dialect)
+
+    @property
+    def out(self) -> Out:
+        """Where events leave: a converter puts a sink there, and says what was lost."""
+        return self._out
+
+    @property
+    def completeness(self) -> Literal["complete", "assumed", "truncated"]:
+        """What an ended stream came to."""
+        found = self._assembler.completeness
+        return "truncated" if found == "open" else found
+
+    @property
+    def is_cut(self) -> bool:
+        """The answer broke off: the events at hand close what was open."""
+        return self._assembler.completeness == "truncated"
+
+    @property
+    def owes(self) -> bool:
+        """Something was taken that no event has shown yet: payloads that tell no dialect, a call under way."""
+        return self._stage.waits or self._assembler.owes
+
+    @property
+    def assumed_ends(self) -> list[Event]:
+        """What a target that requires a finish reason is told of the choices that sent none, of an assumed answer."""
+        return self._assembler.assumed_ends()
+
+    @property
+    def payloads(self) -> int:
+        """How many were dispatched."""
+        return self._stage.ordinal
+
+    @property
+    def has_ended(self) -> bool:
+        """The dialect's own end was read, whatever the answer came to."""
+        return self._stage.done
+
+    @property
+    def is_done(self) -> bool:
+        """The answer came to its end, whatever follows it."""
+        return self._assembler.completeness == "complete"
+
+    @property
+    def dialect(self) -> str | None:
+        """What the stream speaks; None until that is known."""
+        return self._stage.dialect
+
+    # What the caller may do
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Event]:
+        """Take the next bytes; the events of this call."""
+        self._enter()
+        try:
+            return self._fed(as_bytes(data))
+        finally:
+            self._lock.release()
+
+    def feed_silent(self, data: bytes | bytearray | memoryview) -> None:
+        """The same, for a caller who wants no events."""
+        self._enter()
+        try:
+            self._out.silent = True
+            self._fed(as_bytes(data))
+        finally:
+            self._out.silent = False
+            self._lock.release()
+
+    def close(self, broken: bool = False) -> list[Event]:
+        """The input has ended: the last events. After a fault or a second time there are none.
+
+        `broken`: because the transport failed.
+        """
+        self._enter()
+        try:
+            return self._ended(broken=broken)
+        finally:
+            self._lock.release()
+
+    def exceed(self, name: str) -> None:
+        """A cap was passed that only the caller can measure: raises the fault of it."""
+        self._enter()
+        try:
+            if not (self._closed or self._failed):
+                self._guarded(self._excess, name)
+        finally:
+            self._closed = True
+            self._lock.release()
+
+    def close_silent(self, broken: bool = False) -> None:
+        """The same, for a caller who wants no events."""
+        self._enter()
+        try:
+            self._out.silent = True
+            self._ended(broken=broken)
+        finally:
+            self._out.silent = False
+            self._lock.release()
+
+    def snapshot(self) -> tuple[list[Event], str, int]:
+        """The events that rebuild the answer so far, how complete it is, and how many diagnostics were not kept."""
+        self._enter()
+        try:
+            completeness: str
+            if not self._closed and not self._failed:
+                completeness = "open"
+            else:
+                completeness = self.completeness
+            return self._assembler.snapshot(), completeness, self._out.diagnostics_dropped
+        finally:
+            self._lock.release()
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """The diagnostics that were kept."""
+        return list(self._out.diagnostics)
+
+    # One call
+
+    def _enter(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise ParserBusy("another call into this parser is running: one stream, one call at a time")
+
+    def _fed(self, data: bytes) -> list[Event]:
+        if self._closed or self._failed:
+            raise UsageError("the stream is over: nothing can be fed after close() or after an exception")
+        return self._guarded(self._read, data)
+
+    def _ended(self, *, broken: bool) -> list[Event]:
+        if self._closed or self._failed:
+            self._closed = True
+            return []
+        self._closed = True
+        return self._guarded(self._end, InputEnd.BROKEN if broken else InputEnd.CLEAN)
+
+    def _guarded(self, step: Callable[[_T], None], argument: _T) -> list[Event]:
+        """Run a step; a fault takes the events with it and is the last thing that happens."""
+        out = self._out
+        try:
+            step(argument)
+        except StreamError as fault:
+            self._failed = True
+            fault.events = out.take()
+            raise
+        except Exception as bug:
+            self._failed = True
+            broken = out.fault("InternalError", "internal", type(bug).__name__)
+            broken.events = out.take()
+            raise broken from bug
+        except BaseException:
+            # An interrupt leaves the stages half way.
+            self._failed = True
+            raise
+        return out.take()
+
+    # Bytes to payloads
+
+    def _read(self, data: bytes) -> None:
+        room = None if self._max_stream is None else self._max_stream - self._total
+        over = room is not None and len(data) > room
+        if over:
+            data = data[:room]
+        self._total += len(data)
+        stage = self._stage
+        if not stage.seen and len(stage.head) < BODY_HEAD:
+            stage.head += data[: BODY_HEAD - len(stage.head)]
+        if self._array.is_one is None:
+            known = self._array.decide(data)
+            stage.is_array = bool(self._array.is_one)
+            if known is not None:
+                self._take(known)
+        else:
+            self._take(data)
+        if over and self._max_stream is not None:
+            stage.place(self._max_stream, stage.ordinal)
+            raise self._out.limit("max_stream_bytes", self._max_stream)
+
+    def _take(self, data: bytes) -> None:
+        if self._array.is_one:
+            self._elements(data)
+            return
+        try:
+            items = self._framer.feed(data)
+        except FramerLimit as hit:
+            for item in hit.items:
+                self._item(item)
+            self._stage.place(hit.offset, self._stage.ordinal)
+            raise self._out.limit(hit.limit_name, hit.limit) from None
+        for item in items:
+            self._item(item)
+
+    def _item(self, item: Frame | Stray) -> None:
+        if isinstance(item, Frame):
+            self._stage.payload(item.data, item.event, item.offset, stray=False)
+        else:
+            self._stage.is_framed = self._stage.is_framed or item.beside_data
+            self._stage.payload(item.data, "message", item.offset, stray=True)
+
+    def _elements(self, data: bytes) -> None:
+        try:
+            for element, offset in self._array.feed(data):
+                self._stage.payload(element, "message", offset, stray=False)
+        except ElementTooLong as hit:
+            self._stage.place(hit.offset, self._stage.ordinal)
+            raise self._out.limit("max_event_bytes", hit.limit) from None
+
+    # The end of input
+
+    def _excess(self, name: str) -> None:
+        self._stage.place(self._total, self._stage.ordinal)
+        raise self._out.limit(name, self._limits[name] or 0)
+
+    def _end(self, how: InputEnd) -> None:
+        stage, ending = self._stage, Ending(self._stage, self._out)
+        if self._array.is_one is None:
+            self._take(self._array.held)  # too short to be anything else
+        if self._array.is_one:
+            rest: Rest = ending.of_array(self._array)
+            if self._array.closed:
+                how = InputEnd.CLEAN  # nothing of the body is missing
+        else:
+            pending = self._framer.finish()
+            rest = "nothing" if pending is None else ending.of_events(pending)
+            begun = pending is not None and bool(pending.data or pending.stray)
+            if not stage.seen and not begun and is_foreign(stage.head):
+                raise stage.no_stream(stage.head)
+        stage.place(self._total, stage.ordinal)
+        try:
+            stage.finish(rest, how)
+            self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest, how)
+        finally:
+            self._out.check_refusal()

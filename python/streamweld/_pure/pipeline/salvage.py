@@ -1,0 +1,120 @@
+"""From the data of one event to the JSON documents in it, also where the data is not one JSON document.
+
+The rungs are tried only when the data as it stands is not JSON, and never under `strict`. Knows the door and the form
+of a payload; knows no dialect, no events and no policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from streamweld._pure.json.scanner import JsonFault, Payload, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Caps = tuple["int | None", "int | None"]  # of one payload: levels of nesting, and values
+
+WHITE = b" \t\n\r\x0c"
+MARKER = b"[DONE]"
+
+_FIELDS = (b"data", b"event", b"id", b"retry")
+_BOM = b"\xef\xbb\xbf"
+
+# A broken line can hold many beginnings of a tail; at most one of them reaches the end as one document.
+_TAIL_TRIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """What the ladder found: documents, or plain text, or nothing."""
+
+    rung: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
+    lines: tuple[bytes, ...] = ()  # json_lines: what each line holds, trimmed, comments and blanks left out
+    documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole ones behind the broken one
+
+
+def climb(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Climb:
+    """Try the rungs in order on a trimmed text that is not JSON. An unfinished event is never plain text.
+
+    `is_of_use` says of a document behind a broken one whether it brings anything that may be taken from there.
+    """
+    lines = text.split(b"\n")
+    if len(lines) > 1:
+        documents = _each_line(lines, caps)
+        if documents:
+            return Climb("json_lines", lines=documents)
+        joined = _whole(b"".join(lines), caps)
+        if joined is not None:
+            return Climb("lines_joined", documents=(joined,))
+    tails = tuple([tail for tail in _tails(lines, caps) if is_of_use(tail.value)])
+    if tails:
+        return Climb("recovered_tail", documents=tails)
+    if finished and text[:1] not in (b"{", b"["):
+        return Climb("text")
+    return Climb("none")
+
+
+def _each_line(lines: list[bytes], caps: Caps) -> tuple[bytes, ...]:
+    """The lines, if every one is a whole document, the marker, null or a comment."""
+    kept: list[bytes] = []
+    for line in lines:
+        line = line.strip(WHITE)
+        if not line or line[:1] == b":":
+            continue
+        if line not in (MARKER, b"null") and _whole(line, caps) is None:
+            return ()
+        kept.append(line)
+    return tuple(kept)
+
+
+def _tails(lines: list[bytes], caps: Caps) -> tuple[Payload, ...]:
+    """Whole documents behind a broken one: later lines, and what follows a `data:` inside a line."""
+    found: list[Payload] = []
+    broken = False
+    for line in lines:
+        line = line.strip(WHITE)
+        document = _whole(line, caps)
+        if document is None:
+            document, broken = _glued(line, caps), True
+        if document is not None and broken:
+            found.append(document)
+    return tuple(found)
+
+
+def _glued(line: bytes, caps: Caps) -> Payload | None:
+    end = len(line)
+    for _ in range(_TAIL_TRIES):
+        at = line.rfind(b"data:", 0, end)
+        if at <= 0:
+            return None
+        document = _whole(line[at + len(b"data:") :].lstrip(b" "), caps)
+        if document is not None:
+            return document
+        end = at
+    return None
+
+
+def _whole(text: bytes, caps: Caps) -> Payload | None:
+    """The document that a text is, if it is an object or an array."""
+    if text[:1] not in (b"{", b"["):
+        return None
+    try:
+        return parse(text, *caps)
+    except JsonFault:
+        return None
+
+
+def is_foreign(head: bytes) -> bool:
+    """Whether a body without any payload holds lines that an event stream does not have."""
+    lines = head.removeprefix(_BOM).replace(b"\r", b"\n").split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        name, colon, _ = line.partition(b":")
+        if not line.strip() or line[:1] == b":" or name in _FIELDS:
+            continue
+        # The last line may be cut inside its field name.
+        if number == len(lines) and not colon and any(field.startswith(name) for field in _FIELDS):
+            continue
+        return True
+    return False

@@ -1,0 +1,410 @@
+"""Bytes to server-sent-event frames, as WHATWG HTML section 9.2.6 says, plus what gateways send outside of any field.
+
+Sans-I/O. It knows no JSON and no dialect; data stays bytes. A line is decided as soon as its field name is: what
+belongs to nothing is dropped as it arrives, what belongs to an event is kept once and never looked at again.
+
+Stray lines, only with `keep_stray`: a line that is no known field and no comment, whose first byte behind spaces and
+tabs is `{`, `[` or `<`, and every such line up to the next blank one.
+ - They go out joined at the blank line or at the end: after the frame of that block, or instead of it if its data is
+   empty.
+ - The first of them goes out at once if it ends in `}` or `]` and no data of the same block waits: a document on one
+   line, `[DONE]` and newline-delimited JSON have no blank line to wait for. The next one is then a first one again.
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from streamweld._pure.sse.frame import Frame, FramerLimit, Pending, Stray, as_bytes, ends_inside_character
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Frame", "Framer", "FramerLimit", "Pending", "Stray", "as_bytes"]
+
+
+class Framer:
+    """Feed it reads of any size; what comes out, and with which offsets, does not depend on how the bytes were cut."""
+
+    __slots__ = (
+        "_after_cr",
+        "_block_offset",
+        "_bom",
+        "_data",
+        "_data_offset",
+        "_event",
+        "_fault",
+        "_head",
+        "_id",
+        "_keep_stray",
+        "_kind",
+        "_line_offset",
+        "_max_event",
+        "_max_field",
+        "_pending",
+        "_retry",
+        "_size",
+        "_space",
+        "_stray",
+        "_stray_given",
+        "_stray_offset",
+        "_tail",
+        "_value",
+        "last_event_id",
+        "reconnection_time",
+        "total",
+    )
+
+    def __init__(self, limits: Mapping[str, int | None], *, keep_stray: bool = False, last_event_id: str = "") -> None:
+        self._max_event: Final = _cap(limits.get("max_event_bytes"))
+        self._max_field: Final = _cap(limits.get("max_field_bytes"))
+        self._keep_stray: Final = keep_stray
+        self.last_event_id: str = last_event_id
+        self.reconnection_time: int | None = None  # the last valid `retry`, which applies at once
+        self.total: int = 0  # bytes taken
+        self._fault: FramerLimit | None = None
+        self._bom: bytes | None = b""  # the bytes of a BOM so far; None when the beginning is over
+        self._tail: bytes = b""  # the last bytes taken, as many as a cut UTF-8 sequence can have
+        self._after_cr: bool = False  # the last byte was a CR, which ended a line: an LF now belongs to it
+        # The line that is not at its end.
+        self._kind: int = _LINE_START
+        self._line_offset: int = 0
+        self._head: bytes = b""  # of a line whose field is not decided yet
+        self._space: bool = False  # one space may stand before the value
+        self._value = _Pieces()  # of an event, id or retry line, or blanks before what may become a stray line
+        self._pending: int = 0  # bytes of a data or stray value so far
+        # The block up to the next blank line.
+        self._block_offset: int = -1
+        self._size: int = 0  # of its whole data and stray lines, each with its line end
+        self._data = _Pieces()
+        self._data_offset: int = -1  # -1 without a data line
+        self._stray = _Pieces()
+        self._stray_offset: int = -1
+        self._stray_given: bool = False  # one went out before the blank line
+        self._event: bytes = b""
+        self._id: str = last_event_id
+        self._retry: int | None = None
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Frame | Stray]:
+        """The frames (and stray payloads) that these bytes complete, or FramerLimit: then it is over."""
+        piece = as_bytes(data)
+        if self._fault is not None:
+            raise FramerLimit(*self._fault.args)
+        items: list[Frame | Stray] = []
+        try:
+            if len(piece) <= _WINDOW:
+                self._take(piece, items)
+            else:  # no read makes more than a window's worth of short-lived copies
+                for start in range(0, len(piece), _WINDOW):
+                    self._take(piece[start : start + _WINDOW], items)
+        except FramerLimit as fault:
+            fault.items = items
+            self._fault = fault
+            for kept in (self._data, self._stray, self._value):
+                kept.clear()
+            raise
+        return items
+
+    def finish(self) -> Pending | None:
+        """The end of the input: what is unfinished, or None if nothing is."""
+        partial = self._kind != _LINE_START or bool(self._bom)
+        if self._fault is not None or (not partial and self._block_offset < 0):
+            return None
+        data = self._data.join() if self._data_offset >= 0 else None
+        offset = self._data_offset
+        if offset < 0:
+            offset = self._stray_offset if self._stray_offset >= 0 else self._block_offset
+        return Pending(
+            data=data,
+            offset=offset if offset >= 0 else self._line_offset,
+            event=_text(self._event) or "message",
+            id=self._id,
+            retry=self._retry,
+            stray=self._stray.join() if self._stray_offset >= 0 else None,
+            stray_offset=self._stray_offset,
+            partial=partial,
+            mid_utf8=partial and ends_inside_character(self._tail),
+            open=self._block_offset >= 0 or self._kind == _HEAD or bool(self._bom),
+        )
+
+    def _take(self, piece: bytes, items: list[Frame | Stray]) -> None:
+        if not piece:
+            return
+        offset = self.total
+        self.total = offset + len(piece)
+        self._tail = piece[-3:] if len(piece) >= 3 else (self._tail + piece)[-3:]
+        if self._bom is not None:
+            # "The UTF-8 decode algorithm strips one leading BOM", however it is cut.
+            held = self._bom
+            piece = held + piece
+            if len(piece) < 3 and codecs.BOM_UTF8.startswith(piece):
+                self._bom = piece
+                return
+            self._bom = None
+            offset -= len(held)
+            if piece.startswith(codecs.BOM_UTF8):
+                piece = piece[3:]
+                offset += 3
+        if self._after_cr and piece.startswith(b"\n"):
+            piece = piece[1:]
+            offset += 1
+        for line in piece.splitlines(keepends=True):  # of bytes it splits at LF, CR and CRLF alone
+            last = line[-1]
+            if self._kind == _LINE_START and (last == _LF or last == _CR):  # noqa: SIM109 (the hottest line)
+                end = -2 if last == _LF and line[-2:-1] == b"\r" else -1
+                if line.startswith(b"data:"):
+                    self._whole_data(line[6 if line[5:6] == b" " else 5 : end], offset)
+                elif len(line) == -end:
+                    self._dispatch(items)
+                else:
+                    self._line(line[:end], offset)
+                    self._end_line(items)
+            elif last == _LF or last == _CR:  # noqa: SIM109
+                self._line(line.rstrip(b"\r\n"), offset)
+                self._end_line(items)
+            else:
+                self._line(line, offset)
+            offset += len(line)
+        self._after_cr = piece.endswith(b"\r")
+
+    # A line, in as many pieces as it comes.
+
+    def _line(self, piece: bytes, offset: int) -> None:
+        if self._kind == _LINE_START:
+            if not piece:
+                return
+            self._line_offset = offset
+            self._kind = _HEAD
+        if self._kind == _HEAD:
+            piece = self._head + piece
+            self._head = b""
+            self._decide(piece)
+        elif self._kind == _BLANKS:
+            self._blanks(piece)
+        else:
+            self._more(piece)
+
+    def _decide(self, head: bytes) -> None:
+        """By the first bytes of a line: which field it is, if any."""
+        if head.startswith(b":"):
+            self._kind = _SKIP
+            return
+        name, colon, _ = head[:_LONGEST_NAME].partition(b":")
+        kind = _FIELDS.get(name)
+        if kind is not None and colon:
+            self._enter(kind)
+            self._more(head[len(name) + 1 :])
+        elif len(head) < _LONGEST_NAME and not colon and any(field.startswith(head) for field in _FIELDS):
+            self._head = head
+        elif not self._keep_stray:
+            self._kind = _SKIP
+        elif self._stray_offset >= 0:
+            self._start_stray()
+            self._more(head)
+        else:
+            self._kind = _BLANKS
+            self._blanks(head)
+
+    def _enter(self, kind: int) -> None:
+        self._kind = kind
+        self._space = True
+        if self._block_offset < 0:
+            self._block_offset = self._line_offset
+        if kind == _DATA:
+            self._start_data()
+
+    def _start_data(self) -> None:
+        if self._data_offset < 0:
+            self._data_offset = self._line_offset
+        else:
+            self._data.add(b"\n")
+
+    def _start_stray(self) -> None:
+        self._kind = _STRAY
+        self._space = False
+        if self._block_offset < 0:
+            self._block_offset = self._line_offset
+        if self._stray_offset < 0:
+            self._stray_offset = self._line_offset
+        else:
+            self._stray.add(b"\n")
+
+    def _blanks(self, piece: bytes) -> None:
+        """In an unknown line that has only spaces and tabs so far: the first other byte says if it is a payload."""
+        first = piece.lstrip(b" \t")[:1]
+        if first and first not in b"{[<":
+            self._kind = _SKIP
+            self._value.clear()
+            return
+        # Beyond the cap blanks need not be kept: should they become a payload, they are too long.
+        if self._value.length <= self._max_event:
+            self._value.add(piece)
+        if first:
+            self._start_stray()
+            self._more(self._value.take())
+
+    def _more(self, piece: bytes) -> None:
+        """More of a line whose kind is known."""
+        if self._space and piece:
+            self._space = False
+            if piece.startswith(b" "):
+                piece = piece[1:]
+        kind = self._kind
+        if kind in (_DATA, _STRAY):
+            self._pending += len(piece)
+            if self._size + self._pending > self._max_event:
+                self._exceeds("max_event_bytes", self._max_event)
+            (self._data if kind == _DATA else self._stray).add(piece)
+        elif kind in (_EVENT, _ID):
+            if self._value.length + len(piece) > self._max_field:
+                self._exceeds("max_field_bytes", self._max_field)
+            self._value.add(piece)
+        elif kind == _RETRY:
+            self._more_retry(piece)
+
+    def _more_retry(self, piece: bytes) -> None:
+        """Digits of any number; as many are kept as a valid time has, behind a 0 that says there was one."""
+        if not piece:
+            return
+        if self._value.length == 0:
+            self._value.add(b"0")
+        digits = piece.lstrip(b"0") if self._value.length == 1 else piece
+        if piece.isdigit() and self._value.length + len(digits) <= 1 + _RETRY_DIGITS:
+            self._value.add(digits)
+        else:
+            self._kind = _SKIP
+            self._value.clear()
+
+    def _whole_data(self, value: bytes, offset: int) -> None:
+        """A data line that lies whole in one read: the usual case of `_line` and `_end_line`."""
+        self._size += len(value) + 1
+        if self._block_offset < 0:
+            self._block_offset = offset
+        if self._size > self._max_event:
+            self._exceeds("max_event_bytes", self._max_event)
+        if self._data_offset < 0:
+            self._data_offset = offset
+        else:
+            self._data.add(b"\n")
+        self._data.add(value)
+
+    def _end_line(self, items: list[Frame | Stray]) -> None:
+        kind = self._kind
+        if kind == _HEAD:  # no colon: the whole line is the field name, its value is empty
+            head, self._head = self._head, b""
+            field = _FIELDS.get(head)
+            if field is not None:
+                self._enter(field)
+            elif self._stray_offset >= 0:
+                self._start_stray()
+                self._more(head)
+            kind = self._kind
+        if kind in (_DATA, _STRAY):
+            self._size += self._pending + 1
+            if self._size > self._max_event:
+                self._exceeds("max_event_bytes", self._max_event)
+            if kind == _STRAY and self._stray.length == self._pending and self._stray.last in b"}]":
+                self._give_stray(items)
+            self._pending = 0
+        else:
+            value = self._value.take()
+            if kind == _EVENT:
+                self._event = value
+            elif kind == _ID and b"\0" not in value:
+                self._id = _text(value)
+            elif kind == _RETRY and value and int(value) <= _LONGEST_RETRY:
+                self._retry = self.reconnection_time = int(value)
+        self._kind = _LINE_START
+        self._space = False
+
+    def _give_stray(self, items: list[Frame | Stray]) -> None:
+        """The first stray line of its block, and it ends like a document."""
+        if self._data.length:  # that frame goes first, at the blank line
+            return
+        if self._block_offset == self._stray_offset:
+            self._block_offset = -1
+        self._size -= self._stray.length + 1
+        beside = self._data_offset >= 0
+        items.append(Stray(self._stray.take(), self._stray_offset, beside_data=beside))
+        self._stray_offset = -1
+        self._stray_given = True
+
+    def _dispatch(self, items: list[Frame | Stray]) -> None:
+        """A blank line."""
+        self.last_event_id = self._id
+        beside = self._data_offset >= 0
+        if beside:
+            data = self._data.take()
+            if data or not (self._stray_given or self._stray_offset >= 0):
+                event = _text(self._event) if self._event else "message"
+                items.append(Frame(event, data, self._id, self._retry, self._data_offset))
+            self._data_offset = -1
+        if self._stray_offset >= 0:
+            items.append(Stray(self._stray.take(), self._stray_offset, beside_data=beside))
+            self._stray_offset = -1
+        self._stray_given = False
+        self._event = b""
+        self._retry = None
+        self._size = 0
+        self._block_offset = -1
+
+    def _exceeds(self, name: str, limit: int) -> NoReturn:
+        raise FramerLimit(name, limit, self._block_offset)
+
+
+class _Pieces:
+    """Bytes as they arrive. Small pieces are merged, large ones are not: a byte costs a byte however it comes."""
+
+    __slots__ = ("_blocks", "_recent", "last", "length")
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._recent: list[bytes] = []
+        self.length = 0
+        self.last = b""
+
+    def add(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._recent.append(piece)
+        self.length += len(piece)
+        self.last = piece[-1:]
+        if len(self._recent) >= _MERGE or len(piece) >= _MERGE:
+            self._blocks.append(b"".join(self._recent))
+            self._recent.clear()
+
+    def join(self) -> bytes:
+        if len(self._recent) == 1 and not self._blocks:
+            return self._recent[0]
+        return b"".join((*self._blocks, *self._recent))
+
+    def take(self) -> bytes:
+        """All of it, and nothing is left."""
+        whole = self.join()
+        self.clear()
+        return whole
+
+    def clear(self) -> None:
+        self._recent.clear()
+        self._blocks.clear()
+        self.length = 0
+
+
+def _cap(limit: int | None) -> int:
+    return _NO_CAP if limit is None else limit
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+_NO_CAP: Final = (1 << 63) - 1
+_WINDOW: Final = 16_384
+_MERGE: Final = 1_024
+_LF, _CR = b"\n\r"
+_LINE_START, _HEAD, _DATA, _STRAY, _EVENT, _ID, _RETRY, _BLANKS, _SKIP = range(9)
+_FIELDS: Final = {b"data": _DATA, b"event": _EVENT, b"id": _ID, b"retry": _RETRY}
+_LONGEST_NAME: Final = len(b"event:")
+_LONGEST_RETRY: Final = (1 << 63) - 1
+_RETRY_DIGITS: Final = len(str(_LONGEST_RETRY))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from streamweld import events as ev
 from streamweld._pure.assemble import Assembler, Fragment
-from streamweld._pure.model.output import Out
+from streamweld._pure.model.output import Output
 from streamweld.errors import TruncatedStream
 from streamweld.options import Policy, to_config
 
@@ -25,7 +25,7 @@ class Rig:
     """An assembler, and what came out of it."""
 
     def __init__(self, policy: Policy | str = "standard", *, silent: bool = False, **options: Any) -> None:
-        self.out = Out(to_config(policy, **options))
+        self.out = Output(to_config(policy, **options))
         self.out.silent = silent
         self.asm = Assembler(to_config(policy, **options), self.out)
         self.events: list[Any] = []

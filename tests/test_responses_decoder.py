@@ -9,13 +9,13 @@ from streamweld import Limits, Policy
 from streamweld._pure.dialect.responses import ResponsesDecoder
 from streamweld._pure.dialect.responses.sequence import WINDOW, Sequence
 from streamweld._pure.dialect.responses.spec_tables import CALLS, CONTENT, TERMINALS, is_read, is_read_of_response
-from streamweld._pure.model.output import Out
+from streamweld._pure.model.output import Output
 from streamweld._spec import DIALECTS
 from streamweld.options import to_config
 
 
-def out() -> Out:
-    return Out(to_config(Policy(), Limits()))
+def out() -> Output:
+    return Output(to_config(Policy(), Limits()))
 
 
 class TestSequence:

@@ -2,7 +2,7 @@
 
 `Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
 rules stand in `identity`, the argument rules in `arguments`, the close in `finalise`. Events and diagnostics leave
-through `Out`. Parts and calls that the wire itself opens and closes come in through `items`.
+through `Output`. Parts and calls that the wire itself opens and closes come in through `items`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from streamweld._json import loads_raw
-from streamweld._pure.assemble.attachments import Attached, AttachedSurface
+from streamweld._pure.assemble.attachments import AttachedSurface, Attachments
 from streamweld._pure.assemble.choice import Choice
 from streamweld._pure.assemble.finish_reason import conclude, take_reason
 from streamweld._pure.assemble.items import ItemSurface
@@ -21,7 +21,7 @@ from streamweld._pure.assemble.part.item_end import end_items
 from streamweld._pure.assemble.part.item_text import take_back
 from streamweld._pure.assemble.part.object_merge import RawMembers
 from streamweld._pure.assemble.resolve.route_fragment import take_fragment
-from streamweld._pure.assemble.rule_context import Shared
+from streamweld._pure.assemble.rule_context import RuleContext
 from streamweld._pure.assemble.settings import Settings
 from streamweld._pure.assemble.snapshot import client_calls, finished_event, part_events, shown_calls
 from streamweld._pure.assemble.terminal_message import reconcile
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streamweld._pure.assemble.part.text import Channel
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
     from streamweld.events import Event, FinishReason, ReasoningKind
 
 __all__ = ["Assembler", "Completeness", "Fragment", "InputEnd", "Rest", "Usage"]
@@ -90,17 +90,17 @@ class Assembler(ItemSurface, AttachedSurface):
     )
 
     def __init__(
-        self, config: Mapping[str, Any], out: Out, finish_reasons: Mapping[str, FinishReason] | None = None
+        self, config: Mapping[str, Any], out: Output, finish_reasons: Mapping[str, FinishReason] | None = None
     ) -> None:
         self._out = out
-        self._shared = Shared(Settings(config), out)
+        self._shared = RuleContext(Settings(config), out)
         self._finish_reasons: Mapping[str, FinishReason] = (
             DIALECTS["chat"]["finish"] if finish_reasons is None else finish_reasons
         )
         self._choices: dict[int, Choice] = {}
         self._addressed: set[int] = set()  # choices that may have changed since `owes` was asked last
         self._owing: set[int] = set()  # of the others, those that owe something
-        self._attached = Attached()
+        self._attached = Attachments()
         self._started: ResponseStarted | None = None
         self._usage: Usage | None = None
         self._usage_members: RawMembers | None = None  # of usage that comes in pieces

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld.events import Event
 
-__all__ = ["Attached", "AttachedSurface"]
+__all__ = ["AttachedSurface", "Attachments"]
 
 
-class Attached:
+class Attachments:
     """What was attached so far, by part."""
 
     __slots__ = ("_keyed", "_results", "events")
@@ -54,7 +54,7 @@ class AttachedSurface:
 
     __slots__ = ()
 
-    _attached: Attached
+    _attached: Attachments
 
     @abstractmethod
     def _live_choice(self, choice: int) -> Choice | None:

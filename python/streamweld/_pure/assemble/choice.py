@@ -10,15 +10,15 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part.call import Call
-from streamweld._pure.assemble.part.item import Book, ItemPart
+from streamweld._pure.assemble.part.item import ItemIndex, ItemPart
 from streamweld._pure.assemble.part.object_merge import RawMembers
-from streamweld._pure.assemble.part.text_parts import Textual
-from streamweld._pure.assemble.resolve.call_list import Roster
+from streamweld._pure.assemble.part.text_parts import TextParts
+from streamweld._pure.assemble.resolve.call_list import CallList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamweld._pure.assemble.rule_context import Shared
+    from streamweld._pure.assemble.rule_context import RuleContext
     from streamweld.events import FinishReason
 
 __all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
@@ -51,8 +51,8 @@ class OpenCalls:
     __slots__ = ("unfinished", "waiting")
 
     def __init__(self) -> None:
-        self.unfinished = Roster()
-        self.waiting = Roster()  # of these, the named ones without any argument text
+        self.unfinished = CallList()
+        self.waiting = CallList()  # of these, the named ones without any argument text
 
     def set(self, call: Call, *, present: bool) -> None:
         self.unfinished.set(call.slot, present)
@@ -88,12 +88,12 @@ class Choice:
         "unstarted",
     )
 
-    def __init__(self, index: int, shared: Shared) -> None:
+    def __init__(self, index: int, shared: RuleContext) -> None:
         self.index = index
         self.shared = shared
         shared.out.choices.add(index)
-        self.textual = Textual(index, shared)
-        self.book = Book(shared)  # what the wire itself opens and closes
+        self.textual = TextParts(index, shared)
+        self.book = ItemIndex(shared)  # what the wire itself opens and closes
         self.calls: list[Call] = []  # in order of creation
         self._owners: dict[str, list[Call]] = {}  # calls that have, or had, that id for their first one, in order
         self.changed: dict[int, Call] = {}  # those that changed since a message left them out, by slot

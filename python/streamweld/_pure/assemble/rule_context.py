@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.settings import Settings
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
-__all__ = ["Shared"]
+__all__ = ["RuleContext"]
 
 
-class Shared:
+class RuleContext:
     """One per stream."""
 
     __slots__ = (
@@ -32,7 +32,7 @@ class Shared:
         "settings",
     )
 
-    def __init__(self, settings: Settings, out: Out) -> None:
+    def __init__(self, settings: Settings, out: Output) -> None:
         self.settings = settings
         self.out = out
         self._next_part = 0

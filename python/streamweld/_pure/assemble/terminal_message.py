@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
 from streamweld._pure.assemble.part.object_merge import RawMembers
-from streamweld._pure.assemble.resolve.by_evidence import Decision, Deed, Incoming
+from streamweld._pure.assemble.resolve.by_evidence import Decision, Incoming, Resolution
 from streamweld._pure.assemble.resolve.route_fragment import give, open_call, take_id, take_name
 from streamweld._pure.json.scanner import replace_lone_surrogates
 
@@ -82,7 +82,7 @@ def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
             call = found
             _take(choice, call, incoming)
         else:
-            call = open_call(choice, incoming, Decision("message", None, Deed.NEW))
+            call = open_call(choice, incoming, Decision("message", None, Resolution.NEW))
             if incoming.payload:
                 give(choice, call, incoming.payload, incoming.index, header=True, identified=True)
             choice.track(call)

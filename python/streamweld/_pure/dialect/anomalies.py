@@ -1,6 +1,6 @@
 """What is to be said about a payload beside its content: wrong shapes, keys that stand twice, lone surrogates.
 
-Knows no member: which ones a dialect reads comes from outside. One `Notes` lives as long as one payload.
+Knows no member: which ones a dialect reads comes from outside. One `Anomalies` lives as long as one payload.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamweld._pure.json.scanner import Path, Payload
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
-__all__ = ["Notes", "Reporter", "pointer"]
+__all__ = ["Anomalies", "Reporter", "pointer"]
 
 
 class Reporter(Protocol):
@@ -25,13 +25,13 @@ class Reporter(Protocol):
     def unknown(self, event: str | None, raw: bytes) -> None: ...
 
 
-class Notes:
+class Anomalies:
     """Collects the complaints of one payload; `tell` passes on what has come together."""
 
     __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes")
 
     def __init__(
-        self, out: Out, assembler: Reporter, payload: Payload, base: Path, is_read: Callable[[Path], bool]
+        self, out: Output, assembler: Reporter, payload: Payload, base: Path, is_read: Callable[[Path], bool]
     ) -> None:
         """`base`: where the dialect's own object stands; `is_read` is asked about paths from there on."""
         self._out = out

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from streamweld._pure.encode.common.encode_context import arguments_of
 from streamweld._pure.encode.common.provider_metadata import is_genuine
-from streamweld._pure.encode.common.sequential_answer import Sequential
+from streamweld._pure.encode.common.sequential_answer import SequentialAnswer
 from streamweld._pure.encode.common.sequential_blocks import Block
 from streamweld._pure.encode.common.writer import members, quoted
 from streamweld.events import File, ReasoningDone, Source, TextDone
 
 if TYPE_CHECKING:
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Fault
     from streamweld._pure.encode.common.sequential_blocks import Beside
     from streamweld._pure.encode.common.usage import Counts
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Anthropic"]
 
 
-class Anthropic(Sequential):
+class Anthropic(SequentialAnswer):
     """One message."""
 
     target = "anthropic"
@@ -34,7 +34,7 @@ class Anthropic(Sequential):
     runs_calls = False  # the blocks of its server tools are its own
     side_by_side = False  # official clients have one open block: what is stopped is the latest to them
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: EncodeContext) -> None:
         super().__init__(job)
         self._index = -1  # of the latest block
         self._at: dict[int, int] = {}  # part of an open block -> its index

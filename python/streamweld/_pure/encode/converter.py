@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
-from streamweld._pure.encode.common.encode_context import Job
+from streamweld._pure.encode.common.encode_context import EncodeContext
 from streamweld._pure.encode.common.finish import Ending, fault_of, told
-from streamweld._pure.encode.common.id_mint import Mint
+from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError, UsageError
@@ -34,7 +34,7 @@ class Converter:
     __slots__ = ("_cap", "_encoder", "_job", "_over", "_parser", "_reported", "_target", "_taken", "error")
 
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """`config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of `Job`)."""
+        """`config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of `EncodeContext`)."""
         if source == target:
             raise UsageError(_SAME.format(target))
         self._target = target
@@ -43,7 +43,7 @@ class Converter:
         self._taken = 0  # bytes, until then
         self._parser = Parser(source, config)
         own = dict(options)
-        self._job = Job(Mint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
+        self._job = EncodeContext(IdMint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
         self._encoder = load_encoder(target)(self._job)
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
         self._over = False

@@ -37,7 +37,7 @@ from streamweld.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
     from streamweld.events import Event
 
@@ -57,7 +57,7 @@ _ANY_TYPE: Final = "application/octet-stream"
 class Gemini:
     """One answer, with all its candidates."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: EncodeContext) -> None:
         self._job = job
         self._tail: str | None = None  # the members that stand last in every chunk; made when the first is written
         self._started: ResponseStarted | None = None

@@ -24,7 +24,7 @@ RAW_HEAD = 256
 _DETAIL = 256  # characters of a detail that are worth repeating: names and paths in it are the sender's
 
 
-class Out:
+class Output:
     """The way out of one stream."""
 
     __slots__ = (

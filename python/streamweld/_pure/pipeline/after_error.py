@@ -17,12 +17,12 @@ from streamweld._spec import LIMITS, load_conversions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BehindError", "is_beside"]
+__all__ = ["AfterError", "is_beside"]
 
 _MARKER = b"[DONE]"
 
 
-class BehindError:
+class AfterError:
     """The rest of one stream."""
 
     __slots__ = ("_framer", "_good", "_may")

@@ -22,9 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
-__all__ = ["DECODERS", "KEEP_ALIVE", "NAMELESS_MARKER", "WRAPPED_NAMES", "Decoder", "Held", "Other", "Waiting", "Watch"]
+__all__ = [
+    "DECODERS",
+    "KEEP_ALIVE",
+    "NAMELESS_MARKER",
+    "WRAPPED_NAMES",
+    "Decoder",
+    "DialectWatch",
+    "HeldPayload",
+    "Other",
+    "UndetectedPayloads",
+]
 
 MAX_HELD = 16  # payloads that tell no dialect, before it is given up
 MAX_HELD_BYTES = 64 * 1024
@@ -35,7 +45,7 @@ class Decoder(Protocol):
 
     ended: bool  # the dialect's end was decoded: what comes behind it is not
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None: ...
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None: ...
 
     @staticmethod
     def is_body(value: object) -> bool:
@@ -98,7 +108,7 @@ WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldPayload:
     """A payload that waits for another one to tell the dialect, with its place."""
 
     data: bytes
@@ -108,13 +118,13 @@ class Held:
     stray: bool
 
 
-class Waiting:
+class UndetectedPayloads:
     """The payloads so far, as long as none of them told the dialect."""
 
     __slots__ = ("_names", "_size", "_values", "held")
 
     def __init__(self) -> None:
-        self.held: list[Held] = []
+        self.held: list[HeldPayload] = []
         self._values: list[object] = []
         self._names: list[str] = []
         self._size = 0
@@ -123,7 +133,7 @@ class Waiting:
         """The dialect that a payload tells, behind those before it."""
         return detect(value, event, self._values)
 
-    def hold(self, one: Held, payload: Payload | None) -> bool:
+    def hold(self, one: HeldPayload, payload: Payload | None) -> bool:
         """Keep a payload that tells none; False where there were too many."""
         if len(self.held) == MAX_HELD or self._size + len(one.data) > MAX_HELD_BYTES:
             return False
@@ -148,20 +158,20 @@ class Other:
 
     dialect: str
     seen: tuple[str, ...]
-    shown: Held
+    shown: HeldPayload
 
 
-class Watch:
+class DialectWatch:
     """Which dialect the first payloads show where another one was given, in case nothing of them is understood."""
 
     __slots__ = ("_given", "_waiting", "found")
 
     def __init__(self, given: str) -> None:
         self._given = given
-        self._waiting: Waiting | None = Waiting()
+        self._waiting: UndetectedPayloads | None = UndetectedPayloads()
         self.found: Other | None = None
 
-    def look(self, one: Held, payload: Payload) -> None:
+    def look(self, one: HeldPayload, payload: Payload) -> None:
         """One payload; the first that tells a dialect counts. The name of an event tells none."""
         waiting = self._waiting
         if waiting is None:

@@ -13,9 +13,9 @@ from streamweld._pure.sse.frame import ends_inside_character
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble import Rest
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
     from streamweld._pure.pipeline.array_body import ArrayBody
-    from streamweld._pure.pipeline.payload_pipeline import Stage
+    from streamweld._pure.pipeline.payload_pipeline import PayloadPipeline
     from streamweld._pure.sse.framer import Pending
 
 __all__ = ["Ending"]
@@ -26,7 +26,7 @@ class Ending:
 
     __slots__ = ("_out", "_stage")
 
-    def __init__(self, stage: Stage, out: Out) -> None:
+    def __init__(self, stage: PayloadPipeline, out: Output) -> None:
         self._stage = stage
         self._out = out
 

@@ -10,11 +10,11 @@ from _thread import allocate_lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from streamweld._pure.assemble import Assembler, InputEnd
-from streamweld._pure.model.output import Out
+from streamweld._pure.model.output import Output
 from streamweld._pure.pipeline.array_body import ArrayBody, ElementTooLong
 from streamweld._pure.pipeline.detect import DECODERS
 from streamweld._pure.pipeline.end_of_stream import Ending
-from streamweld._pure.pipeline.payload_pipeline import BODY_HEAD, Stage
+from streamweld._pure.pipeline.payload_pipeline import BODY_HEAD, PayloadPipeline
 from streamweld._pure.pipeline.salvage import is_foreign
 from streamweld._pure.sse.framer import Frame, Framer, FramerLimit, Stray, as_bytes
 from streamweld.errors import ParserBusy, StreamError, UsageError
@@ -49,9 +49,9 @@ class Parser:
         self._limits: Mapping[str, int | None] = config["limits"]
         limits = self._limits
         self._lock = allocate_lock()
-        self._out = Out(config)
+        self._out = Output(config)
         self._assembler = Assembler(config, self._out)
-        self._stage = Stage(config, self._assembler, self._out)
+        self._stage = PayloadPipeline(config, self._assembler, self._out)
         self._framer = Framer(limits, keep_stray=True)
         self._array = ArrayBody(limits["max_event_bytes"])
         self._max_stream = limits["max_stream_bytes"]
@@ -64,7 +64,7 @@ class Parser:
             self._stage.given(dialect)
 
     @property
-    def out(self) -> Out:
+    def out(self) -> Output:
         """Where events leave: a converter puts a sink there, and says what was lost."""
         return self._out
 

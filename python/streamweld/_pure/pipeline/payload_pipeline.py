@@ -15,24 +15,32 @@ from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.json.automaton import MAX_DEPTH
 from streamweld._pure.json.scanner import JsonFault, Payload, parse
 from streamweld._pure.model.output import RAW_HEAD
-from streamweld._pure.pipeline.detect import DECODERS, KEEP_ALIVE, NAMELESS_MARKER, WRAPPED_NAMES, Held, Waiting, Watch
+from streamweld._pure.pipeline.detect import (
+    DECODERS,
+    KEEP_ALIVE,
+    NAMELESS_MARKER,
+    WRAPPED_NAMES,
+    DialectWatch,
+    HeldPayload,
+    UndetectedPayloads,
+)
 from streamweld._pure.pipeline.salvage import MARKER, WHITE, Climb, climb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler, Rest
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
     from streamweld._pure.pipeline.detect import Decoder
     from streamweld._pure.pipeline.salvage import Caps
     from streamweld.errors import StreamError
 
-__all__ = ["BODY_HEAD", "Stage"]
+__all__ = ["BODY_HEAD", "PayloadPipeline"]
 
 BODY_HEAD = 512  # bytes of a body that is no event stream
 
 
-class Stage:
+class PayloadPipeline:
     """Where the payloads of one stream go."""
 
     __slots__ = (
@@ -61,7 +69,7 @@ class Stage:
         "seen",
     )
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         limits: Mapping[str, int | None] = config["limits"]
         self._config = config
         self._assembler = assembler
@@ -75,9 +83,9 @@ class Stage:
         self.ladder = config["base"] != "strict"
         self.dialect: str | None = None
         self.decoder: Decoder | None = None
-        self._waiting: Waiting | None = Waiting()
-        self._watch: Watch | None = None
-        self._undecided: Held | None = None  # it is the whole answer, or the first of several lines
+        self._waiting: UndetectedPayloads | None = UndetectedPayloads()
+        self._watch: DialectWatch | None = None
+        self._undecided: HeldPayload | None = None  # it is the whole answer, or the first of several lines
         self._previous: bytes | None = None
         self.ordinal = 0
         self.head = b""  # of the body, as long as nothing came of it
@@ -91,7 +99,7 @@ class Stage:
     def given(self, dialect: str) -> None:
         """The caller says that the stream is of that dialect."""
         self.speak(dialect)
-        self._watch = Watch(dialect)
+        self._watch = DialectWatch(dialect)
 
     def speak(self, dialect: str) -> None:
         """The stream is of that dialect."""
@@ -134,11 +142,11 @@ class Stage:
         self.ordinal = ordinal + 1
         self.is_framed = self.is_framed or not (stray or self.is_array)
         waiting = self._waiting if self.decoder is None else None
-        if waiting is not None and self._waits(waiting, Held(data, event, offset, ordinal, stray)):
+        if waiting is not None and self._waits(waiting, HeldPayload(data, event, offset, ordinal, stray)):
             return
         self._read(data, event, offset, stray=stray)
 
-    def _waits(self, waiting: Waiting, one: Held) -> bool:
+    def _waits(self, waiting: UndetectedPayloads, one: HeldPayload) -> bool:
         """Whether the payload has to wait until another one tells the dialect; if it tells it, those before it go."""
         text = one.data.strip(WHITE)
         if not text or self.is_keep_alive(one.event):
@@ -166,7 +174,7 @@ class Stage:
         self.place(one.offset, one.ordinal, one.event, one.data)
         return False
 
-    def _release(self, waiting: Waiting) -> None:
+    def _release(self, waiting: UndetectedPayloads) -> None:
         """The dialect is known: what waited goes its way, from its own place."""
         self._waiting = None
         if waiting.held:
@@ -339,11 +347,11 @@ class Stage:
             self._out.diagnose("body_not_streamed" if whole else "stray_payload")
         return whole
 
-    def _here(self, event: str) -> Held:
+    def _here(self, event: str) -> HeldPayload:
         out = self._out
-        return Held(out.payload, event, out.offset, out.ordinal, stray=False)
+        return HeldPayload(out.payload, event, out.offset, out.ordinal, stray=False)
 
-    def _say_at(self, one: Held, code: str) -> None:
+    def _say_at(self, one: HeldPayload, code: str) -> None:
         """Say something of an earlier payload, at its place."""
         out = self._out
         here = out.offset, out.ordinal, out.event_type or "message", out.payload
@@ -351,7 +359,7 @@ class Stage:
         out.diagnose(code)
         self.place(*here)
 
-    def _several(self, first: Held) -> None:
+    def _several(self, first: HeldPayload) -> None:
         """Something follows what could have been the whole answer: it was the first of several lines."""
         self._undecided = None
         self._lines = True
@@ -369,7 +377,7 @@ class Stage:
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
         """What the ladder made of a payload has to tell the dialect at once."""
-        waiting = self._waiting or Waiting()
+        waiting = self._waiting or UndetectedPayloads()
         dialect = waiting.tells(payload.value, event)
         if dialect is None:
             waiting.note(payload)
@@ -440,7 +448,7 @@ class Stage:
         out.diagnose("other_dialect", detail=found.dialect)
         self.place(*here)
 
-    def _unknown_dialect(self, waiting: Waiting, at: Held | None = None) -> StreamError:
+    def _unknown_dialect(self, waiting: UndetectedPayloads, at: HeldPayload | None = None) -> StreamError:
         if at is not None:
             self.place(at.offset, at.ordinal, at.event, at.data)
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
-from streamweld._pure.encode.common.encode_context import Job
+from streamweld._pure.encode.common.encode_context import EncodeContext
 from streamweld._pure.encode.common.finish import Ending, fault_of, told
-from streamweld._pure.encode.common.id_mint import Mint
-from streamweld._pure.pipeline.after_error import BehindError, is_beside
+from streamweld._pure.encode.common.id_mint import IdMint
+from streamweld._pure.pipeline.after_error import AfterError, is_beside
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.block_splitter import Splitter, behind_opening, named
 from streamweld._pure.sse.frame import as_bytes
@@ -102,7 +102,7 @@ class Repairer:
         del target
         self._parser = Parser(source, config)
         own = dict(options)
-        self._job = Job(Mint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
+        self._job = EncodeContext(IdMint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
         self._job.passed.own = self._job.losses.own = True
         self._encoder: Encoder | None = None  # until the dialect is known
         self._splitter = Splitter()
@@ -119,7 +119,7 @@ class Repairer:
         self._calls: set[int] = set()  # that are under way, where they are to be held
         self._counted = 0  # how often token counts have passed
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
-        self._behind_error: BehindError | None = None  # the upstream's own error has passed
+        self._behind_error: AfterError | None = None  # the upstream's own error has passed
         self._rendering = False
         self._explained = False  # it is known why the stream is written anew, or where it is
         self._named = False  # it was said that names are put in
@@ -265,7 +265,7 @@ class Repairer:
             else:
                 self._render()
 
-    def _end_behind_error(self, behind: BehindError) -> None:
+    def _end_behind_error(self, behind: AfterError) -> None:
         """A block behind the upstream's own error is whole."""
         block = b"".join(self._block)
         self._last_out = len(block) == self._size and behind.passes(block)
@@ -509,7 +509,7 @@ class Repairer:
         if isinstance(fault, UpstreamError) and not (out.touched or self._rendering):
             self._pass(self._mended(b"".join(self._block)))
             self._over = False
-            self._behind_error = BehindError(self.dialect or "")
+            self._behind_error = AfterError(self.dialect or "")
             self._begin_block()
             return
         if not self._job.broken:

@@ -14,7 +14,7 @@ from streamweld._pure.assemble.part.surrogates import Joiner
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.part.object_merge import ObjectMerge, RawMembers
-    from streamweld._pure.assemble.part.shared_id import Fork
+    from streamweld._pure.assemble.part.shared_id import SharedId
     from streamweld.events import ToolCallState
 
 __all__ = ["MAX_ALIASES", "Call", "Verdict"]
@@ -106,7 +106,7 @@ class Call:
         self.object_arguments = False  # the text is that of an object payload
         self.merge: ObjectMerge | None = None  # several object payloads: this is the text
         self.metadata: RawMembers | None = None
-        self.fork: Fork | None = None  # AM3 is open
+        self.fork: SharedId | None = None  # AM3 is open
         self.tentative = False  # dropped unless arguments come (R1c)
         self.suspect = False  # displaced from its index while still empty (AM1)
         self.answered = False  # its result came in the same stream: nobody is to run it any more

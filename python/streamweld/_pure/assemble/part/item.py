@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from streamweld._pure.assemble.part.call import MAX_ALIASES
 from streamweld._pure.assemble.part.surrogates import Joiner
-from streamweld._pure.assemble.resolve.call_list import Roster
+from streamweld._pure.assemble.resolve.call_list import CallList
 from streamweld._pure.model.delta import Address
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.part.call import Call
     from streamweld._pure.assemble.part.text import Channel, TextPart
     from streamweld._pure.assemble.resolve.terminal_items import Restatement
-    from streamweld._pure.assemble.rule_context import Shared
+    from streamweld._pure.assemble.rule_context import RuleContext
     from streamweld._pure.model.delta import ItemKind
     from streamweld.events import ReasoningKind
 
-__all__ = ["Book", "Item", "ItemPart"]
+__all__ = ["Item", "ItemIndex", "ItemPart"]
 
 Purpose = Literal["delta", "close"]
 
@@ -152,7 +152,7 @@ class Item:
         return self._aliases <= MAX_ALIASES
 
 
-class Book:
+class ItemIndex:
     """The items of one choice, and the ways to them."""
 
     __slots__ = (
@@ -173,13 +173,13 @@ class Book:
         "restated",
     )
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: RuleContext) -> None:
         self._shared = shared
         self._count = 0
         self._items: dict[int, Item] = {}  # the open ones
-        self._order = Roster()  # their numbers
+        self._order = CallList()  # their numbers
         self._since = 0  # the first number since addresses were forgotten
-        self._open: dict[ItemKind, Roster] = {kind: Roster() for kind in KINDS}
+        self._open: dict[ItemKind, CallList] = {kind: CallList() for kind in KINDS}
         self._by_id: dict[tuple[ItemKind, str], Item] = {}
         self._by_call: dict[str, Item] = {}
         self._earlier: dict[str, Item] = {}  # what `_by_call` held before it was forgotten: results may come later
@@ -397,13 +397,13 @@ class Book:
         self._earlier.update(self._by_call)
         for table in (self._by_id, self._by_call, self._namesakes, self._by_index, self._at_index):
             table.clear()
-        self._open = {kind: Roster() for kind in KINDS}
+        self._open = {kind: CallList() for kind in KINDS}
 
     def drop_open(self) -> None:
         """What is open never was."""
         self.forget()
         self._items.clear()
-        self._order = Roster()
+        self._order = CallList()
 
     def start_again(self) -> None:
         """The whole answer does."""

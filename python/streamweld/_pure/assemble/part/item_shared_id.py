@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part import call_events
-from streamweld._pure.assemble.part.shared_id import Fork
+from streamweld._pure.assemble.part.shared_id import SharedId
 from streamweld._pure.assemble.resolve.route_fragment import divide, push_text
 from streamweld._pure.model.delta import Address
 
@@ -31,7 +31,7 @@ def fork_item(choice: Choice, item: Item, address: Address) -> None:
     if choice.shared.settings.switches.dup_id_parallel_headers != "auto":
         return
     if call.fork is None:
-        call.fork = Fork(call.index, call.text.data)
+        call.fork = SharedId(call.index, call.text.data)
     call.fork.announce(index)
     call.announced_again |= {call.index, index}  # an overflow at either is a second call
 

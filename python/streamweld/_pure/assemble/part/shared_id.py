@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from streamweld._pure.json.automaton import Automaton
 
-__all__ = ["Fork"]
+__all__ = ["SharedId"]
 
 
 class _Own:
@@ -22,7 +22,7 @@ class _Own:
         self.automaton = Automaton()
 
 
-class Fork:
+class SharedId:
     """The texts by index, in order of announcement."""
 
     __slots__ = ("_filled", "_owns", "_whole", "closed")

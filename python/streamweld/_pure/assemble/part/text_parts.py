@@ -16,13 +16,13 @@ from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.json.scanner import has_lone_surrogate, replace_lone_surrogates, split_halves
 
 if TYPE_CHECKING:
-    from streamweld._pure.assemble.rule_context import Shared
+    from streamweld._pure.assemble.rule_context import RuleContext
     from streamweld.events import ReasoningKind
 
-__all__ = ["Channel", "Textual"]
+__all__ = ["Channel", "TextParts"]
 
 
-class Textual:
+class TextParts:
     """The textual parts of one choice."""
 
     __slots__ = (
@@ -37,7 +37,7 @@ class Textual:
         "parts",
     )
 
-    def __init__(self, choice: int, shared: Shared) -> None:
+    def __init__(self, choice: int, shared: RuleContext) -> None:
         self._choice = choice
         self._shared = shared
         self._mode = _content_mode(shared)
@@ -258,7 +258,7 @@ class _Said:
         self.length = 0
 
 
-def _content_mode(shared: Shared) -> ContentMode | None:
+def _content_mode(shared: RuleContext) -> ContentMode | None:
     mode = shared.settings.switches.content_mode
     return None if mode == "delta" else ContentMode(mode)
 

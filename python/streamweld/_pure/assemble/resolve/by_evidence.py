@@ -58,10 +58,10 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.part.call import Call
     from streamweld._pure.assemble.resolve.names import Relation
 
-__all__ = ["Decision", "Deed", "Incoming", "decide", "guess"]
+__all__ = ["Decision", "Incoming", "Resolution", "decide", "guess"]
 
 
-class Deed(Enum):
+class Resolution(Enum):
     """What to do with the fragment."""
 
     JOIN = "join"  # it belongs to the call
@@ -111,7 +111,7 @@ class Decision:
         self,
         rule: str,
         call: Call | None = None,
-        deed: Deed = Deed.JOIN,
+        deed: Resolution = Resolution.JOIN,
         *,
         note: str | None = None,
         tentative: bool = False,
@@ -152,44 +152,44 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
     relation = None if name is None else _relation(choice, call, name)
     elsewhere = incoming.index is not None and bound is not call and bool(call.indexes)
     if not call.suits(payload, custom=incoming.custom):
-        return Decision("R1b", None, Deed.NEW)
+        return Decision("R1b", None, Resolution.NEW)
     if call.custom and payload and name is not None and not call.empty:
         # Free-form text has no end that could tell a second call from the next piece.
         if elsewhere:
-            return Decision("R1b", None, Deed.NEW)
+            return Decision("R1b", None, Resolution.NEW)
         return Decision("R1a", call, note="ambiguous_duplicate_id")
     if not call.complete:
         if relation == "other" or (relation == "fragment" and elsewhere):
             # Another tool's name, unless it rides on a piece that can only be the next one of this call.
             continues = not elsewhere and (not payload or (not incoming.starts_object and call.accepts(payload)))
             if not continues:
-                return Decision("R1b", None, Deed.NEW)
+                return Decision("R1b", None, Resolution.NEW)
         if (
             name is not None
             and elsewhere
             and bound is None
             and choice.shared.settings.switches.dup_id_parallel_headers == "split"
         ):
-            return Decision("R1b", None, Deed.NEW)
+            return Decision("R1b", None, Resolution.NEW)
         return Decision("R1a", call)
     if relation == "other" or (relation == "fragment" and (payload or elsewhere)):
-        return Decision("R1b", None, Deed.NEW)
+        return Decision("R1b", None, Resolution.NEW)
     if name is not None:
         if not payload:
             if incoming.index is not None and bound is None:
-                return Decision("R1c", None, Deed.NEW, tentative=True)
+                return Decision("R1c", None, Resolution.NEW, tentative=True)
             return Decision("R1a", call)
         if call.text.shadow and not elsewhere:
             return Decision("R1e", call)
         if call.repeats(payload) or _said_before(choice, identity, name, payload):
-            return Decision("R1d", call, Deed.DROP)
+            return Decision("R1d", call, Resolution.DROP)
         if not elsewhere and call.text.begins_with(payload) and not call.text.is_placeholder():
-            return Decision("R1e", call, Deed.SHADOW)
-        return Decision("R1b", None, Deed.NEW)
+            return Decision("R1e", call, Resolution.SHADOW)
+        return Decision("R1b", None, Resolution.NEW)
     if not payload:
         return Decision("R1a", call)
     if call.repeats(payload):
-        return Decision("R1d", call, Deed.DROP)
+        return Decision("R1d", call, Resolution.DROP)
     if bound is not None and bound is not call and not bound.complete and bound.custom == incoming.custom:
         return Decision("R1f", bound)
     return Decision("R1a", call)
@@ -204,36 +204,36 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
         open_ = name is None and latest is not None and latest.name and not latest.complete
         if latest is not None and open_ and latest.takes(payload, custom=incoming.custom):
             return Decision("R2a", latest)
-        return Decision("R2f", None, Deed.NEW)
+        return Decision("R2f", None, Resolution.NEW)
     bound = choice.by_index.get(incoming.index)
     if bound is None or not bound.suits(payload, custom=incoming.custom):
-        return Decision("R2f", None, Deed.NEW)
+        return Decision("R2f", None, Resolution.NEW)
     relation = None if name is None else _relation(choice, bound, name)
     if bound.id is None:
         if bound.complete and payload and relation in (None, "same", "late") and bound.repeats(payload):
-            return Decision("R2b", bound, Deed.DROP)
+            return Decision("R2b", bound, Resolution.DROP)
         if relation == "other" or (bound.complete and (name is not None or payload)):
-            return Decision("R2c", None, Deed.NEW)
+            return Decision("R2c", None, Resolution.NEW)
         return Decision("R2b", bound)
     if name is None:
         if not bound.complete:
             return Decision("R2e", bound)
         if payload and bound.repeats(payload):
-            return Decision("R2e", bound, Deed.DROP)
-        return Decision("R2f", None, Deed.NEW)
+            return Decision("R2e", bound, Resolution.DROP)
+        return Decision("R2f", None, Resolution.NEW)
     if bound.complete:
-        return Decision("R2c", None, Deed.NEW)
+        return Decision("R2c", None, Resolution.NEW)
     proven = relation == "fragment" and choice.shared.settings.tools.begins(bound.name + name)
     if relation in ("same", "late") or proven:
         if bound.empty and relation == "same":
             # AM1: the announcement of a parallel call, or one call whose id is new in every delta.
             if choice.shared.settings.switches.same_index_new_id_same_name_empty == "merge":
                 return Decision("R2d", bound)
-            return Decision("R2c", None, Deed.NEW, suspect=bound)
+            return Decision("R2c", None, Resolution.NEW, suspect=bound)
         continues = payload and (bound.id_changed or not incoming.starts_object) and bound.accepts(payload)
         if continues or (relation == "late" and not payload):
             return Decision("R2d", bound)
-    return Decision("R2c", None, Deed.NEW)
+    return Decision("R2c", None, Resolution.NEW)
 
 
 def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decision:
@@ -241,21 +241,23 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
     relation = None if name is None else _relation(choice, bound, name)
     two_headers = bound.custom and name is not None and payload and not bound.empty
     if two_headers or not bound.suits(payload, custom=incoming.custom):
-        return Decision("R3a2", None, Deed.NEW)  # free-form text and JSON share no call, nor do two headers with text
+        return Decision(
+            "R3a2", None, Resolution.NEW
+        )  # free-form text and JSON share no call, nor do two headers with text
     if not bound.complete:
-        return Decision("R3a2", None, Deed.NEW) if relation == "other" else Decision("R3a1", bound)
+        return Decision("R3a2", None, Resolution.NEW) if relation == "other" else Decision("R3a1", bound)
     if name is not None:
         if not payload:
             if relation in ("same", "late", "grows"):
                 return Decision("R3a1", bound)
-            return Decision("R3a2", None, Deed.NEW)
+            return Decision("R3a2", None, Resolution.NEW)
         if relation == "same" and _second_is_due(bound, index):
             return Decision("R3a1", bound)
         if choice.shared.settings.switches.identical_idless_same_index == "drop" and (
             (relation == "same" and bound.repeats(payload)) or _said_before(choice, index, name, payload)
         ):
-            return Decision("R3a3", bound, Deed.DROP, note="ambiguous_identical_call")
-        return Decision("R3a2", None, Deed.NEW)
+            return Decision("R3a3", bound, Resolution.DROP, note="ambiguous_identical_call")
+        return Decision("R3a2", None, Resolution.NEW)
     if not payload or bound.text.shadow or bound.text.begins_with(payload) or bound.repeats(payload):
         return Decision("R3a1", bound)
     if index in bound.announced_again or bound.text.is_placeholder():
@@ -275,7 +277,7 @@ def _second_is_due(call: Call, index: int | None) -> bool:
 
 def _unbound(choice: Choice, incoming: Incoming) -> Decision:
     if incoming.name is not None:
-        return Decision("R3b1", None, Deed.NEW)
+        return Decision("R3b1", None, Resolution.NEW)
     payload = incoming.payload
     if not payload:
         return _latest_or_nothing(choice, "R3b2")
@@ -289,7 +291,7 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
     other = choice.accepting(payload, custom=incoming.custom)
     if other is not None:
         return Decision("R3b2", other, note=guess(choice, other))
-    return Decision("R3b3", None, Deed.NEW)
+    return Decision("R3b3", None, Resolution.NEW)
 
 
 def guess(choice: Choice, call: Call) -> str | None:
@@ -317,14 +319,14 @@ def _no_index(choice: Choice, incoming: Incoming) -> Decision:
         again = latest is not None and latest.name == name and latest.complete and payload and not incoming.custom
         if latest is not None and again and _second_is_due(latest, None):
             return Decision("R3c2", latest)
-        return Decision("R3c1", None, Deed.NEW)
+        return Decision("R3c1", None, Resolution.NEW)
     if not payload:
         return _latest_or_nothing(choice, "R3c2")
     if unfinished is not None:
         return Decision("R3c2", unfinished, note=_one_of_several(choice, incoming))
     if latest is not None and latest.custom == incoming.custom:
         return Decision("R3c2", latest)
-    return Decision("R3b3", None, Deed.NEW)
+    return Decision("R3b3", None, Resolution.NEW)
 
 
 def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
@@ -337,7 +339,7 @@ def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
     """Only extra members: they go to the latest call."""
     if choice.latest is not None and not choice.latest.dropped:
         return Decision(rule, choice.latest)
-    return Decision(rule, None, Deed.IGNORE)
+    return Decision(rule, None, Resolution.IGNORE)
 
 
 def _said_before(choice: Choice, key: str | int, name: str, payload: bytes) -> bool:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Roster"]
+__all__ = ["CallList"]
 
 
-class Roster:
+class CallList:
     """Numbers in the order in which they were added."""
 
     __slots__ = ("_first", "_last", "_next", "_previous", "count")

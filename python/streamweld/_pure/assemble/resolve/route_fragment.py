@@ -13,8 +13,8 @@ from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import Change
 from streamweld._pure.assemble.part.call import MAX_ALIASES
 from streamweld._pure.assemble.part.object_merge import ObjectMerge, RawMembers
-from streamweld._pure.assemble.part.shared_id import Fork
-from streamweld._pure.assemble.resolve.by_evidence import Decision, Deed, Incoming, decide, guess
+from streamweld._pure.assemble.part.shared_id import SharedId
+from streamweld._pure.assemble.resolve.by_evidence import Decision, Incoming, Resolution, decide, guess
 from streamweld._pure.assemble.resolve.names import relate
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld.errors import LimitExceeded
@@ -86,7 +86,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
 def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     """Find or open the call, and give it what the fragment brings. `text` is the payload as sent (not of an object)."""
     decision = decide(choice, incoming)
-    if decision.deed is Deed.IGNORE:
+    if decision.deed is Resolution.IGNORE:
         return None
     choice.textual.close_open()
     call = decision.call
@@ -104,10 +104,10 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
             _say_guess(choice, call, call.contested)
             call.contested = None
     _place(choice, call, incoming.position, incoming.array_len)
-    if decision.deed is Deed.DROP:
+    if decision.deed is Resolution.DROP:
         call.text.shadow = 0
         choice.shared.out.diagnose("args_replay_dropped", call.part)
-    elif decision.deed is Deed.SHADOW:
+    elif decision.deed is Resolution.SHADOW:
         call.text.begin_shadow(incoming.payload)
         choice.shared.out.touch("args_again")
     elif incoming.is_object:
@@ -204,7 +204,7 @@ def _count(choice: Choice, call: Call, before: int) -> None:
         raise
 
 
-def divide(choice: Choice, call: Call, fork: Fork) -> None:
+def divide(choice: Choice, call: Call, fork: SharedId) -> None:
     """AM3 is settled: they were several calls, one for each index that announced the id."""
     texts = fork.texts()
     fork.close()
@@ -352,7 +352,7 @@ def _open_fork(choice: Choice, call: Call, index: int) -> None:
         call.announced_again.add(index)
         return
     if call.fork is None:
-        call.fork = Fork(call.index, call.text.data)
+        call.fork = SharedId(call.index, call.text.data)
         choice.shared.out.diagnose("ambiguous_duplicate_id", call.part)
     call.fork.announce(index)
     call.announced_again.add(index)

@@ -15,7 +15,7 @@ from streamweld._pure.assemble.part.item_text import find_part
 from streamweld._pure.json.scanner import replace_lone_surrogates
 
 if TYPE_CHECKING:
-    from streamweld._pure.assemble.part.item import Book, Item, ItemPart
+    from streamweld._pure.assemble.part.item import Item, ItemIndex, ItemPart
     from streamweld._pure.assemble.part.text import Channel
     from streamweld._pure.model.delta import Address, ItemKind
     from streamweld.events import ReasoningKind
@@ -28,7 +28,7 @@ class Restatement:
 
     __slots__ = ("_book", "_calls", "_parts")
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: ItemIndex) -> None:
         self._book = book
         self._parts: dict[tuple[ItemKind, Channel, str], list[tuple[Item, ItemPart]]] = {}
         self._calls: dict[tuple[str, str], list[Item]] = {}

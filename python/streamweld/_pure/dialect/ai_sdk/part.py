@@ -17,7 +17,7 @@ from streamweld._pure.json.scanner import BigInteger
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Payload
 
@@ -68,7 +68,7 @@ class TypedPart:
     value: Mapping[str, Any]
     kind: str
     event: str | None  # the name of its frame, if it has one
-    notes: Notes
+    notes: Anomalies
     schema: Schema
 
     @property

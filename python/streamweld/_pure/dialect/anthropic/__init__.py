@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.anthropic.blocks import Block, BlockReader
 from streamweld._pure.dialect.anthropic.fields import (
     EVENT_FIELDS,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 COUNTS = counts_of(SPEC["usage"])
 _NAMED = EVENTS - {"message"}  # what the name of the frame may tell: that one is the name of a frame without a name
@@ -44,7 +44,7 @@ class AnthropicDecoder:
 
     __slots__ = ("_assembler", "_blocks", "_id", "_out", "_reason", "_started", "_streamed", "ended")
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         limits: Mapping[str, int | None] = config["limits"]
         self._assembler = assembler
         self._out = out
@@ -91,12 +91,12 @@ class AnthropicDecoder:
         value = payload.value
         if not is_object(value):
             if event == "error":
-                notes = Notes(self._out, self._assembler, payload, (), is_read)
+                notes = Anomalies(self._out, self._assembler, payload, (), is_read)
                 self._error(read_error(payload, (), value), payload.text, notes)
             else:
                 self._unknown(payload, event)
             return
-        notes = Notes(self._out, self._assembler, payload, (), is_read)
+        notes = Anomalies(self._out, self._assembler, payload, (), is_read)
         kind = type_of(value) or (event if event in _NAMED else "")
         if kind == "error" or event == "error" or (kind not in EVENTS and (value.get("error") or _complains(value))):
             error = value.get("error")
@@ -137,7 +137,7 @@ class AnthropicDecoder:
             self._out.touch("event_name")
 
     def _event(
-        self, kind: str, payload: Payload, value: dict[str, Any], event: str, notes: Notes, *, recovered: bool
+        self, kind: str, payload: Payload, value: dict[str, Any], event: str, notes: Anomalies, *, recovered: bool
     ) -> None:
         name = None if event == "message" else event
         match kind:
@@ -194,7 +194,7 @@ class AnthropicDecoder:
         self._assembler.text(0, "", None)
 
     def _message_start(
-        self, payload: Payload, message: dict[str, Any], extra: Raw, event: str | None, notes: Notes
+        self, payload: Payload, message: dict[str, Any], extra: Raw, event: str | None, notes: Anomalies
     ) -> None:
         path = ("message",)
         identity = notes.clean(notes.a_text(message, path, "id")) or None
@@ -218,7 +218,7 @@ class AnthropicDecoder:
         self._usage(payload, message, path, notes)
 
     def _content(
-        self, payload: Payload, message: Mapping[str, Any], path: Path, event: str | None, notes: Notes
+        self, payload: Payload, message: Mapping[str, Any], path: Path, event: str | None, notes: Anomalies
     ) -> list[Block]:
         content = message.get("content")
         if not is_array(content):
@@ -234,7 +234,7 @@ class AnthropicDecoder:
                 notes.shape(here)
         return blocks
 
-    def _message_delta(self, payload: Payload, value: dict[str, Any], notes: Notes) -> None:
+    def _message_delta(self, payload: Payload, value: dict[str, Any], notes: Anomalies) -> None:
         self._begin()
         self._blocks.end()
         delta = notes.an_object(value, (), "delta")
@@ -248,7 +248,7 @@ class AnthropicDecoder:
         if delta is not None:
             self._finish(delta, ("delta",), notes)
 
-    def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Notes) -> None:
+    def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
         """A message that was not streamed, or that is told again behind its stream."""
         self._out.touch("not_streamed")  # readers know no such event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
@@ -267,13 +267,13 @@ class AnthropicDecoder:
         notes.tell()
         self._done()
 
-    def _usage(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+    def _usage(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
         """Every object is cumulative: what it says holds, what it leaves out stays."""
         usage = notes.an_object(holder, path, "usage")
         if usage is not None:
             self._assembler.merge_usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
 
-    def _finish(self, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+    def _finish(self, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
         reason = notes.a_text(holder, path, "stop_reason")
         if reason.strip():
             self._blocks.finish()
@@ -292,7 +292,7 @@ class AnthropicDecoder:
         self._assembler.done()
         self.ended = True
 
-    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
+    def _error(self, error: ErrorFields, text: str, notes: Anomalies | None) -> None:
         self.flush()
         if notes is not None:
             error = error.cleaned(notes.clean)

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.assemble.part.text import Channel
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.delta import ItemKind
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
     from streamweld.events import ReasoningKind
 
 _INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
@@ -46,7 +46,7 @@ class Block:
     payload: Payload
     value: Mapping[str, Any]
     path: Path
-    notes: Notes
+    notes: Anomalies
     event: str | None  # the name of the frame's event
     extra: Raw  # unmodelled members of the event around it
 
@@ -81,7 +81,7 @@ class BlockReader:
         "_standing",
     )
 
-    def __init__(self, assembler: Assembler, out: Out, max_index: int | None) -> None:
+    def __init__(self, assembler: Assembler, out: Output, max_index: int | None) -> None:
         self._assembler = assembler
         self._out = out
         self._max_index = _INDEX_CAP if max_index is None else max_index

@@ -14,7 +14,7 @@ from streamweld._spec import DIALECTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
 
 SPEC = DIALECTS["anthropic"]
@@ -38,7 +38,7 @@ def type_of(value: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Notes) -> str | None:
+def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
     """The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2)."""
     identity = holder.get(key)
     if identity is None:
@@ -52,7 +52,7 @@ def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, not
     return None
 
 
-def a_name(holder: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
+def a_name(holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
     name = notes.a_text(holder, path, "name")
     return notes.clean(name) if name.strip() else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.chat.anomalies import is_read
 from streamweld._pure.dialect.chat.calls import CallReader
 from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.json.scanner import Path, Payload
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 _USED = frozenset({"choices", "usage", "error"})
 _ENVELOPE_FIELDS = CHUNK_FIELDS | {"data"}
@@ -34,7 +34,7 @@ _CHOICE_CAP = 2**31 - 1  # where the limit is off: what a choice index can be at
 class ChatDecoder:
     """One stream's decoder."""
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         switches: Mapping[str, Any] = config["switches"]
         limits: Mapping[str, int | None] = config["limits"]
         self._assembler = assembler
@@ -105,7 +105,7 @@ class ChatDecoder:
         if self._out.event_type == "error" and not value.get("error"):
             self._out.touch("event_name")  # an error to openai-node alone
         chunk, chunk_path = _unwrapped(value, path)
-        notes = Notes(self._out, self._assembler, payload, chunk_path, is_read)
+        notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)
         error = find_error(payload, value, path, event)
         if error is None and chunk is not value:
             error = find_error(payload, chunk, chunk_path, event)
@@ -138,12 +138,12 @@ class ChatDecoder:
     def _no_object(self, payload: Payload, event: str) -> None:
         if event == "error":
             self._out.touch("event_name")  # an error to openai-node alone
-            notes = Notes(self._out, self._assembler, payload, (), is_read)
+            notes = Anomalies(self._out, self._assembler, payload, (), is_read)
             self._error(value_error(payload), payload.text, notes)
         else:
             self._unknown(payload, event)
 
-    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
+    def _error(self, error: ErrorFields, text: str, notes: Anomalies | None) -> None:
         self.flush()
         if notes is not None:
             error = error.cleaned(notes.clean)
@@ -203,7 +203,7 @@ class ChatDecoder:
         self._chunk_id = identity
         return changed
 
-    def _choice(self, item: Mapping[str, Any], path: Path, place: int, notes: Notes) -> ChoiceReader:
+    def _choice(self, item: Mapping[str, Any], path: Path, place: int, notes: Anomalies) -> ChoiceReader:
         """The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4)."""
         sent = item.get("index")
         index = integer(sent)

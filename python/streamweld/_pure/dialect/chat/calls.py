@@ -1,7 +1,7 @@
 """Turns what stands in `tool_calls` or `function_call` into fragments, whatever shape a gateway gave it.
 
 The normalisation rules N1 to N6 stand here; which call a fragment belongs to is the assembler's business. Shapes that
-nobody documents are reported through the chunk's `Notes`.
+nobody documents are reported through the chunk's `Anomalies`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamweld._pure.model.delta import Fragment
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
 
 ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
@@ -34,7 +34,7 @@ class CallReader:
     def __init__(self, max_index: int | None) -> None:
         self._max_index = _INDEX_CAP if max_index is None else max_index
 
-    def tool_calls(self, payload: Payload, value: object, path: Path, notes: Notes) -> list[Fragment]:
+    def tool_calls(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
         """N1: a list, one object, or nothing; null entries are holes."""
         if is_object(value):
             notes.touch("no_list")
@@ -53,7 +53,7 @@ class CallReader:
             fragment.array_len = len(fragments)
         return fragments
 
-    def function_call(self, payload: Payload, value: object, path: Path, notes: Notes) -> list[Fragment]:
+    def function_call(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
         """The legacy member: one call, without index and without id."""
         if not is_object(value):
             notes.shape(path)
@@ -70,7 +70,7 @@ class CallReader:
             )
         ]
 
-    def _entry(self, payload: Payload, entry: dict[str, Any], path: Path, notes: Notes) -> Fragment:
+    def _entry(self, payload: Payload, entry: dict[str, Any], path: Path, notes: Anomalies) -> Fragment:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
@@ -129,7 +129,7 @@ class CallReader:
             return number, None
         return None, (payload.raw(*path, "index") or "")[:_INDEX_HEAD]
 
-    def _id(self, payload: Payload, holder: dict[str, Any], path: Path, notes: Notes) -> str | None:
+    def _id(self, payload: Payload, holder: dict[str, Any], path: Path, notes: Anomalies) -> str | None:
         """N2: the id exactly as sent, a number as it was written, or nothing."""
         identity = holder.get("id")
         if identity is None:
@@ -145,7 +145,7 @@ class CallReader:
         notes.shape((*path, "id"))
         return None
 
-    def _name(self, holder: dict[str, Any], path: Path, notes: Notes) -> str | None:
+    def _name(self, holder: dict[str, Any], path: Path, notes: Anomalies) -> str | None:
         name = holder.get("name")
         if name is None:
             return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.dialect.chat.calls import CallReader
     from streamweld._pure.dialect.chat.content import Piece
     from streamweld._pure.dialect.chat.reasoning import Thought
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.delta import Fragment
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # beside a delta or a message it is any other member
@@ -46,7 +46,7 @@ class Chunk:
     payload: Payload
     path: Path
     value: Mapping[str, Any]
-    notes: Notes
+    notes: Anomalies
     news: Raw  # chunk-level members that no event has carried yet
     recovered: bool  # from behind a broken document: only text, finish, usage and errors count
 
@@ -56,7 +56,7 @@ class Tools:
     """What every choice of a stream works with."""
 
     assembler: Assembler
-    out: Out
+    out: Output
     calls: CallReader
     inline_reasoning: bool
     drop_restated: bool
@@ -221,7 +221,7 @@ class ChoiceReader:
         self._hear(payload, message, path)
         notes.tell()
 
-    def _fragments(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> list[Fragment]:
+    def _fragments(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> list[Fragment]:
         fragments: list[Fragment] = []
         calls, legacy = holder.get("tool_calls"), holder.get("function_call")
         if calls is not None:
@@ -258,7 +258,7 @@ class ChoiceReader:
         return True
 
     def _attachments(
-        self, payload: Payload, delta: Mapping[str, Any], path: Path, notes: Notes, carry: Carrier
+        self, payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anomalies, carry: Carrier
     ) -> None:
         self._annotations(payload, delta, path, notes)
         refusal = notes.a_text(delta, path, "refusal")
@@ -267,7 +267,7 @@ class ChoiceReader:
         self._images(payload, delta, path, notes)
         self._hear(payload, delta, path)
 
-    def _annotations(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+    def _annotations(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
         annotations = holder.get("annotations")
         if is_array(annotations):
             if annotations:
@@ -276,7 +276,7 @@ class ChoiceReader:
         elif annotations is not None:
             notes.shape((*path, "annotations"))
 
-    def _images(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> None:
+    def _images(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
         if holder.get("images") is not None:
             for image in image_files(payload, holder["images"], (*path, "images"), notes):
                 self._piece(image, NOTHING)
@@ -307,7 +307,7 @@ def is_completion(value: Mapping[str, Any]) -> bool:
     return len(reasons) == len(choices) and all(isinstance(reason, str) and reason.strip() for reason in reasons)
 
 
-def _finish_reason(item: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
+def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
     """The reason in either spelling; a blank one says nothing."""
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)

@@ -15,7 +15,7 @@ from streamweld._pure.json.members import as_object, leftovers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
 
 
@@ -43,7 +43,7 @@ class Unread:
 Piece = Text | File | Unread
 
 
-def read_content(payload: Payload, content: object, path: Path, notes: Notes) -> list[Piece]:
+def read_content(payload: Payload, content: object, path: Path, notes: Anomalies) -> list[Piece]:
     """The pieces of content: a string, or a list of parts in order."""
     if isinstance(content, str):
         return [Text("text", content)] if content else []
@@ -61,7 +61,7 @@ def read_content(payload: Payload, content: object, path: Path, notes: Notes) ->
     return [piece for piece in pieces if not isinstance(piece, Text) or piece.text]
 
 
-def image_files(payload: Payload, images: object, path: Path, notes: Notes) -> list[File]:
+def image_files(payload: Payload, images: object, path: Path, notes: Anomalies) -> list[File]:
     """The files of an `images` member: a list of `{"image_url": {"url"}}`."""
     if not is_array(images):
         notes.shape(path)
@@ -79,7 +79,7 @@ def image_files(payload: Payload, images: object, path: Path, notes: Notes) -> l
     return files
 
 
-def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Notes) -> list[Piece]:
+def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomalies) -> list[Piece]:
     """By the member that carries it: `type` is what gateways disagree about."""
     if part.get("thinking") is not None:
         return [Text("reasoning", text) for text in _texts(part["thinking"])]
@@ -100,7 +100,7 @@ def _texts(thinking: object) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
-def _image(payload: Payload, image: Mapping[str, Any], path: Path, notes: Notes) -> File | None:
+def _image(payload: Payload, image: Mapping[str, Any], path: Path, notes: Anomalies) -> File | None:
     holder = image.get("image_url")
     url = holder.get("url") if is_object(holder) else holder
     if not isinstance(url, str) or not url:

@@ -15,7 +15,7 @@ from streamweld._spec import DIALECTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
 
@@ -77,7 +77,7 @@ class ReasoningReader:
     def __init__(self) -> None:
         self._so_far = _SoFar()
 
-    def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> Thought:
+    def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
         """What is new in a delta; a second field with another text goes to `extra`."""
         text, repeated = _plain_field(payload, delta, path, extra, notes)
         details = _details(payload, delta, path, notes)
@@ -101,14 +101,16 @@ class ReasoningReader:
         return (new + text[-1] if text.endswith(_HIGH) else new), True
 
 
-def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> Thought:
+def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
     """The reasoning of a full message."""
     text, repeated = _plain_field(payload, message, path, extra, notes)
     details = _details(payload, message, path, notes)
     return Thought(text or (details.text if details is not None else ""), details, repeated)
 
 
-def _plain_field(payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Notes) -> tuple[str, bool]:
+def _plain_field(
+    payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies
+) -> tuple[str, bool]:
     """The first plain field that says something, and whether another one says the same."""
     chosen = ""
     repeated = False
@@ -125,7 +127,7 @@ def _plain_field(payload: Payload, delta: Mapping[str, Any], path: Path, extra: 
     return chosen, repeated
 
 
-def _details(payload: Payload, delta: Mapping[str, Any], path: Path, notes: Notes) -> Details | None:
+def _details(payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anomalies) -> Details | None:
     entries: object = delta.get("reasoning_details")
     if not is_array(entries):
         if entries is not None:

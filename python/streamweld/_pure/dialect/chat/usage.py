@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
 
 COUNTS = counts_of(DIALECTS["chat"]["usage"])
 
 
 def read_usage_member(
-    payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes, assembler: Assembler
+    payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, assembler: Assembler
 ) -> None:
     """The `usage` of a chunk, a choice or an extension member; null says nothing."""
     usage = notes.an_object(holder, path, "usage")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.gemini.candidate import Candidate
 from streamweld._pure.dialect.gemini.spec_tables import (
     ENVELOPE_FIELDS,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.json.scanner import Path, Payload
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 _USED = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
 _CANDIDATE_CAP = 2**31 - 1  # what an index can be at all
@@ -40,7 +40,7 @@ class GeminiDecoder:
 
     __slots__ = ("_assembler", "_candidates", "_lowest", "_max", "_members", "_out", "_started", "_unfinished", "ended")
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         limits: Mapping[str, int | None] = config["limits"]
         self._assembler = assembler
         self._out = out
@@ -90,7 +90,7 @@ class GeminiDecoder:
         elif is_object(value):
             self._document(payload, value, (), event, recovered=recovered)
         elif event == "error":
-            notes = Notes(self._out, self._assembler, payload, (), is_read)
+            notes = Anomalies(self._out, self._assembler, payload, (), is_read)
             self._error(read_error(payload, (), value), payload.text, notes)
         else:
             self._unknown(payload, event)
@@ -116,7 +116,7 @@ class GeminiDecoder:
 
     def _document(self, payload: Payload, value: dict[str, Any], path: Path, event: str, *, recovered: bool) -> None:
         chunk, chunk_path = _unwrapped(value, path)
-        notes = Notes(self._out, self._assembler, payload, chunk_path, is_read)
+        notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)
         used = not _USED.isdisjoint(chunk)
         error = _find_error(payload, chunk, chunk_path, event, used=used)
         if error is None and chunk is not value:
@@ -128,7 +128,9 @@ class GeminiDecoder:
         if error is not None:
             self._error(error, payload.text, notes)
 
-    def _chunk(self, payload: Payload, chunk: Mapping[str, Any], path: Path, notes: Notes, *, recovered: bool) -> None:
+    def _chunk(
+        self, payload: Payload, chunk: Mapping[str, Any], path: Path, notes: Anomalies, *, recovered: bool
+    ) -> None:
         news = {} if recovered else self._news(leftovers(payload, path, chunk, ENVELOPE_FIELDS))
         if not self._started:
             self._start(chunk, path, news, notes, recovered=recovered)
@@ -153,7 +155,7 @@ class GeminiDecoder:
             self._assembler.usage(read_usage(usage, payload.raw(*path, "usageMetadata")))
         notes.tell()
 
-    def _start(self, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Notes, *, recovered: bool) -> None:
+    def _start(self, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Anomalies, *, recovered: bool) -> None:
         """The first chunk: what the response calls itself. A recovered one may not say so."""
         self._started = True
         created = chunk.get("createTime")
@@ -173,7 +175,7 @@ class GeminiDecoder:
                 known[key] = raw
         return fresh
 
-    def _candidate(self, item: Mapping[str, Any], path: Path, place: int, notes: Notes) -> Candidate:
+    def _candidate(self, item: Mapping[str, Any], path: Path, place: int, notes: Anomalies) -> Candidate:
         """The candidate that an entry speaks of; a missing index, or one that is none, is the entry's place."""
         sent = item.get("index")
         index = integer(sent)
@@ -193,7 +195,7 @@ class GeminiDecoder:
             self._lowest = index if self._lowest is None else min(index, self._lowest)
         return known
 
-    def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Notes) -> None:
+    def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Anomalies) -> None:
         """promptFeedback: a blocked prompt has no candidates, and the blockReason is why there is no answer."""
         feedback = notes.an_object(chunk, path, "promptFeedback")
         if feedback is None:
@@ -209,7 +211,7 @@ class GeminiDecoder:
         for index in sorted(self._candidates):
             self._candidates[index].finish()
 
-    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
+    def _error(self, error: ErrorFields, text: str, notes: Anomalies | None) -> None:
         self._finish()
         if notes is not None:
             error = error.cleaned(notes.clean)

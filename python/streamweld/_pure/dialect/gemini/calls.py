@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
 
@@ -39,7 +39,9 @@ class CallReader:
         self._partial = PartialArguments()
         self._others: dict[str, tuple[Address, PartialArguments]] = {}  # that go on as well, by id
 
-    def read(self, payload: Payload, part: Mapping[str, Any], path: Path, place: int, extra: Raw, notes: Notes) -> None:
+    def read(
+        self, payload: Payload, part: Mapping[str, Any], path: Path, place: int, extra: Raw, notes: Anomalies
+    ) -> None:
         """The functionCall of a part. `place`: the part's number in its candidate."""
         call = notes.an_object(part, path, "functionCall")
         if call is None:
@@ -115,7 +117,7 @@ class CallReader:
             self._push(address, self._partial.close(), None)
         self._assembler.item_closed(self._choice, "call", address, None, None)
 
-    def _more(self, payload: Payload, partial: object, path: Path, metadata: str | None, notes: Notes) -> None:
+    def _more(self, payload: Payload, partial: object, path: Path, metadata: str | None, notes: Anomalies) -> None:
         address = self._address
         if address is None:
             return
@@ -135,7 +137,7 @@ class CallReader:
                 text = self._partial.spoil()
             self._push(address, text, None)
 
-    def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
+    def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
         """The JSON text that one partial argument adds, or None where it cannot be placed."""
         where = piece.get("jsonPath")
         steps = parse_path(notes.clean(where), _MAX_STEPS) if isinstance(where, str) else None

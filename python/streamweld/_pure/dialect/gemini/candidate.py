@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.assemble.part.text import Channel
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.delta import ItemKind
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 _SIGNATURE = "thoughtSignature"
 _EMPTY = frozenset({"{}", "[]", "null"})
@@ -37,7 +37,7 @@ class Candidate:
 
     __slots__ = ("_assembler", "_calls", "_index", "_open", "_out", "_places", "_sources", "_told", "ran_on", "reason")
 
-    def __init__(self, index: int, assembler: Assembler, out: Out) -> None:
+    def __init__(self, index: int, assembler: Assembler, out: Output) -> None:
         self._index = index
         self._assembler = assembler
         self._out = out
@@ -51,7 +51,7 @@ class Candidate:
         # Also a candidate that never says anything has to end.
         assembler.text(index, "", None)
 
-    def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Notes, *, recovered: bool) -> None:
+    def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Anomalies, *, recovered: bool) -> None:
         """One entry of a chunk's `candidates`."""
         content = notes.an_object(value, path, "content")
         extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
@@ -96,7 +96,7 @@ class Candidate:
         content: dict[str, Any],
         path: Path,
         carry: Raw,
-        notes: Notes,
+        notes: Anomalies,
         *,
         recovered: bool,
     ) -> None:
@@ -114,7 +114,7 @@ class Candidate:
                 notes.shape(here)
 
     def _part(
-        self, payload: Payload, part: dict[str, Any], path: Path, carry: Raw, notes: Notes, *, recovered: bool
+        self, payload: Payload, part: dict[str, Any], path: Path, carry: Raw, notes: Anomalies, *, recovered: bool
     ) -> None:
         extra = leftovers(payload, path, part, PART_FIELDS)
         kinds = [key for key in part if (key in KINDS or key == "functionCall") and part[key] is not None]
@@ -146,7 +146,7 @@ class Candidate:
 
     # Texts
 
-    def _text(self, part: Mapping[str, Any], path: Path, extra: Raw, carry: Raw, notes: Notes) -> None:
+    def _text(self, part: Mapping[str, Any], path: Path, extra: Raw, carry: Raw, notes: Anomalies) -> None:
         text = notes.a_text(part, path, "text")
         signature = notes.clean(notes.a_text(part, path, _SIGNATURE))
         if not text and not signature and not extra:

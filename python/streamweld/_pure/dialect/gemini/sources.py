@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
 
 _KINDS = ("web", "retrievedContext", "maps", "image")
@@ -30,7 +30,7 @@ class SourceReader:
         self._assembler = assembler
         self._told: set[str] = set()  # grounding chunks as sent; the assembler counts what is told
 
-    def read(self, payload: Payload, candidate: Mapping[str, Any], path: Path, notes: Notes) -> None:
+    def read(self, payload: Payload, candidate: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
         """The `groundingMetadata.groundingChunks` of a candidate."""
         grounding = candidate.get("groundingMetadata")
         chunks = grounding.get("groundingChunks") if is_object(grounding) else None
@@ -49,6 +49,6 @@ class SourceReader:
             self._assembler.source(self._choice, url, title, document, None)
 
 
-def _text(holder: Mapping[str, Any], key: str, notes: Notes) -> str | None:
+def _text(holder: Mapping[str, Any], key: str, notes: Anomalies) -> str | None:
     value = holder.get(key)
     return notes.clean(value) if isinstance(value, str) and value else None

@@ -16,7 +16,7 @@ from streamweld._spec import DIALECTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.delta import Usage
 
@@ -38,7 +38,7 @@ _SUMS: dict[str, list[str]] = SPEC["usage_sums"]
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?Z")
 
 
-def a_reason(holder: Mapping[str, Any], path: Path, key: str, notes: Notes) -> str | None:
+def a_reason(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
     """A finishReason or a blockReason, unless it says nothing."""
     reason = notes.a_text(holder, path, key)
     return notes.clean(reason) if is_reason(reason) else None
@@ -49,7 +49,7 @@ def is_reason(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip()) and value not in _ABSENT_REASONS
 
 
-def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes) -> str | None:
+def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
     """The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2)."""
     identity = holder.get("id")
     if identity is None:
@@ -63,7 +63,7 @@ def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Notes)
     return None
 
 
-def a_word(holder: Mapping[str, Any], path: Path, key: str, notes: Notes) -> str | None:
+def a_word(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
     """A string that is no text channel, or None where it is blank."""
     word = notes.a_text(holder, path, key)
     return notes.clean(word) if word.strip() else None

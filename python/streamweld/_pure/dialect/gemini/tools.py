@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.assemble import Assembler
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
 
@@ -48,7 +48,7 @@ def read_tool(
     part: Mapping[str, Any],
     path: Path,
     extra: Raw,
-    notes: Notes,
+    notes: Anomalies,
 ) -> None:
     """A part of one of the kinds above. `place`: its number in its candidate; `extra`: what else stands in it."""
     inner = notes.an_object(part, path, kind)

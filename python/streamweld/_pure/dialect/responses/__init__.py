@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.responses.calls import ArgumentReader
 from streamweld._pure.dialect.responses.items import ItemReader
 from streamweld._pure.dialect.responses.read import INDEX_CAP, Reader
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 _REMEMBERED = 64  # members of the response whose first text is kept
 _USUAL = "max_output_tokens"  # why a response is incomplete
@@ -52,7 +52,7 @@ _USUAL = "max_output_tokens"  # why a response is incomplete
 class ResponsesDecoder:
     """One stream's decoder. A response has one answer: the choice is always 0."""
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         max_index: int | None = config["limits"]["max_tool_index"]
         self._assembler = assembler
         self._out = out
@@ -172,7 +172,7 @@ class ResponsesDecoder:
     # Events
 
     def _reader(self, payload: Payload, kind: str) -> Reader:
-        notes = Notes(self._out, self._assembler, payload, (), is_read)
+        notes = Anomalies(self._out, self._assembler, payload, (), is_read)
         return Reader(payload, notes, self._out, self._max_index, kind)
 
     def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -250,7 +250,7 @@ class ResponsesDecoder:
     def _body(self, payload: Payload, value: dict[str, Any]) -> None:
         """A whole response, or how far one has come: what nobody streamed."""
         path: Path = ()
-        notes = Notes(self._out, self._assembler, payload, path, is_read_of_response)
+        notes = Anomalies(self._out, self._assembler, payload, path, is_read_of_response)
         reader = Reader(payload, notes, self._out, self._max_index, "")
         status = value.get("status")
         self._start(value, path, reader)
@@ -327,7 +327,7 @@ class ResponsesDecoder:
 
     # What is no event of a response
 
-    def _error(self, error: ErrorFields, text: str, notes: Notes | None) -> None:
+    def _error(self, error: ErrorFields, text: str, notes: Anomalies | None) -> None:
         self.ended = True
         if notes is not None:
             error = error.cleaned(notes.clean)
@@ -336,7 +336,7 @@ class ResponsesDecoder:
 
     def _no_object(self, payload: Payload, event: str) -> None:
         value = payload.value
-        notes = Notes(self._out, self._assembler, payload, (), is_read)
+        notes = Anomalies(self._out, self._assembler, payload, (), is_read)
         if is_array(value) and value and is_object(value[0]) and value[0].get("error"):
             # Some gateways wrap a lone error object into an array.
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)

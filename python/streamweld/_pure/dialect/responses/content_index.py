@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.part.text import Channel
     from streamweld._pure.model.delta import Address
 
-__all__ = ["Places"]
+__all__ = ["ContentIndexes"]
 
 _REMEMBERED = 4096  # messages, and parts of each
 
@@ -28,7 +28,7 @@ class _Message:
         self.is_over = False  # what opens is a part of another one
 
 
-class Places:
+class ContentIndexes:
     """Those of one stream."""
 
     __slots__ = ("_by_id", "_by_index", "_ids")

@@ -15,10 +15,10 @@ from streamweld._pure.model.delta import Address
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.dialect.anomalies import Notes
+    from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 _INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
 INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
@@ -29,7 +29,7 @@ class Reader:
 
     __slots__ = ("_max_index", "_out", "kind", "notes", "payload")
 
-    def __init__(self, payload: Payload, notes: Notes, out: Out, max_index: int, kind: str) -> None:
+    def __init__(self, payload: Payload, notes: Anomalies, out: Output, max_index: int, kind: str) -> None:
         self.payload = payload
         self.notes = notes
         self.kind = kind  # the event's name

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 # A number and a hash each. A replay that reaches further back than this is read as new events, which the ids of items
 # and the terminal output still reconcile.
@@ -23,7 +23,7 @@ class Sequence:
 
     __slots__ = ("_order", "_out", "_said", "_seen", "_trusted")
 
-    def __init__(self, out: Out) -> None:
+    def __init__(self, out: Output) -> None:
         self._out = out
         self._seen: dict[int, int] = {}  # number -> hash of the payload
         self._order: deque[int] = deque()  # the numbers, as they came

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.responses.content_index import Places
+from streamweld._pure.dialect.responses.content_index import ContentIndexes
 from streamweld._pure.dialect.responses.spec_tables import CONTENT, PART_FIELDS, SUMMARY, TEXT_DELTAS, TEXT_VALUES
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object
@@ -42,7 +42,7 @@ class TextReader:
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
-        self._places = Places()
+        self._places = ContentIndexes()
 
     # Events of their own
 

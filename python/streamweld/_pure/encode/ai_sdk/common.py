@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode.common.encode_context import arguments_of
 from streamweld._pure.encode.common.provider_metadata import provider_metadata
-from streamweld._pure.encode.common.sequential_answer import Sequential
+from streamweld._pure.encode.common.sequential_answer import SequentialAnswer
 from streamweld._pure.encode.common.writer import members, quoted
 from streamweld._pure.json.kinds import is_object
 from streamweld.events import File, Source, TextDone
@@ -19,7 +19,7 @@ from streamweld.events import File, Source, TextDone
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.sequential_blocks import Beside, Block
     from streamweld.events import ToolCall, ToolResult
 
@@ -31,14 +31,14 @@ OCTETS: Final = "application/octet-stream"  # of what nobody named; both schemas
 _CUTTING: Final = frozenset({"length", "content_filter"})
 
 
-class AiSdk(Sequential):
+class AiSdk(SequentialAnswer):
     """A writer of blocks with ids of ours; a call has the id that upstream gave it."""
 
     corrects = True  # `tool-call` and `tool-input-available` say the input again, and win
     runs_calls = True
     side_by_side = True  # every event names its block
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: EncodeContext) -> None:
         super().__init__(job)
         self._cut: list[ToolCall] = []  # what was begun and is not whole
 

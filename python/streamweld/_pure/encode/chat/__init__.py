@@ -41,7 +41,7 @@ from streamweld.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
     from streamweld.events import Event
 
@@ -66,7 +66,7 @@ _MEMBER: Final[Mapping[type[Any], str]] = {
 class Chat:
     """One answer, with all its choices."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: EncodeContext) -> None:
         self._job = job
         self._head = ""  # of every chunk; made when the first one is written
         self._started: ResponseStarted | None = None

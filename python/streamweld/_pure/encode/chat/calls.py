@@ -13,7 +13,7 @@ from streamweld._pure.encode.common.same_json import same_value
 from streamweld._pure.encode.common.writer import quoted
 
 if TYPE_CHECKING:
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld.events import ToolCall, ToolCallDelta, ToolCallStarted
 
 __all__ = ["Calls"]
@@ -38,7 +38,7 @@ class Calls:
 
     __slots__ = ("_begun", "_indexes", "_job", "_next", "_waiting", "contradicted", "written")
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: EncodeContext) -> None:
         self._job = job
         self._begun: dict[int, _Begun] = {}  # by part, until the call is whole
         self._waiting: set[str] = set()  # ids that no result answered

@@ -11,33 +11,33 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from streamweld._pure.encode.common.losses import Losses
-from streamweld._pure.encode.common.passed_through import Passed
+from streamweld._pure.encode.common.passed_through import PassedThrough
 from streamweld._pure.encode.common.writer import Frames
 from streamweld.events import Finished, ToolCall
 
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.finish import Ending
-    from streamweld._pure.encode.common.id_mint import Mint
+    from streamweld._pure.encode.common.id_mint import IdMint
     from streamweld.events import Event, ToolCallStarted
 
-__all__ = ["Encoder", "Job", "arguments_of", "is_whole", "text_behind"]
+__all__ = ["EncodeContext", "Encoder", "arguments_of", "is_whole", "text_behind"]
 
 _BLANK = " \t\n\r"
 _NO_ARGUMENTS = "{}"
 
 
 @dataclass(slots=True)
-class Job:
+class EncodeContext:
     """One stream to be written."""
 
-    mint: Mint
+    mint: IdMint
     hold_arguments: bool = False  # nothing of a call before its ToolCall
     include_usage: bool = True  # of Chat Completions, which sends it on request only
     reasoning_events: Literal["openai", "openresponses"] = "openai"
     cut_ending: Literal["incomplete", "error"] = "incomplete"  # of Responses, where a cut answer may end as unfinished
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
-    passed: Passed = field(default_factory=Passed)
+    passed: PassedThrough = field(default_factory=PassedThrough)
     # Ids of earlier turns: a call that reuses one is given another, which is known when it is whole.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
@@ -95,7 +95,7 @@ def text_behind(told: str, call: ToolCall) -> str:
 class Encoder(Protocol):
     """A sink of events that writes one dialect. After `end` nothing is called; events of any order do no harm."""
 
-    def __init__(self, job: Job) -> None: ...
+    def __init__(self, job: EncodeContext) -> None: ...
 
     def event(self, event: Event, /) -> None:
         """Write what the event brings. It may note losses; it raises nothing."""

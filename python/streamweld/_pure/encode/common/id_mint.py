@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["Kind", "Mint"]
+__all__ = ["IdMint", "Kind"]
 
 Kind: TypeAlias = Literal["resp", "msg", "rs", "fc", "chatcmpl", "txt", "src"]
 
 _JOINT: Final = {"chatcmpl": "-"}  # OpenAI writes `chatcmpl-…`, and everything else with an underscore
 
 
-class Mint:
+class IdMint:
     """The ids of one stream."""
 
     __slots__ = ("_minted", "_prefix")

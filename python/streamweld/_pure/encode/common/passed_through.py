@@ -1,6 +1,6 @@
 """What of an answer went out as it was sent, so that an encoder of the same dialect can go on behind it.
 
-Empty where another dialect is written: nothing passes then. Facts only, each said by the core (`Out`) or by the bytes
+Empty where another dialect is written: nothing passes then. Facts only, each said by the core (`Output`) or by the bytes
 of a passed event; what is done with them is each encoder's own.
 """
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from streamweld._pure.model.journal import Journal
 
-__all__ = ["Passed"]
+__all__ = ["PassedThrough"]
 
 
 @dataclass(slots=True)
-class Passed:
+class PassedThrough:
     """One stream's."""
 
     own: bool = False  # the source speaks the dialect that is written: its ids, indexes and metadata hold

@@ -15,7 +15,7 @@ from streamweld._spec import load_conversions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld.events import ReasoningDone, TextDone, ToolCall
 
 __all__ = ["is_genuine", "provider_metadata"]
@@ -29,12 +29,12 @@ _SIGNATURE: Final = {"google": "thoughtSignature"}  # all others: `signature`
 _ENCRYPTED: Final = {"anthropic": "redactedData"}  # all others: `reasoningEncryptedContent`
 
 
-def is_genuine(job: Job, provider: str, metadata: Mapping[str, Any] | None) -> bool:
+def is_genuine(job: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:
     """Whether a part comes from that provider, by the word of the AI SDK that read it."""
     return job.source in _AI_SDK and metadata is not None and is_object(metadata.get(provider))
 
 
-def provider_metadata(job: Job, event: ReasoningDone | TextDone | ToolCall) -> str | None:
+def provider_metadata(job: EncodeContext, event: ReasoningDone | TextDone | ToolCall) -> str | None:
     """The `providerMetadata` of a part; of what is not in it the loss is noted."""
     metadata: Mapping[str, Any] = event.provider_metadata or {}
     if job.source in _AI_SDK:
@@ -56,7 +56,7 @@ def provider_metadata(job: Job, event: ReasoningDone | TextDone | ToolCall) -> s
     return compact_json({name: own}) if own else None
 
 
-def _own(job: Job, name: str, event: ReasoningDone | TextDone | ToolCall) -> dict[str, str]:
+def _own(job: EncodeContext, name: str, event: ReasoningDone | TextDone | ToolCall) -> dict[str, str]:
     """What a reasoning carries as fields of its own."""
     own: dict[str, str] = {}
     if event.type != "reasoning_done":

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_is_lost, finish_word, own_word, sent_word
 from streamweld._pure.encode.common.sequential_blocks import Blocks
-from streamweld._pure.encode.common.source_blocks import Direct
+from streamweld._pure.encode.common.source_blocks import SourceBlocks
 from streamweld._pure.encode.common.usage import neutral
 from streamweld.events import Finished, ResponseStarted, Unknown, UpstreamErrorEvent, Usage
 
 if TYPE_CHECKING:
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
     from streamweld._pure.encode.common.sequential_blocks import Beside, Block
     from streamweld._pure.encode.common.usage import Counts
     from streamweld.events import Event, ToolCall
 
-__all__ = ["Sequential"]
+__all__ = ["SequentialAnswer"]
 
 _NOTHING_SAID: Final = ResponseStarted()
 _AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
@@ -34,7 +34,7 @@ _PASSING: Final = frozenset(
 )
 
 
-class Sequential:
+class SequentialAnswer:
     """What the encoders of such targets share. Each is its own `Writer`."""
 
     target: str
@@ -42,9 +42,9 @@ class Sequential:
     runs_calls: bool
     side_by_side: bool
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: EncodeContext) -> None:
         self.job = job
-        self.blocks = Direct(job, self) if job.passed.own else Blocks(job, self)
+        self.blocks = SourceBlocks(job, self) if job.passed.own else Blocks(job, self)
         self.opened = False
         self._over = False
         self._choice: int | None = None  # the one that is written

@@ -37,7 +37,7 @@ from streamweld.events import (
 )
 
 if TYPE_CHECKING:
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld.events import Event
 
 __all__ = ["Beside", "Block", "Blocks", "Done", "Writer"]
@@ -150,7 +150,7 @@ class Blocks:
         "client_calls",
     )
 
-    def __init__(self, job: Job, writer: Writer) -> None:
+    def __init__(self, job: EncodeContext, writer: Writer) -> None:
         self._job = job
         self._writer = writer
         self._active: Block | None = None

@@ -16,19 +16,19 @@ from streamweld._pure.encode.common.sequential_blocks import Block, Blocks
 from streamweld.events import ReasoningStarted, RefusalStarted, TextStarted
 
 if TYPE_CHECKING:
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.sequential_blocks import Beside, Writer
     from streamweld.events import Event, ToolCall, ToolCallDelta, ToolCallRetracted, ToolCallStarted
 
-__all__ = ["Direct"]
+__all__ = ["SourceBlocks"]
 
 
-class Direct(Blocks):
+class SourceBlocks(Blocks):
     """The parts of one answer, as they come."""
 
     __slots__ = ("_holding", "_late", "_open_blocks", "_open_calls", "_unseen")
 
-    def __init__(self, job: Job, writer: Writer) -> None:
+    def __init__(self, job: EncodeContext, writer: Writer) -> None:
         super().__init__(job, writer)
         self._open_blocks: set[Block] = set()
         self._holding: dict[int, Block] = {}  # those of them whose stop has not passed, by part

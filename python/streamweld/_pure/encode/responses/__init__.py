@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamweld._pure.encode.common.citations import Citation
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
     from streamweld._pure.encode.responses.items import ItemStatus, Shape
     from streamweld.events import Event
@@ -78,7 +78,7 @@ _INVALID_REASON: Final = "invalid_tool_call"
 class Responses:
     """One answer. Of several choices the first is written."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: EncodeContext) -> None:
         self._job = job
         self._wire = Wire(job)
         self._resource: Resource | None = None  # made with the first frame

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from streamweld._pure.encode.common.citations import Citation
-    from streamweld._pure.encode.common.encode_context import Job
+    from streamweld._pure.encode.common.encode_context import EncodeContext
 
 __all__ = ["CALL", "CUSTOM", "OPENRESPONSES", "RAW", "REFUSAL", "SUMMARY", "TEXT"]
 __all__ += ["CallItem", "Holder", "Key", "TextItem", "Wire"]
@@ -30,7 +30,7 @@ class Wire:
 
     __slots__ = ("_job",)
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: EncodeContext) -> None:
         self._job = job
 
     def event(self, kind: str, fields: str) -> None:

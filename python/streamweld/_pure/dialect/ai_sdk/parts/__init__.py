@@ -14,7 +14,7 @@ from streamweld._pure.dialect.ai_sdk.part import Schema, TypedPart
 from streamweld._pure.dialect.ai_sdk.parts.sources_files import error_of, is_complaint, read_file, read_source
 from streamweld._pure.dialect.ai_sdk.parts.start import StartReader
 from streamweld._pure.dialect.ai_sdk.parts.tools import ToolReader
-from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.upstream_error import is_bare, text_error
 from streamweld._pure.dialect.usage_counts import counts_of, read_counts
 from streamweld._pure.json.kinds import is_object
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.dialect.upstream_error import ErrorFields
     from streamweld._pure.json.scanner import Path, Payload
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 _SPEC = DIALECTS["ai-sdk-parts"]
 _SCHEMA = Schema(_SPEC)
@@ -41,7 +41,7 @@ class AiSdkPartsDecoder:
 
     __slots__ = ("_assembler", "_blocks", "_handlers", "_out", "_reason", "_start", "_tools", "ended")
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:  # noqa: ARG002
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:  # noqa: ARG002
         self._assembler = assembler
         self._out = out
         self._start = StartReader(assembler)
@@ -116,7 +116,7 @@ class AiSdkPartsDecoder:
         if not is_object(value):
             self._assembler.unknown(name, payload.text.encode())
             return
-        notes = Notes(self._out, self._assembler, payload, (), _is_read)
+        notes = Anomalies(self._out, self._assembler, payload, (), _is_read)
         kind = value.get("type")
         if not isinstance(kind, str):
             if is_complaint(value) or event == "error":
@@ -218,7 +218,7 @@ class AiSdkPartsDecoder:
     def _error_part(self, part: TypedPart) -> None:
         self._error(error_of(part.payload, part.value), part.payload, part.notes)
 
-    def _error(self, error: ErrorFields, payload: Payload, notes: Notes) -> None:
+    def _error(self, error: ErrorFields, payload: Payload, notes: Anomalies) -> None:
         self._start.tell_if_seen()
         error = error.cleaned(notes.clean)
         notes.tell()

@@ -13,7 +13,7 @@ from streamweld._pure.dialect.ai_sdk.part import Schema, TypedPart
 from streamweld._pure.dialect.ai_sdk.ui.message import MessageReader
 from streamweld._pure.dialect.ai_sdk.ui.sources_files import ShownReader
 from streamweld._pure.dialect.ai_sdk.ui.tools import ToolReader
-from streamweld._pure.dialect.anomalies import Notes
+from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
 from streamweld._pure.json.kinds import is_object
 from streamweld._spec import DIALECTS
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.json.scanner import Path, Payload
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 _SPEC = DIALECTS["ai-sdk-ui"]
 _SCHEMA = Schema(_SPEC)
@@ -37,7 +37,7 @@ class AiSdkUiDecoder:
 
     __slots__ = ("_aborted", "_assembler", "_blocks", "_handlers", "_message", "_out", "_tools", "ended")
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Out) -> None:
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         self._assembler = assembler
         self._out = out
         self._message = MessageReader(assembler, out, config["limits"]["max_text_bytes"])
@@ -113,7 +113,7 @@ class AiSdkUiDecoder:
         if not is_object(value):
             self._assembler.unknown(name, payload.text.encode())
             return
-        notes = Notes(self._out, self._assembler, payload, (), _is_read)
+        notes = Anomalies(self._out, self._assembler, payload, (), _is_read)
         kind = value.get("type")
         if not isinstance(kind, str):
             if _is_complaint(value) or event == "error":
@@ -207,7 +207,7 @@ class AiSdkUiDecoder:
     def _error_chunk(self, chunk: TypedPart) -> None:
         self._error(_error_of(chunk.payload, chunk.value), chunk.payload, chunk.notes)
 
-    def _error(self, error: ErrorFields, payload: Payload, notes: Notes) -> None:
+    def _error(self, error: ErrorFields, payload: Payload, notes: Anomalies) -> None:
         self.flush()
         error = error.cleaned(notes.clean)
         notes.tell()

@@ -17,7 +17,7 @@ from streamweld._spec import DIALECTS
 if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.dialect.ai_sdk.part import TypedPart
-    from streamweld._pure.model.output import Out
+    from streamweld._pure.model.output import Output
 
 _COUNTS = counts_of(DIALECTS["ai-sdk-ui"]["usage"])
 _USAGE_MEMBERS: tuple[str, ...] = DIALECTS["ai-sdk-ui"]["usage_members"]
@@ -28,7 +28,7 @@ class MessageReader:
 
     __slots__ = ("_assembler", "_max_bytes", "_members", "_out", "_size", "_told")
 
-    def __init__(self, assembler: Assembler, out: Out, max_bytes: int | None) -> None:
+    def __init__(self, assembler: Assembler, out: Output, max_bytes: int | None) -> None:
         self._assembler = assembler
         self._out = out
         self._max_bytes = max_bytes

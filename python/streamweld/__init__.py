@@ -45,7 +45,7 @@ from streamweld.errors import (
     UpstreamError,
     UsageError,
 )
-from streamweld.events import Diagnostic, Event, ToolCall
+from streamweld.events import Diagnostic, Event, ToolCall, Usage
 from streamweld.iterators import (
     AsyncEventIterator,
     EventIterator,
@@ -82,6 +82,7 @@ __all__ = [
     "TruncatedStream",
     "UnknownDialect",
     "UpstreamError",
+    "Usage",
     "UsageError",
     "Violation",
     "__version__",

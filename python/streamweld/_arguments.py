@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from streamweld.events import ToolCall
+    from streamweld import ToolCall
 
 __all__ = ["parsed_arguments"]
 

@@ -17,8 +17,7 @@ from streamweld._pure.sse.block_splitter import Splitter
 from streamweld._pure.sse.frame import as_bytes
 from streamweld._source import Source
 from streamweld._spec import LIMITS
-from streamweld._step import arun, patience_of, run
-from streamweld._writer import Writer
+from streamweld._step import Step, arun, patience_of, run
 from streamweld.errors import UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
@@ -325,6 +324,34 @@ class StreamConverter:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
 
 
+class _Writer(Step[bytes]):
+    """The step of a converter: its bytes. After an ending nothing more is taken from the source."""
+
+    __slots__ = ("_raises", "converter")
+
+    def __init__(self, converter: StreamConverter, *, raises: bool) -> None:
+        super().__init__()
+        self.converter = converter
+        self._raises = raises
+
+    def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
+        given = self.converter.feed(chunk)
+        self._look()
+        return given
+
+    def end(self, *, broken: bool = False) -> bytes:
+        given = self.converter.close(broken=broken)
+        self._look()
+        return given
+
+    def _look(self) -> None:
+        error = self.converter.error
+        if error is not None:
+            self.over = self._raises or self.converter.is_over
+            if self._raises:
+                self.fault = error
+
+
 class _Faulty(Progress[StreamConverter]):
     """Bytes are an honest ending also where something went wrong: what it was is told beside them."""
 
@@ -406,7 +433,7 @@ def iter_convert(
     source = Source.sync(chunks, close=close_source, other="aconvert()")
     raises = options.pop("raise_on_error", False)
     converter = StreamConverter(target=target, **options)
-    return ConvertIterator(converter, source, run(Writer(converter, raises=raises), source))
+    return ConvertIterator(converter, source, run(_Writer(converter, raises=raises), source))
 
 
 def aconvert(
@@ -438,4 +465,4 @@ def aconvert(
     patience = patience_of(idle_timeout, event_timeout)
     raises = options.pop("raise_on_error", False)
     converter = StreamConverter(target=target, **options)
-    return AsyncConvertIterator(converter, source, arun(Writer(converter, raises=raises), source, patience))
+    return AsyncConvertIterator(converter, source, arun(_Writer(converter, raises=raises), source, patience))

@@ -39,8 +39,7 @@ from streamweld._words import DIALECTS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamweld.events import Event
-    from streamweld.response import Response
+    from streamweld import Event, Response
 
 __all__ = [
     "ArgumentsError",

@@ -25,7 +25,7 @@ from streamweld.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamweld.events import Usage
+    from streamweld import Usage
 
 __all__ = ["NormalizedUsage", "normalized"]
 

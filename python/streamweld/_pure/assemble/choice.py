@@ -18,6 +18,7 @@ from streamweld._pure.assemble.resolve.call_list import CallList
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streamweld._pure.assemble.resolve.restatement import Restatement
     from streamweld._pure.assemble.rule_context import RuleContext
     from streamweld.events import FinishReason
 
@@ -82,6 +83,7 @@ class Choice:
         "owing_parts",
         "payloads",
         "rebound",
+        "restatement",
         "shared",
         "step",
         "textual",
@@ -94,6 +96,7 @@ class Choice:
         shared.out.choices.add(index)
         self.textual = TextParts(index, shared)
         self.book = ItemIndex(shared)  # what the wire itself opens and closes
+        self.restatement: Restatement | None = None  # a terminal list is being told
         self.calls: list[Call] = []  # in order of creation
         self._owners: dict[str, list[Call]] = {}  # calls that have, or had, that id for their first one, in order
         self.changed: dict[int, Call] = {}  # those that changed since a message left them out, by slot

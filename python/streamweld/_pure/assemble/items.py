@@ -52,6 +52,7 @@ from streamweld._pure.assemble.resolve.by_address import (
     restatement,
     say_late,
 )
+from streamweld._pure.assemble.resolve.terminal_items import restated_call, restated_part
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
@@ -265,7 +266,7 @@ class ItemSurface:
         if state is None:
             return
         address = state.book.usable(address)
-        item, one = restatement(state).part(kind, address, channel, reasoning_kind, text)
+        item, one = restated_part(restatement(state), kind, address, channel, reasoning_kind, text)
         if one is None:
             if not text:
                 return
@@ -410,7 +411,7 @@ class ItemSurface:
         if state is None:
             return
         address, name = state.book.usable(address), name if name and not name.isspace() else None
-        item = restatement(state).call(address, name, arguments)
+        item = restated_call(restatement(state), address, name, arguments)
         if item is None or item.call is None:
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from streamweld._pure.assemble.part.call import Call
     from streamweld._pure.assemble.part.text import Channel, TextPart
-    from streamweld._pure.assemble.resolve.terminal_items import Restatement
     from streamweld._pure.assemble.rule_context import RuleContext
     from streamweld._pure.model.delta import ItemKind
     from streamweld.events import ReasoningKind
@@ -170,7 +169,6 @@ class ItemIndex:
         "_since",
         "filled",
         "last_kind",
-        "restated",
     )
 
     def __init__(self, shared: RuleContext) -> None:
@@ -188,7 +186,6 @@ class ItemIndex:
         self._at_index: dict[int, Item] = {}  # the last one opened there, of any kind
         self.filled: list[Item] = []  # those that have a part or a call, in order
         self.last_kind: ItemKind | None = None  # of the last item that began
-        self.restated: Restatement | None = None  # a terminal list is being told
 
     @property
     def used(self) -> bool:

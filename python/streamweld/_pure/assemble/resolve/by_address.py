@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from streamweld._pure.assemble.part.item_call import begin_call, note_ids
 from streamweld._pure.assemble.part.item_end import end_item
 from streamweld._pure.assemble.part.item_text import open_part
-from streamweld._pure.assemble.resolve.terminal_items import Restatement
+from streamweld._pure.assemble.resolve.restatement import Restatement
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
@@ -41,9 +41,9 @@ def learn(state: Choice, item: Item, address: Address) -> None:
 
 def restatement(state: Choice) -> Restatement:
     """What was streamed, as a terminal list finds it."""
-    if state.book.restated is None:
-        state.book.restated = Restatement(state.book)
-    return state.book.restated
+    if state.restatement is None:
+        state.restatement = Restatement(state.book)
+    return state.restatement
 
 
 def _make_room(state: Choice, address: Address) -> None:

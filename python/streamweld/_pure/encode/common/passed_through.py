@@ -1,7 +1,7 @@
 """What of an answer went out as it was sent, so that an encoder of the same dialect can go on behind it.
 
-Empty where another dialect is written: nothing passes then. Facts only, each said by the core (`Output`) or by the bytes
-of a passed event; what is done with them is each encoder's own.
+Empty where another dialect is written: nothing passes then. Facts only, each said by the core (`Output`) or by the
+bytes of a passed event; what is done with them is each encoder's own.
 """
 
 from __future__ import annotations

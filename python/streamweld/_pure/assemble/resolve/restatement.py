@@ -1,0 +1,32 @@
+"""What was streamed, as a terminal list finds it: parts and calls by what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamweld._pure.assemble.part.item import Item, ItemIndex, ItemPart
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.model.delta import ItemKind
+
+__all__ = ["Restatement"]
+
+
+class Restatement:
+    """What was streamed, by what it says. Made once, when the list begins, so that no entry walks over all of it."""
+
+    __slots__ = ("book", "calls", "parts")
+
+    def __init__(self, book: ItemIndex) -> None:
+        self.book = book
+        self.parts: dict[tuple[ItemKind, Channel, str], list[tuple[Item, ItemPart]]] = {}
+        self.calls: dict[tuple[str, str], list[Item]] = {}
+        for item in reversed(book.filled):  # so that the first one is the last of its list
+            for one in reversed(item.parts):
+                if not one.part.void:
+                    key = (item.kind, one.part.channel, one.part.text())
+                    self.parts.setdefault(key, []).append((item, one))
+            call = item.call
+            if call is not None and not call.dropped:
+                said = call.canonical() if call.complete and not call.custom else call.text.text()
+                self.calls.setdefault((call.name, said), []).append(item)

@@ -105,7 +105,7 @@ ENVIRONMENTS := old $(if $(STREAMWELD_FULL),recipes)
 .PHONY: environments
 environments: $(ENVIRONMENTS:%=$(VENV)/%/made)
 
-$(VENV)/%/made: tests/dropin/environments/%.txt | $(STAMPS)/venv
+$(VENV)/%/made: tests/integrations/dropin/environments/%.txt | $(STAMPS)/venv
 	$(PY) -m venv --clear --without-pip $(@D)
 	$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --no-deps --only-binary :all: --requirement $<
 	@touch $@

@@ -16,8 +16,8 @@ import aiohttp
 import pytest
 
 from benches.shapes import parallel_tool_calls, short_text_deltas
-from tests.test_proxy import command
-from tests.upstream import Talk, Upstream
+from tests.proxy.test_proxy import command
+from tests.support.servers.upstream import Talk, Upstream
 
 if TYPE_CHECKING:
     from benches.shapes import Shape

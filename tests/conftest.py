@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import node_side
-from tests.backends import BACKENDS
-from tests.corpus import RAN
-from tests.cuts import TRIED
-from tests.node_side import node, node_process
+from tests.support.backends import BACKENDS
+from tests.support.clients import node_side
+from tests.support.clients.node_side import node, node_process
+from tests.support.corpus import RAN
+from tests.support.cuts import TRIED
 
 __all__ = ["node", "node_process"]
 

@@ -45,7 +45,7 @@ def pair_escapes(text: str) -> str:
 
 def _load(text: str, integer: Callable[[str], Any]) -> Any:
     # orjson refuses what the automaton refuses, and lone surrogates too; only integers outside 64 bits (a float there)
-    # and the depth need a look of their own. tests/test_json_door.py holds the two against each other.
+    # and the depth need a look of their own. tests/json/test_json_door.py holds the two against each other.
     # A run of 19 digits shows at every 19th place, wherever one starts: mostly one of two such looks finds none.
     if _fast is not None and (
         _DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from streamweld.history import convert
 
-if TYPE_CHECKING:
-    from tests.node_side import Node
+from tests.support.places import VECTORS
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "history" / "approvals.json").read_text("utf-8"))
+if TYPE_CHECKING:
+    from tests.support.clients.node_side import Node
+
+CASES = json.loads((VECTORS / "history" / "approvals.json").read_text("utf-8"))
 UI = {
     test["name"]: side["messages"]
-    for test in VECTORS["tests"]
+    for test in CASES["tests"]
     for target, side in ((test.get("source"), test), (test["target"], test["payload"]))
     if target == "ai-sdk-ui"
 }

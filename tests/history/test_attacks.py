@@ -16,8 +16,8 @@ from streamweld.history import HistoryPolicy, check, convert, dedupe_reasoning
 from streamweld.history.dialects import FAMILIES
 
 from tests.conftest import FULL
-from tests.histories_of_agents import HISTORIES
 from tests.history.test_properties import all_routes
+from tests.support.histories_of_agents import HISTORIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

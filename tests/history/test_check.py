@@ -22,9 +22,10 @@ from streamweld.errors import UsageError
 from streamweld.history import check, convert, profiles
 from streamweld.history.rules import checks
 
-from tests.linear import assert_linear
+from tests.support.linear import assert_linear
+from tests.support.places import TESTS
 
-HERE = Path(__file__).parent.parent
+HERE = TESTS
 KEYS = {"name", "why", "target", "gateway", "messages", "tools", "violations", "source"}
 OPENRESPONSES = HERE.parent.parent / "shared" / "data" / "openresponses" / "openapi-2026-04-24.json"
 

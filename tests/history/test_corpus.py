@@ -10,7 +10,6 @@ import json
 import os
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +18,10 @@ from streamweld.errors import StreamweldError
 from streamweld.events import ReasoningDone, ToolCall, ToolResult, Unknown
 from streamweld.history import Conversion, check, convert
 
-from tests.corpus import FOLDERS, absent, recordings
+from tests.support.corpus import FOLDERS, absent, recordings
+from tests.support.places import TESTS
 
-COUNTS = Path(__file__).parent.parent / "history_losses.json"
+COUNTS = TESTS / "history" / "history_losses.json"
 OWN = {
     "chat": "openai-chat",
     "responses": "responses",

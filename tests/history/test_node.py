@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -15,16 +14,17 @@ from streamweld.events import TextDone
 from streamweld.history import HistoryPolicy, convert
 
 from tests.conftest import FULL
-from tests.corpus import FOLDERS, absent
-from tests.generate_history import DIALECTS, PIXEL, Event, Maker, told
 from tests.history.test_corpus import answers, history
-from tests.node_side import NodeError
-from tests.requests_of_providers import said, texts
+from tests.support.clients.node_side import NodeError
+from tests.support.corpus import FOLDERS, absent
+from tests.support.generate.history import DIALECTS, PIXEL, Event, Maker, told
+from tests.support.places import REPOSITORY
+from tests.support.requests_of_providers import said, texts
 
 if TYPE_CHECKING:
     from streamweld.history import Conversion
 
-    from tests.node_side import Node
+    from tests.support.clients.node_side import Node
 
 PROVIDERS = ("openai-chat", "openai-responses", "open-responses", "anthropic", "google")
 # Without items of its own store, a request to OpenAI holds what was said, and no references.
@@ -33,7 +33,7 @@ KEEP = HistoryPolicy(on_unfixable="keep")
 SEEDS = range(200 if FULL else 24)
 EVERY = 1 if FULL else 12
 GOOGLE = "gemini"  # the gateway: Google's converter refuses what the AI SDK has no objection to
-README = Path(__file__).resolve().parent.parent.parent / "README.md"
+README = REPOSITORY / "README.md"
 AMID = "system messages are only supported at the beginning"
 
 BROKEN = pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])

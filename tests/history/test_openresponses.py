@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
@@ -15,14 +14,15 @@ import pytest
 from streamweld.history import HistoryPolicy, convert
 
 from tests.conftest import FULL
-from tests.corpus import FOLDERS, absent
-from tests.generate_history import DIALECTS, Maker, told
 from tests.history.test_corpus import answers, history
+from tests.support.corpus import FOLDERS, absent
+from tests.support.generate.history import DIALECTS, Maker, told
+from tests.support.places import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SCHEMAS = Path(__file__).resolve().parents[3] / "shared" / "data" / "openresponses"
+SCHEMAS = SHARED / "data" / "openresponses"
 VERSIONS = ("2026-04-24", "2026-01-15")
 # Gateways that are OpenResponses and nothing else. vLLM has its own way with reasoning, Vercel's gateway with calls.
 GATEWAYS = ("openresponses-2026-04-24", "openrouter")

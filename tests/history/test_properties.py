@@ -16,7 +16,7 @@ from streamweld.history.dialects import FAMILIES
 from streamweld.history.model import Call, Result, Text, arguments_object, result_text
 from streamweld.history.read import read
 
-from tests.generate_history import DIALECTS, Maker, told
+from tests.support.generate.history import DIALECTS, Maker, told
 
 SEEDS = range(400 if os.environ.get("STREAMWELD_FULL") else 40)
 CONTAINERS = {"responses": "input", "gemini": "contents"}

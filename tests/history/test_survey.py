@@ -9,7 +9,7 @@ from streamweld.history import Conversion, HistoryPolicy, context, convert, prof
 from streamweld.history.dialects import CONTAINERS
 from streamweld.history.survey import Survey
 
-from tests.generate_history import DIALECTS, Maker, told
+from tests.support.generate.history import DIALECTS, Maker, told
 
 if TYPE_CHECKING:
     from streamweld.history.model import Turn

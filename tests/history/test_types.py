@@ -15,9 +15,9 @@ import pytest
 from streamweld.history import HistoryPolicy, check, convert, profiles
 
 from tests.conftest import FULL
-from tests.corpus import FOLDERS, absent
-from tests.generate_history import DIALECTS, Maker, told
 from tests.history.test_corpus import answers, history
+from tests.support.corpus import FOLDERS, absent
+from tests.support.generate.history import DIALECTS, Maker, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,9 @@ from streamweld.history.check import check
 from streamweld.history.profiles import resolve
 from streamweld.history.rules import edits as edit_rules
 
-FOLDER = Path(__file__).parent.parent / "vectors" / "history"
+from tests.support.places import VECTORS
+
+FOLDER = VECTORS / "history"
 KEYS = {
     *("name", "why", "source", "target", "gateway", "provider", "policy", "tools", "store", "messages"),
     *("payload", "edits", "losses", "ids"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from tests.generate_history import Maker, told
+from tests.support.generate.history import Maker, told
 
 __all__ = ["SOURCES", "request"]
 

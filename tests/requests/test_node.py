@@ -10,7 +10,7 @@ from streamweld.history import HistoryPolicy
 from tests.requests.generate import request
 
 if TYPE_CHECKING:
-    from tests.node_side import Node
+    from tests.support.clients.node_side import Node
 
 KEEP = requests.RequestPolicy(history=HistoryPolicy(on_unfixable="keep"))
 SEEDS = range(40)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from streamweld import requests
 
 from tests.requests.official import complaints
+from tests.support.places import VECTORS
 
-HERE = Path(__file__).resolve().parent.parent / "vectors" / "requests"
+HERE = VECTORS / "requests"
 KEYS = {"name", "why", "source", "target", "gateway", "provider", "request", "options", "names", "edits", "losses"}
 HISTORY = {"messages", "input", "contents", "system", "systemInstruction", "instructions"}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 from streamweld.errors import ChunkDecodeError, LimitExceeded
 
-from tests.harness import read
+from tests.support.harness import read
+from tests.support.places import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SHARED = Path(os.environ.get("STREAMWELD_SHARED") or Path(__file__).resolve().parents[3] / "shared")
 SUITE = SHARED / "data" / "json_test_suite.json"
 DECISIONS = json.loads(Path(__file__).with_name("json_decisions.json").read_text(encoding="utf-8"))["decisions"]
 DONE = b"data: [DONE]\n\n"

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.backends import make_frame_reader
-from tests.harness import read
+from tests.support.backends import make_frame_reader
+from tests.support.harness import read
+from tests.support.places import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SHARED = Path(os.environ.get("STREAMWELD_SHARED") or Path(__file__).resolve().parents[3] / "shared")
 CASES = SHARED / "data" / "sse_cases.json"
 RULES = json.loads(Path(__file__).with_name("sse_decisions.json").read_text(encoding="utf-8"))["decisions"]
 DROPPED, IGNORED = RULES.values()

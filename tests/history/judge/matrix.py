@@ -242,7 +242,7 @@ WAITING: Final = {
 
 def main(argv: list[str]) -> None:
     """Prints the table."""
-    from tests.node_side import Node
+    from tests.support.clients.node_side import Node
 
     whole = "--whole" in argv
     argv = [word for word in argv if not word.startswith("--")]

@@ -16,7 +16,7 @@ from tests.history.judge.matrix import Verdict, node_faults, plain, routes, verd
 from tests.history.judge.vendors import RULES, has_botocore, judge
 
 if TYPE_CHECKING:
-    from tests.node_side import Node
+    from tests.support.clients.node_side import Node
 
 KNOWN = Path(__file__).with_name("known_faults.json")
 AGENTS = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.history.judge.typed import faults as typed_faults
+from tests.support.places import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["RULES", "judge"]
 
 RULES: Final[dict[str, str]] = json.loads(Path(__file__).with_name("rules.json").read_text("utf-8"))["rules"]
-SCHEMAS: Final = Path(__file__).resolve().parents[4] / "shared" / "data" / "openresponses"
+SCHEMAS: Final = SHARED / "data" / "openresponses"
 Json = dict[str, Any]
 
 

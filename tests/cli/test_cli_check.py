@@ -1,0 +1,102 @@
+"""`streamweld check` as a process of its own: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.servers.command import EVIL, in_lines, streamweld
+from tests.support.servers.wire import DONE, event
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OUTPUT = {"type": "tool-output-available", "toolCallId": "call_1", "output": 1}
+UI = [event({"type": "start", "messageId": "m"}), event(OUTPUT), event({"type": "finish"}), DONE]
+
+
+@pytest.fixture
+def checked(tmp_path: Path) -> dict[str, Path]:
+    """Files to check: nothing to say, a finding, something of severity info alone, no dialect at all."""
+    made = {"missing": tmp_path / "missing.sse", "folder": tmp_path}
+    bodies = {
+        "clean": UI[0] + UI[2] + DONE,
+        "finding": b"".join(UI),
+        "info": UI[0] + b": x\n\nevent: finish\n" + UI[2] + DONE,
+        "unknown": event({"contentBlockStart": {}}),
+    }
+    for name, body in bodies.items():
+        made[name] = tmp_path / f"{name}.sse"
+        made[name].write_bytes(body)
+    return made
+
+
+def test_check_as_json(backend: str, checked: dict[str, Path]) -> None:
+    done = streamweld(backend, "check", "--json", *[checked[name] for name in ("clean", "finding", "info", "unknown")])
+    assert (done.returncode, done.stderr) == (1, "")
+    clean, finding, info, unknown = in_lines(done.stdout)
+    assert clean == {
+        "file": str(checked["clean"]),
+        "bytes": checked["clean"].stat().st_size,
+        "dialect": "ai-sdk-ui",
+        "findings": [],
+        "violations": [],
+        "violations_dropped": 0,
+        "error": None,
+    }
+    (violation,) = finding["violations"]
+    assert finding["findings"] == [violation["rule"]] == ["ai-sdk-ui.output_unknown"]
+    assert (violation["byte_offset"], violation["event_ordinal"]) == (len(UI[0]), 1)
+    assert (violation["severity"], violation["source"][:6]) == ("error", "AI SDK")
+    assert (info["findings"], [v["rule"] for v in info["violations"]]) == ([], ["ai-sdk-ui.event_line"])
+    assert (unknown["findings"], unknown["error"]["seen"]) == (["unknown_dialect"], ["contentBlockStart"])
+    piped = streamweld(backend, "check", "--json", "--dialect", "ai-sdk-ui", "-", stdin=b"".join(UI))
+    assert in_lines(piped.stdout) == [{**finding, "file": "-"}]
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (["clean"], 0),
+        (["info"], 0),
+        (["clean", "info"], 0),
+        (["finding"], 1),
+        (["clean", "unknown"], 1),
+        (["missing"], 3),
+        (["folder", "finding"], 3),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--json",), ("-v",)])
+def test_exit_codes_of_check(checked: dict[str, Path], names: list[str], code: int, options: tuple[str, ...]) -> None:
+    done = streamweld("pure", "check", *options, *[checked[name] for name in names])
+    assert done.returncode == code
+    for name in names:
+        assert (str(checked[name]) in done.stderr) == (name in ("missing", "folder"))
+
+
+def test_check_for_people(checked: dict[str, Path], tmp_path: Path) -> None:
+    shown = streamweld("pure", "check", checked["finding"]).stdout
+    for said in (str(checked["finding"]), "ai-sdk-ui", "error", "output_unknown", "call_1", "process-ui-message"):
+        assert said in shown, said
+    assert "clean: no finding" in streamweld("pure", "check", checked["info"]).stdout
+    assert "contentBlockStart" in streamweld("pure", "check", checked["unknown"]).stdout
+    many = streamweld("pure", "check", *[checked[name] for name in ("clean", "finding", "info", "unknown")]).stdout
+    for said in ("4 streams, 2 without a finding", "unknown_dialect", "ai-sdk-ui.event_line", "warning"):
+        assert said in many, said
+    often = tmp_path / "often.sse"
+    often.write_bytes(UI[0] + UI[1] * 120 + UI[2] + DONE)
+    shown = streamweld("pure", "check", often).stdout
+    assert shown.count("ai-sdk-ui.output_unknown: ") == 3
+    assert "and 97 more ai-sdk-ui.output_unknown" in shown
+    assert "and 20 more violations, which are not listed" in shown
+    assert streamweld("pure", "check", "-v", often).stdout.count("ai-sdk-ui.output_unknown: ") == 100
+
+
+def test_check_moves_no_terminal(tmp_path: Path) -> None:
+    file = tmp_path / f"evil{EVIL.replace('/', '')}.sse"
+    file.write_bytes(UI[0] + event({"type": EVIL}) + f"{EVIL}\n\n".encode() + DONE)
+    for args in ((file,), (file, file), ("-v", file, file), ("--json", file)):
+        done = streamweld("pure", "check", *args)
+        assert done.returncode == 1
+        assert [char for char in done.stdout if not char.isprintable() and char != "\n"] == []

@@ -1,0 +1,98 @@
+"""Frames written for Responses, also in a repair, are what both published OpenResponses schemas say they are."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+import pytest
+import streamweld as sw
+
+from tests.convert.test_convert_matrix import sample
+from tests.support import corpus
+from tests.support.backends import using
+from tests.support.harness import policy_of
+from tests.support.vector_files import chunks_of, label, load
+
+if TYPE_CHECKING:
+    from tests.support.corpus import Recording
+
+SCHEMAS = corpus.ROOT.parent / "data" / "openresponses"
+VERSIONS = ("2026-01-15", "2026-04-24")
+# OpenAI's own, which OpenResponses leaves to extensions.
+BEYOND = ("custom_tool_call",)
+
+pytestmark = pytest.mark.skipif(not SCHEMAS.is_dir(), reason=f"no published schemas at {SCHEMAS}")
+
+
+@cache
+def validators(version: str) -> dict[str, Any]:
+    """Event type -> what checks one."""
+    document = json.loads((SCHEMAS / f"openapi-{version}.json").read_text(encoding="utf-8"))
+    components = {"components": document["components"]}
+    found = {}
+    for name, schema in document["components"]["schemas"].items():
+        if name.endswith("StreamingEvent"):
+            (kind,) = schema["properties"]["type"]["enum"]
+            found[kind] = jsonschema_rs.Draft202012Validator({"$ref": f"#/components/schemas/{name}", **components})
+    return found
+
+
+def bodies(made: bytes) -> list[dict[str, Any]]:
+    lines = [line[6:] for line in made.decode().split("\n") if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "recording", [pytest.param(r, id=f"{r.folder}-{r.name}") for r in sample() if r.dialect != "responses"]
+)
+def test_every_frame_is_in_the_schema(backend: str, recording: Recording, version: str) -> None:
+    known = validators(version)
+    assert len(known) == 24
+    with using(backend):
+        made = sw.convert(
+            recording.body, source=recording.dialect, target="responses", seed="s", reasoning_events="openresponses"
+        )
+    checked = 0
+    for body in bodies(made):
+        text = json.dumps(body)
+        if any(f'"{kind}"' in text or body["type"].startswith(f"response.{kind}") for kind in BEYOND):
+            continue
+        faults = [f"{error.instance_path}: {error.message[:200]}" for error in known[body["type"]].iter_errors(body)]
+        assert not faults, (body["type"], faults)
+        checked += 1
+    assert checked > 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("vector", [v for v in load("repair") if v["file"] == "responses"], ids=label)
+def test_every_frame_that_a_repair_writes_is_in_the_schema(backend: str, vector: dict[str, Any], version: str) -> None:
+    """What the source said of its response stays as it said it; whatever it left out is there."""
+    known = validators(version)
+    sent = [line for line in b"".join(chunks_of(vector)).decode().splitlines() if line.startswith("data: {")]
+    said = {name for line in sent for name in json.loads(line[6:]).get("response", ())}
+    options = {"seed": "s", **policy_of(vector.get("options", {}))}
+    with using(backend):
+        made = sw.convert(
+            b"".join(chunks_of(vector)),
+            source="responses",
+            target="same",
+            reasoning_events="openresponses",
+            **options,
+        )
+    lines = [line for line in made.decode().splitlines() if line.startswith("data: {") and line not in sent]
+    assert bool(lines) == any(isinstance(one, list) for one in vector["expect"].get("out", ()))
+    for line in lines:
+        body = json.loads(line[6:])
+        faults = [
+            f"{error.instance_path}: {error.message[:200]}"
+            for error in known[body["type"]].iter_errors(body)
+            if not (
+                error.instance_path[:1] == ["response"] and error.instance_path[1:2] and error.instance_path[1] in said
+            )
+        ]
+        assert not faults, (body["type"], faults)

@@ -1,0 +1,131 @@
+"""Work is linear in the input, whatever a stream has many of: every row of `scaling.txt`, in every order.
+
+Each is read, folded into a response, repaired, written in every dialect and checked, with limits and without. A usual
+run takes a fixed sample of the rows and of these jobs, STREAMWELD_FULL=1 a larger one. STREAMWELD_NIGHTLY=1 runs every
+row and job, with sizes that double up to 64,000.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import pytest
+import streamweld as sw
+from streamweld.check import Checker
+from streamweld.convert import TARGETS
+from streamweld.errors import StreamError
+from streamweld.options import DIALECTS, Limits
+
+from tests.conftest import FULL, NIGHTLY
+from tests.support.backends import using
+from tests.support.linear import DOUBLE, growth
+from tests.support.many import OFF, Shape, shapes, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Job = Callable[[list[bytes]], object]
+
+READ = 4096
+EVERY = 1 if NIGHTLY else 8 if FULL else 24  # so many rows are one of the sample
+ALL = shapes()
+SHAPES = [shape for shape in ALL if crc32(shape.name.encode()) % EVERY == 0]
+SIZES = {"native": 1500, "pure": 150}  # and four times as many
+FULL_SIZES = {"native": (16_000, 32_000, 64_000), "pure": (1000, 2000, 4000)}
+LIMITS = {"off": OFF, "on": Limits()}
+SALVAGE: dict[str, Any] = {"policy": "salvage", "seed": "t"}  # goes on where it can: more work is done
+
+
+def read(shape: Shape, limits: Limits, pieces: list[bytes]) -> object:
+    """Events, and the response they come to."""
+    parser = sw.StreamParser(dialect=shape.dialect, limits=limits, **SALVAGE)  # type: ignore[arg-type]
+    try:
+        for piece in pieces:
+            parser.feed(piece)
+        parser.close()
+    except StreamError:
+        pass
+    return parser.response
+
+
+def write(shape: Shape, limits: Limits, pieces: list[bytes], *, target: Any, hold: bool = False) -> object:
+    """Another dialect, or a repair."""
+    options = SALVAGE | {"limits": limits, "hold_arguments": hold}
+    converter = sw.StreamConverter(source=shape.dialect, target=target, **options)  # type: ignore[arg-type]
+    for piece in pieces:
+        converter.feed(piece)
+    converter.close()
+    return converter.response
+
+
+def check(shape: Shape, pieces: list[bytes]) -> object:
+    checker = Checker(shape.dialect)  # type: ignore[arg-type]
+    for piece in pieces:
+        checker.feed(piece)
+    return checker.close()
+
+
+def jobs(shape: Shape, backend: str) -> dict[str, Job]:
+    """What is done with a stream."""
+    found: dict[str, Job] = {}
+    for name, limits in LIMITS.items():
+        found[f"read, limits {name}"] = partial(read, shape, limits)
+        for target in TARGETS:
+            if target != shape.dialect:
+                found[f"to {target}, limits {name}"] = partial(write, shape, limits, target=target)
+        found[f"to same, held, limits {name}"] = partial(write, shape, limits, target="same", hold=True)
+    if backend == "pure":  # there is one of it for both
+        found["check"] = partial(check, shape)
+    return found
+
+
+def chosen(shape: Shape, found: dict[str, Job]) -> dict[str, Job]:
+    """In the usual run: reading and repairing or checking, and a target that differs from row to row."""
+    others = [name for name in found if name.startswith("to ") and not name.startswith("to same, limits off")]
+    one = others[crc32(shape.name.encode()) % len(others)]
+    usual = ("read, limits off", "to same, limits off", "check", one)
+    return {name: job for name, job in found.items() if name in usual}
+
+
+def in_reads(body: bytes) -> list[bytes]:
+    return [body[at : at + READ] for at in range(0, len(body), READ)]
+
+
+def slow_jobs(shape: Shape, backend: str, sizes: tuple[int, int], most: float, found: dict[str, Job]) -> list[str]:
+    """Those that take more than so many times as long for the larger stream."""
+    small, large = [in_reads(shape.body(size)) for size in sizes]
+    slow: list[str] = []
+    for name, job in found.items():
+        with using(backend):
+            times = growth(partial(job, small), partial(job, large), most)
+        if times > most:
+            slow.append(f"{name}: {sizes[0]} to {sizes[1]} took {times:.2f} times as long")
+    return slow
+
+
+def test_every_dialect_has_rows() -> None:
+    """A new dialect gets the streams of others, converted, and needs rows of its own."""
+    assert set(table()) == set(DIALECTS) - {"auto"}
+    assert {shape.dialect for shape in ALL if shape.source is not None} == set(table())
+    assert {shape.dialect for shape in SHAPES} == set(table())
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=[shape.name for shape in SHAPES])
+def test_linear(backend: str, shape: Shape) -> None:
+    size = SIZES[backend]
+    found = jobs(shape, backend)
+    slow = slow_jobs(shape, backend, (size, 4 * size), DOUBLE**2, found if NIGHTLY else chosen(shape, found))
+    assert not slow, "\n".join(slow)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=[shape.name for shape in SHAPES])
+@pytest.mark.skipif(not NIGHTLY, reason="takes hours: make nightly")
+def test_doubling(backend: str, shape: Shape) -> None:
+    """The same for large streams, up to 64,000 things."""
+    first, second, third = FULL_SIZES[backend]
+    found = jobs(shape, backend)
+    slow = slow_jobs(shape, backend, (second, third), DOUBLE, found)
+    slow += slow_jobs(shape, backend, (first, second), DOUBLE, found)
+    assert not slow, "\n".join(slow)

@@ -1,0 +1,209 @@
+"""What a user can import: names, signatures, types, and that importing stays cheap."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamweld as sw
+from streamweld import _backend, _native, errors, events, options, response, sse, stream
+from streamweld._extension import extension
+from streamweld.errors import UsageError
+
+PACKAGE = Path(sw.__file__).parent
+MODULES = [sw, errors, events, options, response, sse, stream, importlib.import_module("streamweld.iterators")]
+MODULES += [importlib.import_module(f"streamweld.{name}") for name in ("check", "convert")]  # `sw.check`: the function
+
+
+def test_names() -> None:
+    assert sw.__all__ == sorted(sw.__all__)
+    for module in MODULES:
+        for name in module.__all__:
+            assert hasattr(module, name), f"{module.__name__}.{name}"
+    found: dict[str, Any] = {}
+    exec("from streamweld import *", found)
+    assert set(sw.__all__) <= found.keys()
+
+
+def test_the_surface_is_what_was_promised() -> None:
+    promised = {
+        *("StreamParser", "parse", "iter_events", "iter_batches", "aiter_events", "aiter_batches"),
+        *("Response", "Policy", "Limits", "backend", "events", "errors", "sse", "__version__"),
+        *("StreamweldError", "StreamError", "UsageError", "check", "Violation"),
+    }
+    assert promised <= set(sw.__all__)
+    assert all(not name.startswith("_") or name == "__version__" for name in sw.__all__)
+
+
+@pytest.mark.parametrize(
+    ("made", "signature"),
+    [
+        (
+            sw.StreamParser,
+            (
+                "(*, dialect: 'Dialect' = 'auto', policy: 'Base | Policy' = 'standard', limits: 'Limits' = LIMITS, "
+                "tools: 'Tools | None' = None, known_call_ids: 'Iterable[str]' = (), "
+                "content_type: 'str | None' = None, seed: 'str | None' = None) -> 'None'"
+            ),
+        ),
+        (sw.StreamParser.feed, "(self, data: 'bytes | bytearray | memoryview') -> 'list[Event]'"),
+        (sw.StreamParser.close, "(self, *, broken: 'bool' = False) -> 'list[Event]'"),
+        (sw.parse, "(body: 'bytes | bytearray | memoryview', **options: 'Unpack[StreamOptions]') -> 'Response'"),
+        (
+            sw.check,
+            "(body: 'bytes | bytearray | memoryview', dialect: 'CheckDialect' = 'auto') -> 'list[Violation]'",
+        ),
+        (
+            sw.iter_events,
+            (
+                "(chunks: 'Iterable[bytes | bytearray | memoryview]', *, close_source: 'bool' = True, "
+                "**options: 'Unpack[StreamOptions]') -> 'EventIterator[Event]'"
+            ),
+        ),
+        (
+            sw.aiter_batches,
+            (
+                "(chunks: 'AsyncIterable[bytes | bytearray | memoryview]', *, idle_timeout: 'float | None' = None, "
+                "event_timeout: 'float | None' = None, close_source: 'bool' = True, "
+                "**options: 'Unpack[StreamOptions]') -> 'AsyncEventIterator[list[Event]]'"
+            ),
+        ),
+    ],
+)
+def test_signatures(made: Any, signature: str) -> None:
+    written = str(inspect.signature(made)).replace(repr(sw.Limits()), "LIMITS")
+    assert written == signature
+
+
+def test_the_options_are_those_of_the_parser() -> None:
+    parameters = inspect.signature(sw.StreamParser).parameters
+    assert list(parameters) == list(stream.StreamOptions.__annotations__)
+    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_everything_public_is_documented(module: Any) -> None:
+    assert module.__doc__
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+            continue
+        assert inspect.getdoc(thing), f"{module.__name__}.{name}"
+        for attribute, value in vars(thing).items() if inspect.isclass(thing) else ():
+            if not attribute.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), f"{name}.{attribute}"
+
+
+def test_the_backend_is_one_of_two() -> None:
+    assert sw.backend in typing.get_args(_backend.Backend)
+    assert _backend.load("pure").__module__ == "streamweld._pure.pipeline.parser"
+
+
+def imported(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | env, check=False
+    )
+
+
+def test_the_variable_chooses(backend: str) -> None:
+    done = imported("import streamweld; print(streamweld.backend)", STREAMWELD_BACKEND=backend)
+    assert done.stdout == f"{backend}\n"
+    done = imported("import streamweld", STREAMWELD_BACKEND="fast")
+    assert "UsageError: STREAMWELD_BACKEND='fast': it must be auto, native or pure" in done.stderr
+
+
+HIDE = """
+import sys
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name == "streamweld._native":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hide())
+"""
+
+
+def test_without_the_extension() -> None:
+    code = HIDE + (
+        "import streamweld as sw\n"
+        "from streamweld import _events\n"
+        "print(sw.backend, sw.events.TextDelta is _events.TextDelta)\n"
+        'print(sw.parse(b\'data: {"choices":[{"delta":{"content":"Hi"}}]}\\n\\ndata: [DONE]\\n\\n\').text)\n'
+        "from streamweld._backend import load\n"
+        "try: load('native')\n"
+        "except sw.UsageError as error: print(error)\n"
+    )
+    for choice in ("auto", "pure"):
+        done = imported(code, STREAMWELD_BACKEND=choice)
+        assert done.stdout.splitlines() == [
+            "pure True",
+            "Hi",
+            "streamweld._native is not installed: this is a pure-Python installation of streamweld",
+        ], done.stderr
+    done = imported(HIDE + "import streamweld", STREAMWELD_BACKEND="native")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "streamweld.errors.UsageError: STREAMWELD_BACKEND=native, but streamweld._native is not installed"
+    )
+
+
+def test_a_broken_extension_is_no_reason_to_go_on_without() -> None:
+    code = HIDE.replace('raise ModuleNotFoundError(f"No module named {name!r}", name=name)', "raise ImportError('bad')")
+    done = imported(code + "import streamweld")
+    assert done.returncode == 1
+    assert "ImportError: bad" in done.stderr
+    code = HIDE.replace("name=name)", "name='libssl')")
+    done = imported(code + "import streamweld")
+    assert done.returncode == 1
+
+
+def test_importing_stays_cheap() -> None:
+    """No HTTP library, no event loop, no command line, no package metadata."""
+    heavy = "asyncio click rich httpx importlib.metadata logging socket concurrent"
+    done = imported(f"import sys, streamweld; print([name for name in {heavy.split()!r} if name in sys.modules])")
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_version() -> None:
+    from importlib.metadata import version
+
+    assert sw.__version__ == version("streamweld")
+    with pytest.raises(AttributeError, match="nonsense"):
+        sw.nonsense  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_types_are_shipped() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+    assert (PACKAGE / "_native.pyi").is_file()
+
+
+def test_the_stub_is_the_module() -> None:
+    """Names, methods and properties; `make lint` runs stubtest, which knows more and takes longer."""
+    assert extension() is _native
+    tree = ast.parse((PACKAGE / "_native.pyi").read_text("utf-8"))
+    (listed,) = [node for node in tree.body if isinstance(node, ast.Assign)]
+    assert set(ast.literal_eval(listed.value)) == set(_native.__all__)
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        cls = getattr(_native, node.name)
+        written = {item.name for item in node.body if isinstance(item, ast.FunctionDef)} - {"__new__"}
+        assert written == {name for name in dir(cls) if not name.startswith("_")}
+
+
+def test_both_parsers_have_the_protocol() -> None:
+    wanted = {name for name in vars(_backend.Parser) if not name.startswith("_")}
+    for name in typing.get_args(_backend.Backend):
+        assert wanted <= set(dir(_backend.load(name)))
+
+
+def test_a_user_s_mistake_is_an_error_of_the_user() -> None:
+    with pytest.raises(UsageError):
+        sw.StreamParser(policy="lenient")  # type: ignore[arg-type]

@@ -1,0 +1,53 @@
+"""What `parse` does not run, nobody runs after repair or conversion: no output makes a success of a failure."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import streamweld as sw
+
+from tests.support.backends import using
+from tests.support.harness import policy_of, read
+from tests.support.vector_files import DIALECTS, chunks_of, is_broken, label, streams
+
+if TYPE_CHECKING:
+    from streamweld.response import Response
+
+SHARE = 25  # of the vectors that are not about endings, where not all are run
+ENDINGS = {"ends", "reasons", "placeholders"}
+CHOSEN = [v for n, v in enumerate(streams()) if v["file"] in ENDINGS or n % SHARE == 0]
+TARGETS = ("same", *DIALECTS)
+SUCCESS = ("stop", "tool_calls")
+
+
+def runnable(response: Response) -> set[tuple[str, str]]:
+    """Name and value of every call that a client may run. Free-form text stands in the member `input` elsewhere."""
+    return {
+        (call.name, json.dumps({"input": call.arguments} if call.custom else call.parsed, sort_keys=True))
+        for choice in response.choices
+        for call in choice.tool_calls
+        if call.dispatchable
+    }
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("vector", CHOSEN, ids=label)
+def test_no_output_makes_a_success(backend: str, vector: dict[str, Any], target: str) -> None:
+    parsed = read(backend, chunks_of(vector), vector["options"], broken=is_broken(vector)).response
+    options = policy_of({k: v for k, v in vector["options"].items() if k not in ("dialect", "seed", "content_type")})
+    with using(backend):
+        converter = sw.StreamConverter(source=vector["options"]["dialect"], target=target, seed="s", **options)  # type: ignore[arg-type]
+        made = b"".join([converter.feed(chunk) for chunk in chunks_of(vector)])
+        made += converter.close(broken=is_broken(vector))
+        dialect = converter.dialect if target == "same" else target
+    if dialect is None:
+        return
+    after = read(backend, [made], {"dialect": dialect, "seed": "s"})
+    if after.error is not None or after.response.error is not None:
+        return
+    if "refused_call" not in {d.detail for d in converter.diagnostics if d.code == "not_carried"}:
+        assert runnable(after.response) <= runnable(parsed)
+    if parsed.raw_finish_reason is not None and parsed.finish_reason not in SUCCESS:
+        assert after.response.finish_reason not in SUCCESS

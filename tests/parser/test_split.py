@@ -1,0 +1,119 @@
+"""The chunking never matters: every cut of every stream gives the same events, diagnostics, exception and response.
+
+Full counts (STREAMWELD_FULL=1): every single cut of every vector and recorded stream up to 16 KiB, native (of
+recordings, the response at every eighth); a sample, pure; two cuts of the short vectors at 3,000 places each. Otherwise
+a fixed sample.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.corpus import Recording, absent, all_recordings
+from tests.support.harness import bytewise, cut_at, difference, read
+from tests.support.parallel import spread
+from tests.support.vector_files import chunks_of, label, streams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LONGEST = 16 * 1024
+SHORT = 300
+AUTO: dict[str, Any] = {"dialect": "auto"}
+recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
+Job = tuple[str, str, "int | None"]  # backend, name of a recording, how many cuts (None: all)
+
+
+def first_difference(
+    backend: str, body: bytes, options: dict[str, Any], cuts: Iterable[tuple[int, ...]], every: int = 1
+) -> str | None:
+    """In words. The response, which takes as long to build as the events to read, is compared at one cut of `every`."""
+    uncut = read(backend, [body], options)
+    all_of_it, but_response = uncut.facts(), uncut.told()
+    for n, places in enumerate(cuts):
+        cut = read(backend, cut_at(body, *places), options)
+        found = difference(but_response, cut.told()) if n % every else difference(all_of_it, cut.facts())
+        if found:
+            return f"cut at {places}: {found}"
+    return None
+
+
+def sample_of(rng: random.Random, size: int, count: int | None) -> list[tuple[int, ...]]:
+    places = range(1, size)
+    chosen = places if count is None else sorted(rng.sample(places, min(count, len(places))))
+    return [(place,) for place in chosen]
+
+
+def try_recording(job: Job) -> str | None:
+    backend, name, count = job
+    body = by_name()[name].body
+    every = 8 if count is None else 1
+    found = first_difference(backend, body, AUTO, sample_of(random.Random(name), len(body), count), every)
+    return found and f"{backend} {name}: {found}"
+
+
+def by_name() -> dict[str, Recording]:
+    return {f"{r.folder}/{r.name}": r for r in all_recordings() if r.size <= LONGEST}
+
+
+@recorded
+@pytest.mark.timeout(2400)
+def test_every_single_cut(backend: str, full: bool) -> None:
+    count = (None if full else 6) if backend == "native" else (40 if full else 2)
+    jobs = [(backend, name, count) for name in by_name()]
+    for _, name, _ in jobs:
+        by_name()[name].body  # noqa: B018 (counted here: the work may be done in another process)
+    assert [found for found in spread(try_recording, jobs, alone=not full) if found] == []
+
+
+@recorded
+def test_byte_by_byte(backend: str, full: bool) -> None:
+    longest = LONGEST if full else 1500
+    for name, recording in by_name().items():
+        if recording.size <= longest:
+            body = recording.body
+            whole = read(backend, [body], AUTO).facts()
+            assert difference(whole, read(backend, bytewise(body), AUTO).facts()) is None, name
+
+
+def short_vectors() -> list[dict[str, Any]]:
+    return [v for v in streams() if 0 < len(b"".join(chunks_of(v))) <= SHORT]
+
+
+@pytest.mark.parametrize("vector", short_vectors(), ids=label)
+def test_pairs_of_cuts(backend: str, full: bool, vector: dict[str, Any]) -> None:
+    body = b"".join(chunks_of(vector))
+    pairs = list(combinations(range(1, len(body)), 2))
+    count = (3000 if full else 60) if backend == "native" else (150 if full else 15)
+    chosen = random.Random(vector["name"]).sample(pairs, min(count, len(pairs)))
+    assert first_difference(backend, body, vector.get("options", {}), chosen) is None
+
+
+@pytest.mark.parametrize("vector", streams(), ids=label)
+def test_single_cuts_of_vectors(backend: str, full: bool, vector: dict[str, Any]) -> None:
+    body = b"".join(chunks_of(vector))
+    every = full and backend == "native" and len(body) <= LONGEST
+    count = None if every else (12 if backend == "native" else 40 if full else 4)
+    cuts = sample_of(random.Random(vector["name"]), len(body), count)
+    assert first_difference(backend, body, vector.get("options", {}), cuts) is None
+
+
+def test_empty_reads_change_nothing(backend: str) -> None:
+    for vector in streams():
+        body = b"".join(chunks_of(vector))
+        options = vector.get("options", {})
+        pieces = [b"", *[p for byte in bytewise(body[:200]) for p in (byte, b"")], body[200:], b""]
+        assert difference(read(backend, [body], options).facts(), read(backend, pieces, options).facts()) is None
+
+
+def test_every_buffer_kind(backend: str) -> None:
+    for vector in streams()[:40]:
+        body = b"".join(chunks_of(vector))
+        options = vector.get("options", {})
+        whole = read(backend, [body], options).facts()
+        for kind in (bytearray, memoryview):
+            assert difference(whole, read(backend, [kind(body)], options).facts()) is None

@@ -1,0 +1,197 @@
+"""Which diagnostics mend a stream of its own dialect, why the others let it pass as it was sent, and what a repair says
+that no diagnostic of the parser does."""
+
+from __future__ import annotations
+
+import pytest
+import streamweld as sw
+from streamweld._spec import CODES
+
+from tests.support.backends import using
+from tests.support.servers.wire import DONE, call, chunk, end, event, text
+from tests.support.vector_files import chunks_of, load
+
+# Readers of the dialect take it as we do, or nothing better could be written.
+PASSES = {
+    "numeric_overflow": "a number is a number to every reader",
+    "duplicate_key": "the last one wins with the readers of Python and JavaScript, too",
+    "shape": "a member that nobody documents is skipped by readers, or was sent for one that knows it",
+    "id_absent": "the dialect allows it",
+    "id_invalid": "another id would not be the one that the upstream waits for",
+    "name_joined": "readers join the pieces of a name themselves",
+    "no_name": "a call that stays nameless is left out from its announcement on, whatever is said of it at the end",
+    "args_overflow": "the text is what the model wrote; nothing better is known",
+    "args_invalid": "likewise",
+    "reasoning_repeated": "readers look at one of the two fields",
+    "orphan_think_close": "an interpretation of ours, of text that readers show",
+    "finish_repeated": "the last one wins with readers",
+    "finish_missing": "a reader sees that no reason came",
+    "finish_contradicts": "OpenAI says `stop` behind a call that was asked for by name, and its clients know it",
+    "finish_unknown": "the word is the upstream's own",
+    "upstream_error": "it passes as it was sent",
+    "no_terminal_marker": "judged at the end, by the dialect: Gemini has none",
+    "other_dialect": "nothing of it was understood",
+    "not_carried": "said of what was written, not of what came",
+    "rewritten": "likewise",
+}
+
+
+def test_every_code_is_decided() -> None:
+    assert {name for name, code in CODES.items() if code.mends is None} == set(PASSES)
+    assert {code.mends for code in CODES.values()} == {None, "payload", "stream"}
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "left"),
+    [
+        ("null_payload", text("a") + event("null") + end("stop"), text("a") + end("stop")),
+        ("comment_as_data", text("a") + event(": c") + end("stop"), text("a") + end("stop")),
+        ("data_after_done", text("a") + end("stop") + text("b") + text("c"), text("a") + end("stop")),
+    ],
+)
+def test_a_payload_that_brings_nothing_is_left_out_alone(backend: str, code: str, body: bytes, left: bytes) -> None:
+    with using(backend):
+        converter = sw.StreamConverter(target="same", source="chat")
+        made = converter.feed(body) + converter.close()
+    assert (made, converter.repaired) == (left, True)
+    assert code in [d.code for d in converter.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        ("finish_missing", text("a") + DONE),
+        ("finish_unknown", text("a") + end("magic")),
+        ("finish_contradicts", call(0, "c", "f", "{}") + end("stop")),
+        (
+            "numeric_overflow",
+            event('{"created":99999999999999999999,"choices":[{"index":0,"delta":{"content":"a"}}]}') + DONE,
+        ),
+        ("args_invalid", call(0, "c", "f", "[1]") + end()),
+        ("args_overflow", call(0, "c", "f", '{"a":1}') + call(0, arguments="x") + end()),
+        ("name_joined", call(0, "c", "get_") + call(0, name="time", arguments="{}") + end()),
+    ],
+)
+def test_what_passes_passes_byte_for_byte(backend: str, code: str, body: bytes) -> None:
+    with using(backend):
+        converter = sw.StreamConverter(target="same", source="chat")
+        made = converter.feed(body) + converter.close()
+    assert (made, converter.repaired) == (body, False)
+    assert code in [d.code for d in converter.diagnostics]
+
+
+HEAD = call(0, "call_1", "f", "{")
+ENTRY = {"index": 0, "id": "call_1", "function": {"name": "f", "arguments": "{}"}}
+
+
+def repair(body: bytes, **options: object) -> sw.StreamConverter:
+    converter = sw.StreamConverter(**{"target": "same", "source": "chat", "seed": "s", **options})  # type: ignore[arg-type]
+    made = converter.feed(body) + converter.close()
+    assert converter.repaired == (made != body)
+    return converter
+
+
+@pytest.mark.parametrize(
+    ("why", "before", "odd"),
+    [
+        ("told_again", HEAD, call(0, "call_1", "", "}") + end()),
+        ("told_again", HEAD, call(0, None, "f", "}") + end()),
+        ("index_taken", call(0, "call_1", "f", "{}"), call(0, "call_2", "g", "{}") + end()),
+        ("id_taken", call(0, "call_1", "f", '{"a":1}'), call(1, "call_1", "g", "{}") + end()),
+        ("no_name", text("a"), call(0, "call_1") + call(0, name="f", arguments="{}") + end()),
+        ("no_id", text("a"), call(0, None, "f") + call(0, "call_1", arguments="{}") + end()),
+        ("id_number", text("a"), call(0, 7, "f", "{}") + end()),
+        ("id_word", text("a"), call(0, "null", "f") + call(0, "call_1", arguments="{}") + end()),
+        ("no_list", text("a"), chunk({"tool_calls": ENTRY}) + end()),
+        ("args_object", text("a"), call(0, "call_1", "f", {"a": 1}) + end()),
+        ("end_missing", text("a"), chunk({}, "stop")),
+    ],
+)
+def test_a_repair_without_a_code_of_its_own_is_told_once(backend: str, why: str, before: bytes, odd: bytes) -> None:
+    body = before + odd
+    with using(backend):
+        converter = repair(body)
+        parsed = sw.parse(body)
+        told = [d for d in converter.diagnostics if d.code == "rewritten"]
+    place = (len(body), 2) if why == "end_missing" else (len(before), 1)
+    found = [(d.detail, (d.byte_offset, d.event_ordinal), d.part, d.severity) for d in told]
+    assert found == [(why, place, None, "info")]
+    assert [d for d in converter.diagnostics if d.code != "rewritten"] == list(parsed.diagnostics)
+
+
+MESSAGES = {vector["name"]: chunks_of(vector) for vector in load("repair") if vector["file"] == "anthropic"}
+
+
+@pytest.mark.parametrize(
+    ("why", "vector", "at"),
+    [
+        ("start_missing", "message-start-is-missing", 0),
+        ("done_marker", "done-in-place-of-message-stop", 5),
+        ("done_marker", "done-under-a-name-behind-message-stop", 6),
+        ("done_marker", "done-under-a-name-among-blocks", 1),
+        ("not_streamed", "a-whole-message-as-an-event", 0),
+        ("not_streamed", "a-whole-message-behind-its-own-stream", 8),
+        ("event_name", "no-event-has-a-name", 0),
+        ("event_name", "deltas-without-a-name", 4),
+        ("event_name", "message-stop-without-a-name", 6),
+        ("event_name", "an-event-without-a-type", 3),
+        ("event_name", "an-error-without-a-name", 3),
+    ],
+)
+def test_what_messages_lack_is_told_where_it_is_missed(backend: str, why: str, vector: str, at: int) -> None:
+    blocks = MESSAGES[vector]
+    with using(backend):
+        converter = repair(b"".join(blocks), source="anthropic")
+    told = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
+    place = len(b"".join(blocks[:at])) + blocks[at].index(b"data:")  # an event is where its data is
+    assert told == [("rewritten", why, place, at)]
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_an_answer_with_too_long_a_line_is_cut(backend: str, size: int) -> None:
+    body = b'event: response.created\ndata: {"type":"response.completed","response":{'
+    limits = sw.Limits(max_field_bytes=4, max_event_bytes=64)
+    with using(backend):
+        converter = sw.StreamConverter(target="same", source="responses", limits=limits)
+        for at in range(0, len(body), size):
+            converter.feed(body[at : at + size])
+        assert converter.response.completeness == "truncated"
+    assert converter.error is not None
+    assert converter.error.rule == "limit_max_field_bytes"
+
+
+def test_what_a_code_says_is_not_told_again(backend: str) -> None:
+    with using(backend):
+        unstable = repair(HEAD + call(0, "call_2", "", "") + call(0, "call_1", "", "}") + end())
+        left_out = repair(text("a") + event("null") + end("stop"))
+    assert [d.code for d in unstable.diagnostics] == ["unstable_id"]
+    assert [d.code for d in left_out.diagnostics] == ["null_payload"]
+
+
+def test_what_was_left_out_alone_does_not_explain_what_is_written_anew_later(backend: str) -> None:
+    with using(backend):
+        converter = repair(event("null") + HEAD + call(0, "call_1", "", "}") + end())
+    assert [d.code for d in converter.diagnostics] == ["null_payload", "rewritten"]
+
+
+def test_a_fault_is_told_as_a_fault(backend: str) -> None:
+    with using(backend):
+        for cut in (HEAD, HEAD[:-20], text("a"), text("a") + b"data: {"):
+            converter = repair(cut)
+            assert converter.error is not None
+            assert converter.diagnostics == ()
+        # The upstream's own error passes, but for one in words, which becomes one of the dialect.
+        assert repair(text("a") + event({"error": {"message": "slow down"}})).diagnostics == ()
+        words = repair(text("a") + event("upstream connect error"))
+    assert [(d.code, d.detail) for d in words.diagnostics] == [("rewritten", "plain_words")]
+
+
+def test_a_policy_decides_about_it(backend: str) -> None:
+    sick = HEAD + call(0, "call_1", "", "}") + end()
+    with using(backend):
+        strict = repair(sick, policy="strict")
+        raised = repair(sick, policy=sw.Policy(actions={"rewritten": "raise"}))
+    assert (strict.error, [d.code for d in strict.diagnostics]) == (None, ["rewritten"])
+    assert raised.error is not None
+    assert (raised.error.rule, raised.error.detail, raised.error.event_ordinal) == ("rewritten", "told_again", 1)
+    assert raised.diagnostics == ()

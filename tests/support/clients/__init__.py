@@ -1,0 +1,1 @@
+"""Official clients as judges of what streamweld writes."""

@@ -1,0 +1,160 @@
+"""What an upstream can send without saying anything, and what each stage keeps of it.
+
+`python -m tests.fillers BACKEND STAGE`
+Prints a line a filler: its name, what was raised, and by how many bytes memory grew at the most. Each filler runs in a
+process of its own, so that none finds memory that another one left.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import tracemalloc
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import streamweld as sw
+from streamweld.check import Checker
+from streamweld.errors import StreamError
+from streamweld.options import Limits
+
+from tests.support.attacks import KIB, MIB, PIECE, peak_of_process, reset_peak
+from tests.support.backends import make_frame_reader, using
+from tests.support.servers.wire import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
+# The Python backend is slow, and its memory is traced: a smaller limit, and as many times as much of it.
+# It reads less at once as well: what one read returns, as objects, is many times its size, and is not kept.
+READ = {"native": PIECE, "pure": 4 * KIB}
+LIMIT = {"native": 16 * MIB, "pure": 128 * KIB}
+TOTAL = {"native": 128 * MIB if NIGHTLY else 40 * MIB, "pure": 128 * MIB if NIGHTLY else 320 * KIB}
+
+# Name -> (what comes once, what comes again and again).
+FILLERS: dict[str, tuple[bytes, bytes]] = {
+    "comments": (b"", b": ping\n\n"),
+    "comments_without_blank_lines": (b"", b": ping\n"),
+    "endless_comment": (b":", b"x"),
+    "unknown_fields": (b"", b"foo: bar\n"),
+    "unknown_fields_apart": (b"", b"foo: bar\n\n"),
+    "endless_unknown_field": (b"foo: ", b"x"),
+    "blank_lines": (b"", b"\n"),
+    "carriage_returns": (b"", b"\r"),
+    "spaces": (b"", b" "),
+    "retries": (b"", b"retry: 1\n"),
+    "endless_retry": (b"retry: ", b"9"),
+    "ids": (b"", b"id: 1\n"),
+    "names": (b"", b"event: ping\n"),
+    "endless_name": (b"event: ", b"x"),
+    "keep_alives": (b"", b"event: ping\ndata: {}\n\n"),
+    "nulls": (b"", b"data: null\n\n"),
+    "empty_data": (b"", b"data:\n\n"),
+    "payloads_without_a_dialect": (b"", b'data: {"foo":1}\n\n'),
+    "endless_data": (b"data: ", b"x"),
+    "data_lines": (b"", b"data: x\n"),
+    "empty_data_lines": (b"", b"data:\n"),
+    "endless_document": (b"{", b"x"),
+    "document_lines": (b"{\n", b'"x":1,\n'),
+    "endless_array": (b'[{"a":"', b"x"),
+    "lists_in_an_unknown_member": (b'data: {"choices":[],"x":[', b"[],"),
+    "depth": (b'data: {"choices":[],"x":', b"["),
+}
+HEAD = text("hi")  # with it, the dialect is known before
+
+
+def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:
+    head, unit = FILLERS[name]
+    yield HEAD + head if begun else head
+    piece = unit * max(1, read // len(unit))
+    yield from repeat(piece, max(1, total // len(piece)))
+
+
+def frames(limits: Limits, backend: str) -> Callable[[bytes], object]:
+    return make_frame_reader(backend, limits=limits).feed
+
+
+def parser(limits: Limits, _: str) -> Callable[[bytes], object]:
+    return sw.StreamParser(limits=limits).feed
+
+
+def converter(target: Any, source: Any = "auto", *, hold: bool = False) -> Any:
+    def open_(limits: Limits, _: str) -> Callable[[bytes], object]:
+        made = sw.StreamConverter(source=source, target=target, limits=limits, hold_arguments=hold)
+
+        def feed(piece: bytes) -> object:
+            made.feed(piece)
+            if made.error is not None:
+                raise made.error
+            return None
+
+        return feed
+
+    return open_
+
+
+def checker(_: Limits, __: str) -> Callable[[bytes], object]:
+    return Checker().feed
+
+
+STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
+    "frames": frames,
+    "parser": parser,
+    "auto_to_responses": converter("responses"),
+    "auto_to_chat": converter("chat"),
+    "chat_to_anthropic": converter("anthropic", "chat"),
+    "same": converter("same"),
+    "chat_same": converter("same", "chat"),
+    "same_held": converter("same", hold=True),
+    "check": checker,
+}
+
+
+def run(backend: str, stage: str, name: str, *, begun: bool, total: int) -> str:
+    """What was raised, or `-`. The exception keeps none of it."""
+    with using(backend):
+        feed = STAGES[stage](Limits(max_event_bytes=LIMIT[backend]), backend)
+        try:
+            for piece in pieces(name, total, READ[backend], begun=begun):
+                feed(piece)
+        except StreamError as fault:
+            return str(fault.rule)
+    return "-"
+
+
+def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int]:
+    """What was raised, and by how many bytes memory grew: Python's own for pure, the process for native."""
+    run(backend, stage, name, begun=begun, total=64 * KIB)  # a new process has not mapped all of its files yet
+    gc.collect()
+    if backend == "pure" or stage == "check":
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        raised = run(backend, stage, name, begun=begun, total=TOTAL[backend])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return raised, peak - before
+    reset_peak()
+    before = peak_of_process()
+    raised = run(backend, stage, name, begun=begun, total=TOTAL[backend])
+    return raised, peak_of_process() - before
+
+
+def main(backend: str, stage: str) -> None:
+    for name in FILLERS:  # imports and caches
+        run(backend, stage, name, begun=True, total=4 * KIB)
+        run(backend, stage, name, begun=False, total=4 * KIB)
+    for name in FILLERS:
+        for begun in (False, True):
+            sys.stdout.flush()
+            child = os.fork()
+            if child == 0:
+                raised, size = grown(backend, stage, name, begun=begun)
+                print(name, "begun" if begun else "fresh", raised, size, flush=True)
+                os._exit(0)
+            os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,1 @@
+"""Generators of streams and histories, one module for each kind."""

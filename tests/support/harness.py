@@ -1,0 +1,126 @@
+"""Feeds bytes to a parser of one backend and keeps everything that came out, in a form that can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from streamweld import options as config
+from streamweld.errors import StreamError
+
+from tests.support.backends import make_parser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamweld.events import Diagnostic
+    from streamweld.response import Response
+    from streamweld.stream import StreamParser
+
+
+@dataclass
+class Outcome:
+    """What one stream gave: all events (those on the exception too), the exception, and the state after it."""
+
+    events: list[Any]
+    error: StreamError | None
+    diagnostics: list[Diagnostic]
+    dialect: str | None
+    batches: list[int]  # how many events each call gave
+    parser: StreamParser
+
+    @cached_property
+    def response(self) -> Response:
+        """Built when it is asked for: half the work of a short stream."""
+        return self.parser.response
+
+    @property
+    def codes(self) -> set[str]:
+        return {d.code for d in self.diagnostics}
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as comparable data."""
+        return self.told() | {"response": self.response}
+
+    def told(self) -> dict[str, Any]:
+        """All but the response."""
+        error = None
+        if self.error is not None:
+            error = self.error.to_dict(include_raw=True) | {"str": str(self.error)}
+        return {"events": self.events, "diagnostics": self.diagnostics, "error": error, "dialect": self.dialect}
+
+
+def policy_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as data (vectors, generator) -> keyword arguments of StreamParser."""
+    out = dict(options)
+    if isinstance(out.get("policy"), dict):
+        policy = dict(out["policy"])
+        out["policy"] = config.Policy(policy.pop("base", "standard"), **policy)
+    if isinstance(out.get("limits"), dict):
+        out["limits"] = config.Limits(**out["limits"])
+    if isinstance(out.get("known_call_ids"), list):
+        out["known_call_ids"] = tuple(out["known_call_ids"])
+    return out
+
+
+def read(
+    backend: str,
+    pieces: Iterable[bytes | bytearray | memoryview],
+    options: dict[str, Any] | None = None,
+    *,
+    broken: bool = False,
+) -> Outcome:
+    """Feed one stream to one parser and close it; `broken`: because the transport failed.
+
+    Only StreamError is caught; any other exception is a bug that the test shows.
+    """
+    parser = make_parser(backend, **policy_of(options or {}))
+    events: list[Any] = []
+    batches: list[int] = []
+    error: StreamError | None = None
+    try:
+        for piece in pieces:
+            batch = parser.feed(piece)
+            batches.append(len(batch))
+            events += batch
+        batch = parser.close(broken=True) if broken else parser.close()
+        batches.append(len(batch))
+        events += batch
+    except StreamError as exc:
+        error = exc.with_traceback(None)  # its frames would keep the input alive
+        events += exc.events
+    return Outcome(events, error, list(parser.diagnostics), parser.dialect, batches, parser)
+
+
+def bytewise(data: bytes) -> list[bytes]:
+    return [data[i : i + 1] for i in range(len(data))]
+
+
+def cut_at(data: bytes, *places: int) -> list[bytes]:
+    return [data[a:b] for a, b in pairwise((0, *places, len(data)))]
+
+
+def difference(left: dict[str, Any], right: dict[str, Any]) -> str | None:
+    """Where two facts() differ first, in words; None if they are equal."""
+    for key, a in left.items():
+        b = right[key]
+        if a == b:
+            continue
+        if isinstance(a, list):
+            return f"{key}: {_list_difference(a, b)}"
+        if isinstance(a, dict) and isinstance(b, dict):
+            return f"{key}: " + ", ".join(
+                f"{k}: {a.get(k)!r} / {b.get(k)!r}" for k in a.keys() | b.keys() if a.get(k) != b.get(k)
+            )
+        return f"{key}: {a!r} / {b!r}"
+    return None
+
+
+def _list_difference(a: Sequence[Any], b: Sequence[Any]) -> str:
+    for n, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return f"[{n}] {x!r} / {y!r}"
+    longer, n = (a, len(b)) if len(a) > len(b) else (b, len(a))
+    return f"[{n}] {'only left' if longer is a else 'only right'}: {longer[n]!r}"

@@ -1,0 +1,1 @@
+"""Servers and commands that the integration suites start on the loopback."""

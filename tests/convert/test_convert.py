@@ -10,7 +10,7 @@ import streamweld as sw
 from streamweld.errors import TruncatedStream, UpstreamError, UsageError
 
 from tests.support.backends import using
-from tests.support.linear import assert_linear
+from tests.support.load.linear import assert_linear
 from tests.support.servers.wire import DONE, call, chunk, end, event, text
 
 if TYPE_CHECKING:

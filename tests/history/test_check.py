@@ -22,7 +22,7 @@ from streamweld.errors import UsageError
 from streamweld.history import check, convert, profiles
 from streamweld.history.rules import checks
 
-from tests.support.linear import assert_linear
+from tests.support.load.linear import assert_linear
 from tests.support.places import TESTS
 
 HERE = TESTS

@@ -11,8 +11,8 @@ import pytest
 
 from tests.limits.test_memory_caps import HELD_TWICE
 from tests.support.attacks import MIB, PIECE
-from tests.support.fillers import FILLERS, NIGHTLY
-from tests.support.flood import INTEGRATIONS, LIMIT, TOTAL
+from tests.support.load.fillers import FILLERS, NIGHTLY
+from tests.support.load.flood import INTEGRATIONS, LIMIT, TOTAL
 from tests.support.places import REPOSITORY
 
 ROOT = REPOSITORY

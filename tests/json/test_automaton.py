@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from streamweld._pure.json.automaton import Automaton, examine
 
 from tests.support.json_texts import FLAGS, can_become_json, each_vector, is_json, texts
-from tests.support.linear import assert_linear
+from tests.support.load.linear import assert_linear
 
 if TYPE_CHECKING:
     import random

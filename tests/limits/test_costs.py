@@ -16,7 +16,7 @@ from streamweld.options import Limits, Policy
 
 from tests.support.attacks import ATTACKS, MIB, PIECE
 from tests.support.backends import make_parser
-from tests.support.linear import assert_linear_work, cpu_seconds
+from tests.support.load.linear import assert_linear_work, cpu_seconds
 from tests.support.places import REPOSITORY
 from tests.support.servers.wire import call, chunk, end, text
 

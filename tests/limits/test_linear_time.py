@@ -20,8 +20,8 @@ from streamweld.options import DIALECTS, Limits
 
 from tests.conftest import FULL, NIGHTLY
 from tests.support.backends import using
-from tests.support.linear import DOUBLE, growth
-from tests.support.many import OFF, Shape, shapes, table
+from tests.support.load.linear import DOUBLE, growth
+from tests.support.load.many import OFF, Shape, shapes, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

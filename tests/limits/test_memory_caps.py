@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import FULL
 from tests.support.attacks import MIB, PIECE
-from tests.support.fillers import FILLERS, LIMIT, STAGES
+from tests.support.load.fillers import FILLERS, LIMIT, STAGES
 from tests.support.places import REPOSITORY
 
 ROOT = REPOSITORY

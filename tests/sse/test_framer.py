@@ -12,7 +12,7 @@ from streamweld._pure.sse.framer import Frame, Framer, FramerLimit, Pending, Str
 from streamweld._spec import LIMITS
 
 from tests.support.harness import bytewise
-from tests.support.linear import assert_linear, seconds
+from tests.support.load.linear import assert_linear, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-//! Work is linear in the input, whatever a stream has many of: every thing of `tests/support/scaling.txt` in every order, read,
+//! Work is linear in the input, whatever a stream has many of: every thing of `tests/support/load/scaling.txt` in every order, read,
 //! repaired, and written in every dialect, with limits and without.
 //!
 //! `cargo test scaling -- --ignored --nocapture` measures; `STREAMWELD_FULL=1` runs every target, with the default limits too; `SCALING_SIZE=16000` larger streams, `SCALING_ONLY=responses`
@@ -103,7 +103,7 @@ fn numbered(text: &str, number: usize) -> String {
 }
 
 fn streams() -> Vec<Stream> {
-    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/scaling.txt");
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/load/scaling.txt");
     let table = fs::read_to_string(table).unwrap();
     let mut out = Vec::new();
     let mut dialect = String::new();

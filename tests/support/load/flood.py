@@ -21,7 +21,7 @@ from streamweld.options import Limits
 
 from tests.conftest import FULL
 from tests.support.attacks import KIB, MIB, PIECE, peak_of_process, reset_peak
-from tests.support.fillers import FILLERS, pieces
+from tests.support.load.fillers import FILLERS, pieces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -18,8 +18,8 @@ TARGETS: Final[Mapping[str, tuple[str, str]]] = {
     "responses": ("responses", "Responses"),
     "anthropic": ("anthropic", "Anthropic"),
     "gemini": ("gemini", "Gemini"),
-    "ai-sdk-parts": ("ai_sdk_parts", "AiSdkParts"),
-    "ai-sdk-ui": ("ai_sdk_ui", "AiSdkUi"),
+    "ai-sdk-parts": ("ai_sdk.parts", "AiSdkParts"),
+    "ai-sdk-ui": ("ai_sdk.ui", "AiSdkUi"),
 }
 
 

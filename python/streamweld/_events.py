@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
 from streamweld._arguments import parsed_arguments
+from streamweld._messages import diagnostic_help_url, diagnostic_message
 from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
 from streamweld.usage import NormalizedUsage, normalized
 
@@ -373,10 +374,15 @@ class Finished(_Event):
     """A choice ended, after all its parts. `raw_reason` is the word as sent."""
 
     type: ClassVar[Literal["finished"]] = "finished"
-    reason: FinishReason
+    finish_reason: FinishReason
     raw_reason: str | None = None
     choice: int = 0
     provider_metadata: Metadata = None
+
+    @property
+    def reason(self) -> FinishReason:
+        """The former name of `finish_reason`."""
+        return self.finish_reason
 
 
 @_event
@@ -392,7 +398,10 @@ class UpstreamErrorEvent(_Event):
 
 @_event
 class Diagnostic(_Event):
-    """A repair or an anomaly. `code` is stable; offset and ordinal say where, whatever the chunking."""
+    """A repair or an anomaly. `code` is stable; offset and ordinal say where, whatever the chunking.
+
+    `message` says it in a sentence; `detail` is the part that depends on the stream.
+    """
 
     type: ClassVar[Literal["diagnostic"]] = "diagnostic"
     code: str
@@ -401,6 +410,16 @@ class Diagnostic(_Event):
     event_ordinal: int
     part: int | None = None
     detail: str = ""
+
+    @property
+    def message(self) -> str:
+        """What happened and what was done, in a sentence, with `detail` behind it."""
+        return diagnostic_message(self)
+
+    @property
+    def help_url(self) -> str:
+        """The address of the page that explains the code."""
+        return diagnostic_help_url(self)
 
 
 @_event

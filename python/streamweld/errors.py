@@ -163,7 +163,7 @@ class StreamError(StreamweldError):
 
     def _text(self) -> str:
         code = CODES.get(self.rule)
-        return code.text if code is not None else _SENTENCES.get(self.rule, self.rule)
+        return code.text.rstrip(".") if code is not None else _SENTENCES.get(self.rule, self.rule)
 
     def _said(self) -> str:
         """What stands behind the rule's own text."""

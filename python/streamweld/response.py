@@ -112,7 +112,7 @@ class Choice:
     @property
     def finish_reason(self) -> FinishReason | None:
         """Why the choice ended, in one vocabulary for all dialects; None where it did not."""
-        return None if self._finished is None else self._finished.reason
+        return None if self._finished is None else self._finished.finish_reason
 
     @property
     def raw_finish_reason(self) -> str | None:

@@ -35,7 +35,7 @@ STREAM_LAYERS = ("json", "model", "sse", "assemble dialect fastpath", "pipeline"
 RUST_LAYERS = (*STREAM_LAYERS, "lib")
 PURE_LAYERS = tuple(" ".join(f"_pure.{folder}" for folder in line.split()) for line in STREAM_LAYERS)
 # What users see of a stream (events, errors, usage) is also what the pure backend makes, so it stands below it.
-EVENT_LAYERS = ("_spec _words _show _extension", "_pure.json", "_json _arguments _events events errors usage")
+EVENT_LAYERS = ("_spec _words _show _extension", "_pure.json", "_json _arguments _messages _events events errors usage")
 # The rest of the package. What is not named is a module of the public surface.
 PACKAGE_LAYERS = (
     *EVENT_LAYERS,
@@ -57,7 +57,9 @@ IO_PYTHON = {
 }
 IO_RUST = re.compile(r"\bstd::(net|time|thread|env|fs|io|process)\b|\bprintln!|\beprintln!|\bpyo3\b")
 # The Python that the bindings import; more would be a second way into the package.
-BINDINGS_MAY_NAME = {f"streamweld.{name}" for name in ("events", "errors", "usage", "_native", "_arguments", "_json")}
+BINDINGS_MAY_NAME = {
+    f"streamweld.{name}" for name in ("events", "errors", "usage", "_native", "_arguments", "_json", "_messages")
+}
 
 
 def layer_of(module: str, layers: tuple[str, ...]) -> int:

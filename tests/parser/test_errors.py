@@ -85,14 +85,14 @@ def test_every_code_that_raises_names_a_class() -> None:
     for code in CODES.values():
         if code.raises is not None:
             error = getattr(errors, code.raises)(rule=code.name, **PLACE)
-            assert str(error).startswith(code.text)
+            assert str(error).startswith(code.text.rstrip("."))
             assert f"[{code.name} at byte 12, event 3]" in str(error)
 
 
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (SAMPLES[1], "bytes that are not UTF-8 were replaced by U+FFFD [invalid_utf8 at byte 12, event 3]"),
+        (SAMPLES[1], "Invalid UTF-8; replaced by U+FFFD [invalid_utf8 at byte 12, event 3]"),
         (
             SAMPLES[2],
             (
@@ -100,7 +100,7 @@ def test_every_code_that_raises_names_a_class() -> None:
                 "[not_an_event_stream at byte 12, event 3]"
             ),
         ),
-        (SAMPLES[3], "an event's data is not JSON (position 17) [malformed_json at byte 12, event 3]"),
+        (SAMPLES[3], "The data of an event is not valid JSON (position 17) [malformed_json at byte 12, event 3]"),
         (
             SAMPLES[4],
             "the stream has more than max_event_bytes allows: 10 [limit_max_event_bytes at byte 12, event 3]",
@@ -112,11 +112,17 @@ def test_every_code_that_raises_names_a_class() -> None:
         (
             SAMPLES[9],
             (
-                "the gateway sent an error inside the stream: overloaded_error: 529: Overloaded "
+                "The gateway sent an error in the stream: overloaded_error: 529: Overloaded "
                 "[upstream_error at byte 12, event 3]"
             ),
         ),
-        (SAMPLES[10], "the stream was cut: mid_arguments, 2 open parts [truncated at byte 12, event 3]"),
+        (
+            SAMPLES[10],
+            (
+                "The stream ended before the answer was complete: "
+                "mid_arguments, 2 open parts [truncated at byte 12, event 3]"
+            ),
+        ),
         (
             SAMPLES[11],
             f"no dialect that can be read ({', '.join(DIALECTS)}): saw foo, type [unknown_dialect at byte 12, event 3]",

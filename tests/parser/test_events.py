@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from streamweld import events
+from streamweld import events, iter_events, parse
 from streamweld._spec import EVENTS, PLAIN_EVENTS, Field
 from streamweld.errors import ArgumentsError
 
@@ -254,3 +254,19 @@ def test_one_set_is_exported() -> None:
         assert getattr(events, name) in events.Event.__args__
         assert name in events.__all__
     assert len(events.Event.__args__) == len(NAMES)
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_diagnostic_says_itself_in_a_sentence() -> None:
+    body = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"what"}]}\n\ndata: [DONE]\n\n'
+    (found,) = [d for d in parse(body, dialect="chat").diagnostics if d.code == "finish_unknown"]
+    assert found.message == 'Unknown finish reason; read as "other": what'
+    assert found.help_url.endswith("/docs/rules.md#finish_unknown")
+
+
+@pytest.mark.usefixtures("backend")
+def test_finished_answers_to_its_former_name() -> None:
+    body = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    (end,) = [event for event in iter_events([body], dialect="chat") if event.type == "finished"]
+    assert end.finish_reason == end.reason == "stop"
+    assert end.to_dict()["finish_reason"] == "stop"

@@ -15,6 +15,7 @@ from streamweld.cli.check import check
 from streamweld.cli.console import UNREADABLE, USAGE, UnwritableError
 from streamweld.cli.convert import convert
 from streamweld.cli.demo import demo
+from streamweld.cli.explain import explain
 from streamweld.cli.history import history
 from streamweld.cli.inspect import inspect
 from streamweld.cli.proxy import proxy
@@ -43,6 +44,7 @@ main.add_command(demo)
 main.add_command(inspect)
 main.add_command(convert)
 main.add_command(check)
+main.add_command(explain)
 main.add_command(history)
 main.add_command(proxy)
 main.add_command(bench)

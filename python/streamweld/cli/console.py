@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from streamweld._show import printable
-from streamweld._spec import CODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -72,7 +71,7 @@ def diagnostic_table(diagnostics: Iterable[Diagnostic]) -> Table:
     """What was repaired, and where."""
     made = table("severity", "code", "byte", "event", "what", title="diagnostics", right=("byte", "event"))
     for diagnostic in diagnostics:
-        text = CODES[diagnostic.code].text + (f": {diagnostic.detail}" if diagnostic.detail else "")
+        text = diagnostic.message
         place = (str(diagnostic.byte_offset), str(diagnostic.event_ordinal))
         made.add_row(diagnostic.severity, diagnostic.code, *place, printable(text))
     return made

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from streamweld._show import printable
-from streamweld._spec import CODES
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, UnwritableError, read_each
 from streamweld.convert import TARGETS, StreamConverter
 from streamweld.options import DIALECTS
@@ -73,7 +72,7 @@ def convert(file: str, target: str, source: str, seed: str | None) -> None:
     for done in read_each([file], partial(_written, converter), unreadable):
         for diagnostic in done.diagnostics:
             found = found or diagnostic.severity != "info"
-            text = CODES[diagnostic.code].text + (f": {diagnostic.detail}" if diagnostic.detail else "")
+            text = diagnostic.message
             place = f"byte {diagnostic.byte_offset}, event {diagnostic.event_ordinal}"
             click.echo(f"streamweld: {diagnostic.severity}: {printable(text)} [{diagnostic.code} at {place}]", err=True)
         if done.error is not None:

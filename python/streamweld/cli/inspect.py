@@ -96,7 +96,10 @@ class Report:
             "usage": None if response.usage is None else response.usage.to_dict(),
             "choices": len(response.choices),
             "findings": self.findings,
-            "diagnostics": [diagnostic.to_dict() for diagnostic in response.diagnostics],
+            "diagnostics": [
+                {**diagnostic.to_dict(), "message": diagnostic.message, "help_url": diagnostic.help_url}
+                for diagnostic in response.diagnostics
+            ],
             "diagnostics_dropped": response.diagnostics_dropped,
             "error": self._error(),
         }

@@ -228,8 +228,13 @@ event!(
 event!(
     /// A choice ended, after all its parts. `raw_reason` is the word as sent.
     Finished = "finished",
-    (reason: Str, raw_reason: OptStr, choice: i32, provider_metadata: Object),
-    (reason, raw_reason=None, choice=0, provider_metadata=None)
+    (finish_reason: Str, raw_reason: OptStr, choice: i32, provider_metadata: Object),
+    (finish_reason, raw_reason=None, choice=0, provider_metadata=None) as "(finish_reason, raw_reason=None, choice=0, provider_metadata=None)",
+    {
+        /// The former name of `finish_reason`.
+        #[getter]
+        fn reason(&self, py: Python<'_>) -> Str { self.finish_reason.clone_ref(py) }
+    }
 );
 
 event!(
@@ -241,9 +246,28 @@ event!(
 
 event!(
     /// A repair or an anomaly. `code` is stable; offset and ordinal say where, whatever the chunking.
+    ///
+    /// `message` says it in a sentence; `detail` is the part that depends on the stream.
     Diagnostic = "diagnostic",
     (code: Str, severity: Str, byte_offset: u64, event_ordinal: u64, part: Option<u32>, detail: Str),
-    (code, severity, byte_offset, event_ordinal, part=None, detail=empty()) as "(code, severity, byte_offset, event_ordinal, part=None, detail='')"
+    (code, severity, byte_offset, event_ordinal, part=None, detail=empty()) as "(code, severity, byte_offset, event_ordinal, part=None, detail='')",
+    {
+        /// What happened and what was done, in a sentence, with `detail` behind it.
+        #[getter]
+        fn message<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+            let py = slf.py();
+            static MESSAGE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            MESSAGE.import(py, "streamweld._messages", "diagnostic_message")?.call1((slf,))
+        }
+
+        /// The address of the page that explains the code.
+        #[getter]
+        fn help_url<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+            let py = slf.py();
+            static HELP_URL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            HELP_URL.import(py, "streamweld._messages", "diagnostic_help_url")?.call1((slf,))
+        }
+    }
 );
 
 event!(

@@ -331,7 +331,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
         } => object(
             py,
             events::Finished {
-                reason: word(py, reason),
+                finish_reason: word(py, reason),
                 raw_reason: opt(py, raw_reason),
                 choice,
                 provider_metadata: data(py, metadata)?,

@@ -252,7 +252,7 @@ class Gemini:
 
     def _finish(self, event: Finished) -> None:
         self._candidates.add(event.choice)
-        self._finished[event.choice] = event.reason
+        self._finished[event.choice] = event.finish_reason
         self._raw[event.choice] = own_word(_TARGET, event)
 
     def _word(self, index: int) -> str | None:

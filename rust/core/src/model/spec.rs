@@ -322,6 +322,6 @@ mod tests {
         assert_eq!(Code::from_name("truncated"), Some(Code::TRUNCATED));
         assert_eq!(Code::from_name("Truncated"), None);
         assert_eq!(format!("{:?}", Code::TRUNCATED), "truncated");
-        assert!(Code::TRUNCATED.text().contains("cut"));
+        assert!(Code::TRUNCATED.text().contains("before the answer was complete"));
     }
 }

@@ -44,7 +44,7 @@ class AiSdkParts(AiSdk):
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
         if self.job.passed.finished:
             return
-        self.refuse_cut(finished.reason)
+        self.refuse_cut(finished.finish_reason)
         # Of an answer in this dialect the unified word is all that is told.
         raw = None if finished.raw_reason is None or self.job.passed.own else quoted(finished.raw_reason)
         self._finish(word, raw, counts)

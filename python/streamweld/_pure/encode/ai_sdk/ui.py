@@ -39,7 +39,7 @@ class AiSdkUi(AiSdk):
         if self.job.passed.finished:
             self.job.frames.done()
             return
-        self.refuse_cut(finished.reason)
+        self.refuse_cut(finished.finish_reason)
         self._step("finish-step")
         metadata = None
         if counts is not None and not counts.is_blank:

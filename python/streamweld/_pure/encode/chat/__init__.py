@@ -251,9 +251,9 @@ class Chat:
 
     def _finish(self, event: Finished) -> None:
         self._choice(event.choice)
-        self._finished[event.choice] = event.reason
+        self._finished[event.choice] = event.finish_reason
         self._sent[event.choice] = own_word(_TARGET, event) if self._job.passed.own else None
-        if self._sent[event.choice] is None and finish_is_lost(_TARGET, event.reason):
+        if self._sent[event.choice] is None and finish_is_lost(_TARGET, event.finish_reason):
             self._job.losses.note("finish")
 
     def _word(self, index: int) -> str | None:

@@ -77,7 +77,7 @@ def finish_word(target: str, reason: str) -> str | None:
 def sent_word(target: str, finished: Finished) -> str | None:
     """The word of any source that the target writes as it is: it says why the answer is not whole."""
     raw = finished.raw_reason
-    kept = raw in _FACTS["finish_own"].get(target, ()) or finished.reason in _FACTS["finish_raw"].get(target, ())
+    kept = raw in _FACTS["finish_own"].get(target, ()) or finished.finish_reason in _FACTS["finish_raw"].get(target, ())
     return raw if kept else None
 
 
@@ -86,7 +86,7 @@ def own_word(dialect: str, finished: Finished) -> str | None:
     raw = finished.raw_reason
     unknown = None if dialect in _CLOSED else "other"
     means = None if raw is None else DIALECTS[dialect]["finish"].get(raw, unknown)
-    return raw if means in (finished.reason, "natural") else None
+    return raw if means in (finished.finish_reason, "natural") else None
 
 
 def finish_is_lost(target: str, reason: str) -> bool:

@@ -88,7 +88,7 @@ class SequentialAnswer:
         if fault is not None or finished is None:
             self._fail(fault or fault_of(CUT))
             return
-        reason = finished.reason
+        reason = finished.finish_reason
         sent = (own_word if self.job.passed.own else sent_word)(self.target, finished)
         word = finish_word(self.target, reason) or sent
         if word is not None:

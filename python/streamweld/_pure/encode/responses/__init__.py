@@ -484,7 +484,7 @@ class Responses:
 
 def _word(finished: Finished) -> str | None:
     """`completed`, or why the response is incomplete; None where it failed."""
-    word = finish_word(_TARGET, finished.reason)
+    word = finish_word(_TARGET, finished.finish_reason)
     return word if word == _DONE else sent_word(_TARGET, finished) or word
 
 

@@ -1,0 +1,90 @@
+"""`streamweld explain`: what a diagnostic code or a rule of the checker means."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from streamweld._messages import help_url
+from streamweld._spec import CODES
+from streamweld.check.violation import rules
+from streamweld.cli.console import USAGE, emit
+
+if TYPE_CHECKING:
+    from streamweld._spec import Base
+
+__all__ = ["explain"]
+
+BASES: Final[tuple[Base, ...]] = ("strict", "standard", "salvage")
+
+
+def _about_code(name: str) -> dict[str, Any]:
+    code = CODES[name]
+    return {
+        "code": name,
+        "kind": "diagnostic",
+        "severity": code.severity,
+        "message": code.text,
+        "detail": code.detail or None,
+        "raises": code.raises,
+        "policy": {
+            "strict": code.action("strict"),
+            "standard": code.action("standard"),
+            "salvage": code.action("salvage"),
+        },
+        "help_url": help_url(name),
+    }
+
+
+def _about_rule(name: str) -> dict[str, Any]:
+    rule = rules()[name]
+    return {"code": name, "kind": "rule", "severity": rule.severity, "message": rule.text, "source": rule.source}
+
+
+def _print(about: dict[str, Any]) -> None:
+    what = "diagnostic" if about["kind"] == "diagnostic" else "rule of `streamweld check`"
+    click.echo(f"{about['code']} ({what}, {about['severity']})")
+    click.echo(about["message"])
+    if about.get("detail"):
+        click.echo(f"detail: {about['detail']}")
+    if "policy" in about:
+        actions = ", ".join(f"{base}: {action}" for base, action in about["policy"].items())
+        click.echo(f"{actions} (`raise` raises {about['raises']})")
+        click.echo(about["help_url"])
+    if about.get("source"):
+        click.echo(f"source: {about['source']}")
+
+
+@click.command()
+@click.argument("code", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each code.")
+def explain(code: tuple[str, ...], as_json: bool) -> None:
+    """Explain diagnostic codes and rules; without CODE, list all of them.
+
+    CODE is a diagnostic code that `inspect` shows, such as args_restart, or a rule that `check` shows, such as
+    anthropic.message_start_missing.
+
+    Exit codes: 0 explained, 2 a code is unknown.
+    """
+    known = [*CODES, *rules()]
+    unknown = [name for name in code if name not in CODES and name not in rules()]
+    for name in unknown:
+        near = difflib.get_close_matches(name, known, 3)
+        click.echo(
+            f"streamweld: unknown code {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""), err=True
+        )
+    for number, name in enumerate([name for name in (code or known) if name not in unknown]):
+        about = _about_code(name) if name in CODES else _about_rule(name)
+        if as_json:
+            emit(about)
+        elif code:
+            if number:
+                click.echo("")
+            _print(about)
+        else:
+            click.echo(f"{name}: {about['message']}")
+    if unknown:
+        sys.exit(USAGE)

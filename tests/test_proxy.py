@@ -253,7 +253,7 @@ def test_what_is_counted(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"to": "gemini"},
+        {"to": "grpc"},
         {"gateway": "openrouter"},
         {"to": "chat", "gateway": "nobody"},
         {"policy": "loose"},

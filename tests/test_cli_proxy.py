@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from streamweld.integrations.proxy import ProxyConfig
+from streamweld.integrations.proxy import ProxyConfig, logs
 
 from tests.command import streamweld
 from tests.proxying import GOOD
@@ -221,6 +222,22 @@ def test_the_log_as_json() -> None:
     assert {name: value for name, value in first.items() if name != "diagnostics"} == expected
     assert (second["message"], second["status"]) == ("request", 400)
     assert "s3cret" not in "".join(lines)
+
+
+def test_a_record_with_an_exception_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logs.formatter("json"))
+    record = logging.LogRecord("uvicorn.error", logging.ERROR, __file__, 1, "a %s", ("line\nbreak",), None)
+    try:
+        raise LookupError("no")
+    except LookupError:
+        record.exc_info = sys.exc_info()
+    handler.emit(record)
+    (line,) = capsys.readouterr().err.splitlines()
+    told_ = json.loads(line)
+    assert (told_["level"], told_["logger"], told_["message"]) == ("error", "uvicorn.error", "a line\nbreak")
+    assert told_["exception"].startswith("Traceback")
+    assert told_["exception"].endswith("LookupError: no")
 
 
 @pytest.mark.parametrize(

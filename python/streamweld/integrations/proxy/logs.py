@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-__all__ = ["FORMATS", "Format", "configure"]
+__all__ = ["FORMATS", "Format", "configure", "formatter"]
 
 Format: TypeAlias = Literal["text", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
@@ -17,9 +17,14 @@ FORMATS: Final[tuple[str, ...]] = get_args(Format)
 def configure(form: Format) -> None:
     """Write records of level INFO and above to standard error; of the server, warnings and above."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(formatter(form))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def formatter(form: Format) -> logging.Formatter:
+    """What writes records in that form."""
+    return _Json() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
 
 
 class _Json(logging.Formatter):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -61,7 +61,7 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
 def _wanted(given: click.Option, value: object) -> str | None:
     """What the value has to be instead; None if it has the right type."""
     if given.multiple:
-        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        fits = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value))
         return None if fits else "an array of strings"
     if given.is_flag:
         return None if isinstance(value, bool) else "true or false"

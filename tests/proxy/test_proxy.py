@@ -253,7 +253,7 @@ def test_what_is_counted(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"to": "gemini"},
+        {"to": "grpc"},
         {"gateway": "openrouter"},
         {"to": "chat", "gateway": "nobody"},
         {"policy": "loose"},
@@ -270,7 +270,7 @@ def test_options_that_cannot_be(options: dict[str, Any]) -> None:
 
 
 @contextmanager
-def command(*args: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+def command(*args: str, ready: str = " -> ") -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "streamweld", "proxy", "--port", "0", *args],
         stderr=subprocess.PIPE,
@@ -282,7 +282,7 @@ def command(*args: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]
     reader = threading.Thread(target=lambda source: lines.extend(iter(source.readline, "")), args=(process.stderr,))
     reader.start()
     try:
-        until(lambda: any(" -> " in line for line in lines) or process.poll() is not None, 30)
+        until(lambda: any(ready in line for line in lines) or process.poll() is not None, 30)
         yield process, lines[0].split(" ")[1] if lines else "", lines
     finally:
         process.kill()

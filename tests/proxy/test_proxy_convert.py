@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from streamweld.integrations.proxy import ProxyConfig
 from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.refusals import Refusal
-from streamweld.integrations.proxy.translate import translated
+from streamweld.integrations.proxy.translate import Translated, translated
 
 from tests.support.servers.proxying import between
 from tests.support.servers.upstream import Talk, Upstream, sse
@@ -318,28 +318,54 @@ NAMED = {"type": "function", "function": {"name": "f"}}
 BASE: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
 
 
+def translate(request: dict[str, Any], source: Any, to: Any, gateway: str | None = None) -> Translated:
+    config = ProxyConfig("http://gateway.example", to=to, gateway=gateway)
+    return translated(request, source, config, stream=request.get("stream") is True)
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "request_", "place"),
+    [
+        ("anthropic", "chat", {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools/0"),
+        ("anthropic", "chat", {"mcp_servers": [{"url": "https://x.example"}]}, "mcp_servers/0"),
+        ("anthropic", "gemini", {"container": "c"}, "container"),
+        ("chat", "anthropic", {"n": 2}, "n"),
+        ("chat", "anthropic", {"logprobs": True}, "logprobs"),
+        ("chat", "anthropic", {"response_format": {"type": "json_object"}}, "response_format"),
+        ("chat", "anthropic", {"tool_choice": {"type": "allowed_tools"}}, "tool_choice"),
+        ("chat", "responses", {"stop": ["x"]}, "stop"),
+        ("responses", "chat", {"previous_response_id": "resp_1", "input": "?"}, "previous_response_id"),
+        ("responses", "gemini", {"background": True, "input": "?"}, "background"),
+        ("gemini", "chat", {"cachedContent": "c", "contents": [{"parts": [{"text": "?"}]}]}, "cachedContent"),
+    ],
+)
+def test_what_changes_the_answer_and_cannot_be_expressed_is_refused(
+    source: Any, to: Any, request_: dict[str, Any], place: str
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        translate(BASE | request_, source, to)
+    assert (refused.value.status, refused.value.code) == (400, "unsupported_option")
+    assert refused.value.message == f"{place}: the upstream's API ({to}) cannot express it"
+
+
 @pytest.mark.parametrize(
     ("source", "to", "request_", "code"),
     [
-        ("anthropic", "chat", {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "unsupported_tool"),
-        ("anthropic", "chat", {"mcp_servers": [{"url": "https://x.example"}]}, "unsupported_member"),
-        ("chat", "anthropic", {"n": 2}, "unsupported_member"),
-        ("chat", "anthropic", {"response_format": {"type": "json_object"}}, "unsupported_format"),
-        ("chat", "anthropic", {"tool_choice": {"type": "allowed_tools"}}, "unsupported_tool_choice"),
-        ("chat", "anthropic", {"tools": "weather"}, "invalid_tools"),
-        ("chat", "responses", {"tools": False}, "invalid_tools"),
+        ("chat", "anthropic", {"tools": "weather"}, "invalid_request"),
+        ("chat", "responses", {"tools": False}, "invalid_request"),
         ("chat", "anthropic", {"messages": [3]}, "invalid_history"),
-        ("chat", "responses", {"stop": ["x"]}, "unsupported_member"),
-        ("responses", "chat", {"previous_response_id": "resp_1", "input": "?"}, "unsupported_member"),
         ("chat", "anthropic", {"model": None}, "invalid_model"),
+        ("anthropic", "chat", {"tools": [{"name": "n" * 100, "input_schema": WEATHER}]}, "unsupported_tool_name"),
     ],
 )
-def test_what_the_other_api_cannot_be_asked_is_refused(
-    source: Any, to: Any, request_: dict[str, Any], code: str
-) -> None:
+def test_what_no_upstream_could_be_asked_is_refused(source: Any, to: Any, request_: dict[str, Any], code: str) -> None:
     with pytest.raises(Refusal) as refused:
-        translated(BASE | request_, source, ProxyConfig("http://gateway.example", to=to))
+        translate(BASE | request_, source, to)
     assert (refused.value.status, refused.value.code) == (400, code)
+
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": WEATHER}}
+OWN_TOOL = {"name": "f", "input_schema": WEATHER}
 
 
 @pytest.mark.parametrize(
@@ -347,19 +373,60 @@ def test_what_the_other_api_cannot_be_asked_is_refused(
     [
         ("chat", "anthropic", {"temperature": 1.7, "stop": "x"}, {"temperature": 1, "stop_sequences": ["x"]}, ()),
         ("chat", "anthropic", {"max_tokens": 5, "seed": 3, "n": 1}, {"max_tokens": 5}, ("seed",)),
-        ("chat", "anthropic", {"reasoning_effort": "minimal"}, {"output_config": {"effort": "low"}}, ()),
-        ("chat", "anthropic", {"parallel_tool_calls": False}, {}, ()),
-        ("chat", "anthropic", {"tool_choice": "required"}, {"tool_choice": {"type": "any"}}, ()),
-        ("chat", "responses", {"reasoning_effort": "high"}, {"reasoning": {"effort": "high"}}, ()),
-        ("anthropic", "chat", {"metadata": {"user_id": "u"}, "top_k": 3}, {"user": "u"}, ("top_k",)),
-        ("anthropic", "chat", {"tool_choice": {"type": "tool", "name": "f"}}, {"tool_choice": NAMED}, ()),
-        ("anthropic", "chat", {"thinking": {"type": "adaptive"}}, {}, ("other",)),
+        (
+            "chat",
+            "anthropic",
+            {"reasoning_effort": "minimal"},
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
+            (),
+        ),
+        (
+            "chat",
+            "anthropic",
+            {"parallel_tool_calls": False, "tools": [TOOL]},
+            {"tools": [OWN_TOOL], "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+            (),
+        ),
+        ("chat", "anthropic", {"parallel_tool_calls": False}, {}, ("parallel",)),
+        (
+            "chat",
+            "anthropic",
+            {"tool_choice": "required", "tools": [TOOL]},
+            {"tools": [OWN_TOOL], "tool_choice": {"type": "any"}},
+            (),
+        ),
+        (
+            "chat",
+            "responses",
+            {"reasoning_effort": "high"},
+            {"reasoning": {"effort": "high"}, "include": ["reasoning.encrypted_content"]},
+            (),
+        ),
+        (
+            "chat",
+            "gemini",
+            {"max_tokens": 5, "temperature": 0.5, "user": "u"},
+            {"generationConfig": {"maxOutputTokens": 5, "temperature": 0.5}},
+            ("user",),
+        ),
+        ("anthropic", "chat", {"metadata": {"user_id": "u"}, "top_k": 3}, {"safety_identifier": "u"}, ("top_k",)),
+        (
+            "anthropic",
+            "chat",
+            {"tool_choice": {"type": "tool", "name": "f"}, "tools": [OWN_TOOL]},
+            {"tools": [TOOL], "tool_choice": NAMED},
+            (),
+        ),
+        ("anthropic", "chat", {"thinking": {"type": "adaptive"}}, {}, ()),
+        ("anthropic", "chat", {"made_up": 1, "a b\nc": 2}, {}, ("made_up", "other")),
     ],
 )
-def test_members_by_the_table(source: Any, to: Any, given: Any, made: dict[str, Any], dropped: tuple[str, ...]) -> None:
-    plain = translated(BASE, source, ProxyConfig("http://gateway.example", to=to)).payload
-    told = translated(BASE | given, source, ProxyConfig("http://gateway.example", to=to))
-    assert told.payload == plain | made
+def test_options_are_those_of_requests(
+    source: Any, to: Any, given: Any, made: dict[str, Any], dropped: tuple[str, ...]
+) -> None:
+    plain = translate(BASE, source, to).payload
+    told = translate(BASE | given, source, to)
+    assert told.payload == {**plain, **made}
     assert told.dropped == dropped
 
 
@@ -379,6 +446,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 MEMBERS = ["messages", "input", "system", "instructions", "tools", "tool_choice", "response_format", "stop", "text"]
+MEMBERS += ["contents", "generationConfig", "toolConfig", "systemInstruction"]
 MEMBERS += ["reasoning_effort", "reasoning", "metadata", "temperature", "n", "output_config", "stream_options"]
 
 
@@ -389,7 +457,7 @@ MEMBERS += ["reasoning_effort", "reasoning", "metadata", "temperature", "n", "ou
 def test_whatever_a_request_holds_it_is_converted_or_refused(request_: dict[str, Any], way: tuple[Any, Any]) -> None:
     source, to = way
     try:
-        told = translated(BASE | request_, source, ProxyConfig("http://gateway.example", to=to))
+        told = translate(BASE | request_, source, to)
     except Refusal as refused:
         status = refused.status
     else:
@@ -398,8 +466,7 @@ def test_whatever_a_request_holds_it_is_converted_or_refused(request_: dict[str,
 
 
 def test_a_gateway_that_knows_another_member() -> None:
-    config = ProxyConfig("http://gateway.example", to="chat", gateway="deepseek")
-    assert translated(BASE | {"max_tokens": 5}, "anthropic", config).payload["max_tokens"] == 5
+    assert translate(BASE | {"max_tokens": 5}, "anthropic", "chat", "deepseek").payload["max_tokens"] == 5
 
 
 def test_a_refusal_is_an_error_of_the_clients_api() -> None:
@@ -409,10 +476,10 @@ def test_a_refusal_is_an_error_of_the_clients_api() -> None:
         unreadable = httpx2.post(f"{url}/v1/chat/completions", content=b"{")
     assert answer.status_code == unreadable.status_code == 400
     assert answer.json()["error"] == {
-        "message": "n: the upstream's API (anthropic) has nothing like it",
+        "message": "n: the upstream's API (anthropic) cannot express it",
         "type": "invalid_request_error",
         "param": None,
-        "code": "unsupported_member",
+        "code": "unsupported_option",
     }
     assert unreadable.json()["error"]["code"] == "invalid_body"
     assert upstream.seen == []

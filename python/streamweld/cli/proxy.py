@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 from typing import TYPE_CHECKING, cast, get_args
@@ -11,60 +10,67 @@ import click
 
 from streamweld._spec import Base
 from streamweld.cli.console import UNREADABLE
-from streamweld.integrations.proxy import ProxyConfig, serve
+from streamweld.cli.settings import CONFIG, option
+from streamweld.integrations.proxy import ProxyConfig, logs, serve
+from streamweld.integrations.proxy.access import LOGGER
 from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.logs import FORMATS
 from streamweld.integrations.proxy.signals import end_at_once
 
 if TYPE_CHECKING:
     from streamweld.integrations.proxy.config import Speaks
+    from streamweld.integrations.proxy.logs import Format
 
 __all__ = ["proxy"]
 
 
-@click.command(short_help="A server in front of a gateway, which repairs and converts.")
-@click.option("--upstream", required=True, metavar="URL", help="The gateway, and the only place that is asked.")
-@click.option(
+@click.command(short_help="Serve a proxy for one gateway that repairs and converts streams.")
+@CONFIG
+@option("--upstream", required=True, metavar="URL", help="The gateway, and the only place that is asked.")
+@option(
     "--to",
     type=click.Choice(SPEAKS),
     help="What the gateway speaks: requests in another of these dialects are converted, and their answers back.",
 )
-@click.option(
+@option(
     "--policy",
     type=click.Choice(get_args(Base)),
     default="standard",
     show_default=True,
     help="What is repaired, and what ends a stream with an error.",
 )
-@click.option("--gateway", metavar="NAME", help="Whose rules a converted history has to follow, if not those of --to.")
-@click.option(
+@option(
+    "--gateway",
+    metavar="NAME",
+    help="The profile of the gateway: requests are converted to what it accepts, also those of --to's own dialect.",
+)
+@option(
     "--host",
     default="127.0.0.1",
     show_default=True,
     help="Where to listen. An address that other machines can reach needs --token.",
 )
-@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
-@click.option(
+@option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
+@option(
     "--token",
-    envvar="STREAMWELD_PROXY_TOKEN",
-    show_envvar=True,
     help="What clients have to send, as their API key or as x-streamweld-token; better set in the environment, where "
     "other users do not see it.",
 )
-@click.option(
+@option(
     "--allow-host",
     "allow_hosts",
     multiple=True,
     metavar="NAME",
     help="A name that clients may use for this server, beside localhost and the address of --host; may be repeated.",
 )
-@click.option(
+@option(
     "--allow-origin",
     "allow_origins",
     multiple=True,
     metavar="ORIGIN",
     help="Web pages that may use this server, such as http://localhost:3000; may be repeated. Others are refused.",
 )
-@click.option(
+@option(
     "--grace",
     type=click.IntRange(0),
     default=300,
@@ -72,49 +78,56 @@ __all__ = ["proxy"]
     help="Seconds that open streams have on SIGTERM or SIGINT; then they end with an error. A second signal ends all "
     "at once.",
 )
-@click.option(
+@option(
     "--connect-timeout",
     type=float,
     default=ProxyConfig.connect_timeout,
     show_default=True,
     help="Seconds for a connection to the gateway.",
 )
-@click.option(
+@option(
     "--idle-timeout",
     type=float,
     default=ProxyConfig.idle_timeout,
     show_default=True,
     help="Seconds of silence of the gateway.",
 )
-@click.option(
+@option(
     "--event-timeout",
     type=float,
     default=ProxyConfig.event_timeout,
     show_default=True,
     help="Seconds without an event, whatever else the gateway sends.",
 )
-@click.option(
+@option(
     "--client-timeout",
     type=float,
     default=ProxyConfig.client_timeout,
     show_default=True,
     help="Seconds in which a client takes nothing of what there is for it.",
 )
-@click.option(
+@option(
     "--max-body-bytes",
     type=int,
     default=ProxyConfig.max_body_bytes,
     show_default=True,
     help="Of a request, and of an answer that has to be read whole.",
 )
-@click.option(
+@option(
     "--max-stream-bytes",
     type=int,
     default=ProxyConfig.max_stream_bytes,
     show_default=True,
     help="Of an answer, unpacked.",
 )
-@click.option(
+@option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Of the log on standard error: a line of words or a JSON object for each request.",
+)
+@option(
     "--otel",
     is_flag=True,
     help="A span for each request (extra `otel`); an SDK sends them: opentelemetry-instrument streamweld proxy …",
@@ -136,13 +149,15 @@ def proxy(
     client_timeout: float,
     max_body_bytes: int,
     max_stream_bytes: int,
+    log_format: Format,
     otel: bool,
 ) -> None:
     """Repair the streams of the gateway at URL on their way to clients of any official SDK.
 
     A client's base URL is this server's address; its credentials go on to the gateway and are neither kept nor logged.
     /metrics has counters for Prometheus, /healthz says that the server runs; the access log goes to standard error.
-    Needs the extra `proxy`: pip install 'streamweld[cli,proxy]'.
+    Each option can be set by an environment variable or in the file of --config. The command line takes precedence over
+    the environment, and the environment over the file. Needs the extra `proxy`: pip install 'streamweld[cli,proxy]'.
     """
     config = ProxyConfig(
         upstream,
@@ -160,11 +175,13 @@ def proxy(
         allow_hosts=allow_hosts,
         allow_origins=allow_origins,
     )
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logs.configure(log_format)
 
     def ready(address: str) -> None:
-        click.echo(f"streamweld: {address} -> {upstream}", err=True)
+        if log_format == "json":
+            LOGGER.info("listening", extra={"facts": {"address": address, "upstream": upstream}})
+        else:
+            click.echo(f"streamweld: {address} -> {upstream}", err=True)
 
     signal.signal(signal.SIGTERM, _end)
     try:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld._show import printable
 
 if TYPE_CHECKING:
     from streamweld.integrations.proxy.exchange import Exchange
 
-__all__ = ["LOGGER", "log", "told"]
+__all__ = ["LOGGER", "facts_of", "log", "told"]
 
 LOGGER: Final = logging.getLogger("streamweld.proxy")
 _PATH: Final = 200
@@ -20,12 +20,16 @@ _METHOD: Final = 20
 def log(done: Exchange) -> None:
     """Write the line of an exchange that is over."""
     if LOGGER.isEnabledFor(logging.INFO):
-        LOGGER.info("%s", told(done))
+        facts = facts_of(done)
+        LOGGER.info("%s", told(facts), extra={"facts": {**facts, "message": "request"}})
 
 
-def told(done: Exchange) -> str:
-    """The line. Method and path are the client's: they are cut, their control characters are escapes, blanks too."""
-    words = {
+def facts_of(done: Exchange) -> dict[str, Any]:
+    """What the log reports, without what is absent.
+
+    Method and path are the client's: they are cut, and control characters and blanks are escapes.
+    """
+    facts: dict[str, Any] = {
         "method": printable(done.method, _METHOD).replace(" ", "%20"),
         "path": printable(done.path, _PATH).replace(" ", "%20"),
         "status": done.status,
@@ -37,9 +41,26 @@ def told(done: Exchange) -> str:
         "events": done.events if done.stream else None,
         "in": done.bytes_in,
         "out": done.bytes_out,
-        "first": None if done.first_byte is None else f"{done.first_byte:.3f}",
-        "seconds": f"{done.seconds:.3f}",
-        "diagnostics": ",".join([f"{code}:{times}" for code, times in sorted(done.diagnostics.items())]) or None,
-        "dropped": ",".join(done.dropped) or None,
+        "first": None if done.first_byte is None else round(done.first_byte, 3),
+        "seconds": round(done.seconds, 3),
+        "diagnostics": dict(sorted(done.diagnostics.items())) or None,
+        "dropped": list(done.dropped) or None,
     }
-    return " ".join([f"{name}={value}" for name, value in words.items() if value is not None])
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def told(facts: dict[str, Any]) -> str:
+    """The line of text."""
+    return " ".join([f"{name}={_word(value)}" for name, value in facts.items()])
+
+
+def _word(value: object) -> str:
+    match value:
+        case float():
+            return f"{value:.3f}"
+        case dict():
+            return ",".join([f"{code}:{times}" for code, times in cast("dict[str, int]", value).items()])
+        case list():
+            return ",".join(cast("list[str]", value))
+        case _:
+            return str(value)

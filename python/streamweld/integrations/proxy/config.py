@@ -9,6 +9,7 @@ It checks what it is told, so that nothing behind it has to. It opens no connect
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
@@ -21,13 +22,17 @@ from streamweld.integrations.proxy.hosts import is_host, origin_of
 from streamweld.options import Limits, Policy, to_config
 
 if TYPE_CHECKING:
+    from streamweld.history import Profile
     from streamweld.options import Base
 
 __all__ = ["SPEAKS", "ProxyConfig", "Speaks"]
 
-Speaks: TypeAlias = Literal["chat", "responses", "anthropic"]
+Speaks: TypeAlias = Literal["chat", "responses", "anthropic", "gemini"]
 SPEAKS: Final[tuple[str, ...]] = get_args(Speaks)
 """The dialects whose requests can be converted."""
+
+# The targets of `streamweld.requests` that are reached at the endpoint of a dialect.
+_TARGETS: Final[dict[str, tuple[str, ...]]] = {"chat": ("openai-chat", "mistral")}
 
 _TOKEN: Final = re.compile(r"[!-~]+", re.ASCII)
 _MEBI: Final = 1_048_576
@@ -49,14 +54,16 @@ class ProxyConfig:
     _: KW_ONLY
 
     to: Speaks | None = None
-    """What the upstream speaks: `chat`, `responses` or `anthropic`. Requests in another of these are converted, and so
-    are their answers. None: nothing is converted."""
+    """What the upstream speaks: `chat`, `responses`, `anthropic` or `gemini`. Requests in another of these are
+    converted, and so are their answers. None: nothing is converted."""
 
     policy: Base | Policy = "standard"
     """What is repaired, and what ends a stream with an error."""
 
     gateway: str | None = None
-    """Whose rules a converted history has to follow: a profile of `streamweld.history`. None: `to`'s own."""
+    """The gateway that the upstream is: a profile of `streamweld.history`. Requests, also those that are in its dialect
+    already, are converted to what it accepts. None: converted requests follow the rules of `to`'s own API, and requests
+    in its dialect pass through unchanged."""
 
     max_body_bytes: int = 32 * _MEBI
     """Bytes of a request, and of an answer that has to be read whole."""
@@ -102,10 +109,10 @@ class ProxyConfig:
             raise UsageError("upstream must be plain ASCII: escape the path, and write the host as DNS has it")
         if self.to is not None and self.to not in SPEAKS:
             raise UsageError(f"to={self.to!r}: it must be one of {', '.join(SPEAKS)}")
-        if self.gateway is not None:
-            if self.to is None:
-                raise UsageError("gateway is about converted requests: give `to` as well")
-            resolve(self.gateway, self.to)
+        if self.gateway is not None and self.to is None:
+            raise UsageError("gateway is about converted requests: give `to` as well")
+        if self.to is not None:
+            self.profile(self.to)
         for name in ("connect_timeout", "idle_timeout", "event_timeout", "client_timeout"):
             self._positive(name)
         for name in ("max_body_bytes", "max_stream_bytes"):
@@ -133,6 +140,18 @@ class ProxyConfig:
         for origin in self.allow_origins:
             if origin != "*" and origin_of(origin) is None:
                 raise UsageError(f"allow_origins: {origin!r} is not an origin, such as https://app.example")
+
+    def profile(self, to: Speaks) -> Profile:
+        """Whose constraints a request for an upstream that speaks `to` has to follow.
+
+        Raises:
+            UsageError: if there is no such gateway, or it does not speak that dialect.
+        """
+        targets = _TARGETS.get(to, (to,))
+        for target in targets[1:] if self.gateway is not None else ():
+            with suppress(UsageError):
+                return resolve(self.gateway, target)
+        return resolve(self.gateway, targets[0])
 
     @property
     def reads_on(self) -> bool:

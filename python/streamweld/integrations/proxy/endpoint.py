@@ -175,14 +175,13 @@ class Conversation:
     async def _answer(self) -> None:
         done, config = self._done, self._config
         body, self._body = self._body, b""
-        asked = await aside(
-            len(body), lambda: prepared(body, done.dialect, self._query, config, converts=self._converts)
-        )
+        asked = await aside(len(body), lambda: prepared(body, done.dialect, self._path, self._query, config))
+        done.dropped = (*done.dropped, *asked.dropped)
         path, query = self._sent, self._query
         if self._converts:
-            path, query = routes.path_of(cast("str", config.to)), ""
+            path, query = routes.path_of(cast("str", config.to), cast("str", asked.model), stream=asked.stream)
             headers = passing.asked_in(self._headers, cast("str", config.to))
-            done.mode, done.dropped = "convert", (*done.dropped, *asked.dropped)
+            done.mode = "convert"
         else:
             headers = passing.asked(self._headers)
         headers["via"] = self._via

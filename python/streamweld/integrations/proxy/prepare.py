@@ -12,6 +12,7 @@ import orjson
 
 from streamweld.history.conversion import tool_names
 from streamweld.integrations.proxy import routes
+from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.members import list_of
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.translate import translated
@@ -37,15 +38,14 @@ class Prepared:
     dropped: tuple[str, ...] = ()
 
 
-def prepared(body: bytes, dialect: str | None, query: str, config: ProxyConfig, *, converts: bool) -> Prepared:
-    """Read a request, and convert it if `converts`.
+def prepared(body: bytes, dialect: str | None, path: str, query: str, config: ProxyConfig) -> Prepared:
+    """Read a request, and convert it if the upstream speaks another dialect, or is a gateway with rules of its own.
 
     Args:
         body: as the client sent it.
         dialect: the client's; None where it is not known, and so the body is not read.
-        query: of the request.
+        path, query: of the request.
         config: of the proxy.
-        converts: whether the upstream speaks another dialect.
 
     Raises:
         Refusal: for a body that is not a JSON object, and for what the upstream's API cannot be asked.
@@ -59,14 +59,27 @@ def prepared(body: bytes, dialect: str | None, query: str, config: ProxyConfig, 
     if not isinstance(request, dict):
         raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
     asked = cast("dict[str, Any]", request)
-    stream = routes.is_stream(dialect, asked, query)
-    model = asked.get("model")
+    stream = routes.is_stream(dialect, asked, path, query)
+    model = routes.model_of(path) if dialect == "gemini" else asked.get("model")
     model = model if isinstance(model, str) else None
-    if not converts:
+    same = dialect == config.to
+    if config.to is None or dialect not in SPEAKS or (same and config.gateway is None):
         return Prepared(body, stream, model, _names(asked))
-    told = translated(asked, cast("Speaks", dialect), config)
+    given = asked
+    if dialect == "gemini":
+        if not same and not stream and path.endswith(":streamGenerateContent"):
+            raise Refusal(400, "unsupported_stream", "a converted answer is streamed as events: ask with alt=sse")
+        given = {**asked, "model": model}
+    told = translated(given, cast("Speaks", dialect), config, stream=stream)
+    payload = told.payload
+    if payload == given:
+        made = body
+    else:
+        made = orjson.dumps(
+            {name: value for name, value in payload.items() if name != "model"} if config.to == "gemini" else payload
+        )
     return Prepared(
-        orjson.dumps(told.payload),
+        made,
         stream,
         model,
         list(told.tools),

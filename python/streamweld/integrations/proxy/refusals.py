@@ -6,7 +6,7 @@ A refusal is JSON, whatever the upstream sent, and quotes nothing of a body that
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
@@ -55,6 +55,8 @@ def retold(dialect: str, status: int, body: bytes | bytearray) -> bytes:
         said: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         said = None
+    if isinstance(said, list):  # Gemini's API puts the error of a stream into an array
+        said = next(iter(cast("list[object]", said)), None)
     error: object = object_of(said).get("error", said)
     message, code = _text(error, "message"), _text(error, "code")
     if isinstance(error, str):

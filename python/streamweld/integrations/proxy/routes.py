@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from streamweld._spec import load_proxy
 
-__all__ = ["asked_path", "dialect_of", "is_safe", "is_stream", "path_of", "target_of"]
+__all__ = ["asked_path", "dialect_of", "is_safe", "is_stream", "model_of", "path_of", "target_of"]
 
 _ROUTES: Final = load_proxy()["routes"]
 _PATTERNS: Final = {name: re.compile(route["pattern"], re.ASCII) for name, route in _ROUTES.items()}
@@ -26,10 +26,29 @@ def dialect_of(path: str) -> str | None:
     return next((name for name, pattern in _PATTERNS.items() if pattern.search(path)), None)
 
 
-def path_of(dialect: str) -> str:
-    """Where an API takes the requests that can be converted."""
+def path_of(dialect: str, model: str, *, stream: bool) -> tuple[str, str]:
+    """Where an API takes the requests that can be converted: the path with its escapes, and the query.
+
+    >>> path_of("chat", "m", stream=True)
+    ('/v1/chat/completions', '')
+    >>> path_of("gemini", "gemini-3", stream=True), path_of("gemini", "../x:y", stream=False)[0]
+    (('/v1beta/models/gemini-3:streamGenerateContent', 'alt=sse'), '/v1beta/models/..%2Fx%3Ay:generateContent')
+    """
     path: str = _ROUTES[dialect]["path"]
-    return path
+    if dialect != "gemini":
+        return path, ""
+    named = f"{path}/{quote(model.removeprefix('models/'), safe='')}"
+    return (f"{named}:streamGenerateContent", "alt=sse") if stream else (f"{named}:generateContent", "")
+
+
+def model_of(path: str) -> str | None:
+    """The model that a path of Gemini's API names; None where it names none.
+
+    >>> model_of("/v1beta/models/gemini-3:streamGenerateContent"), model_of("/v1/messages")
+    ('gemini-3', None)
+    """
+    name, _, method = path.rpartition("/")[2].rpartition(":")
+    return name if name and method else None
 
 
 def is_safe(path: str) -> bool:
@@ -89,8 +108,11 @@ def target_of(upstream: str, path: str, query: str = "") -> str:
     return f"{url}?{query}" if query else url
 
 
-def is_stream(dialect: str, request: object, query: str) -> bool:
-    """Whether a request asks for a stream of events: by a member, or in Gemini's API by the query."""
+def is_stream(dialect: str, request: object, path: str, query: str) -> bool:
+    """Whether a request asks for a stream of events.
+
+    In Gemini's API the path says so, and the query; without it, the answer is an array, which passes through.
+    """
     if dialect == "gemini":
-        return "sse" in parse_qs(query).get("alt", ())
+        return path.endswith(":streamGenerateContent") and "sse" in parse_qs(query).get("alt", ())
     return isinstance(request, dict) and cast("dict[str, object]", request).get("stream") is True

@@ -1,197 +1,137 @@
-"""A request of one API as a request of another: the history by `streamweld.history`, the rest by a table.
+"""A request for the upstream, by `streamweld.requests`, and what its answer has to be read and written with.
 
-What cannot be said there and changes the answer is refused; what cannot be said and is a matter of degree (a seed, a
-penalty) is left out, and named in `Translated.dropped`. It knows no HTTP.
+What changes the answer and cannot be expressed there is refused; what is a matter of degree (a seed, a penalty) is left
+out, and named in `Translated.dropped`. It does no I/O.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld._spec import load_proxy
+from streamweld import requests
+from streamweld._show import printable
 from streamweld.errors import HistoryError, UsageError
-from streamweld.history.conversion import convert, tool_names
-from streamweld.integrations.proxy import tools as tooling
+from streamweld.history.conversion import tool_names
 from streamweld.integrations.proxy.members import list_of, object_of
 from streamweld.integrations.proxy.refusals import Refusal
+from streamweld.requests import RequestPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from streamweld.history import Loss
     from streamweld.integrations.proxy.config import ProxyConfig, Speaks
 
 __all__ = ["Translated", "translated"]
 
-_SPEC: Final = load_proxy()
-_MEMBERS: Final = _SPEC["members"]
-# What the history converter and the lines below take care of.
-_APART: Final = {
-    "chat": frozenset({"messages", "model", "stream", "stream_options", "tools", "tool_choice"}),
-    "responses": frozenset({"input", "instructions", "model", "stream", "stream_options", "tools", "tool_choice"}),
-    "anthropic": frozenset({"messages", "system", "model", "stream", "tools", "tool_choice"}),
-}
+_POLICY: Final = RequestPolicy(vital="raise")
+_SHOWN: Final = 300
+# What a name has to look like to be written into a log; a client can give its members any name.
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
+_MOST_DROPPED: Final = 20
+# Whether a stream is asked for is up to the endpoint in Gemini's API, and both belong to the proxy.
+_OWN: Final = frozenset({"stream", "include_usage"})
 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A converted request, and what its answer has to be read and written with."""
+    """A request for the upstream.
 
-    payload: dict[str, Any]
-    tools: dict[str, Any]
+    Attributes:
+        payload: the body; the very object that was given if nothing is changed.
+        tools: the names of the tools that the request declares.
+        known_call_ids: the ids of the calls of earlier turns, which the answer must not use again.
+        include_usage: whether the client wants usage in a stream.
+        dropped: names of what was left out.
+    """
+
+    payload: Mapping[str, Any]
+    tools: tuple[str, ...]
     known_call_ids: frozenset[str]
     include_usage: bool
     dropped: tuple[str, ...]
 
 
-def translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig) -> Translated:
+def translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig, *, stream: bool) -> Translated:
     """The request for the upstream of `config`.
 
+    Args:
+        request: with its model, also in the dialects whose requests do not contain it.
+        source: the client's dialect. It may be the upstream's: the request is then made to follow the gateway's rules.
+        config: of the proxy; it has `to`.
+        stream: whether the client asks for a stream.
+
     Raises:
-        Refusal: for what the other API cannot be asked, for a history that it cannot be given, and for members of
+        Refusal: 400 for what the upstream cannot be asked, for a history that it cannot be given, and for members of
             shapes that no request has.
     """
     try:
-        return _translated(request, source, config)
+        return _translated(request, source, config, stream=stream)
+    except HistoryError as error:
+        raise _refusal(error, cast("str", config.to)) from None
+    except UsageError as error:
+        raise Refusal(400, "invalid_request", printable(str(error), _SHOWN)) from None
     except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:
         raise Refusal(400, "invalid_request", f"the request cannot be read: {type(error).__name__}") from None
 
 
-def _translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig) -> Translated:
-    target = cast("Speaks", config.to)
-    stream = request.get("stream") is True
-    _refuse(request, source, target)
-    made: dict[str, Any] = {"model": request.get("model"), **_history(request, source, target, config)}
-    if request.get("tools") is not None and (tools := tooling.converted(request["tools"], source, target)):
-        made["tools"] = tools
-    if request.get("tool_choice") is not None:
-        made["tool_choice"] = tooling.choice(request["tool_choice"], source, target)
-    dropped = _members(request, made, source, target, config.gateway)
-    made |= _SPEC["always"].get(target, {})
-    if stream:
-        made["stream"] = True
-        if target == "chat":
-            made["stream_options"] = {"include_usage": True}
+def _translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig, *, stream: bool) -> Translated:
+    if not isinstance(request.get("model"), str):
+        raise Refusal(400, "invalid_model", "model must be a string")
+    to = cast("Speaks", config.to)
+    profile = config.profile(to)
+    done = requests.convert(request, source=source, target=cast("Any", profile.target), gateway=profile, policy=_POLICY)
+    if done.tool_names:
+        name = next(iter(done.tool_names))
+        raise Refusal(400, "unsupported_tool_name", f"the upstream accepts no tool named {printable(name, 100)}")
+    payload: Mapping[str, Any] = done.payload
+    if source != to:
+        payload = {name: value for name, value in payload.items() if name not in ("stream", "stream_options")}
+        if stream and to != "gemini":
+            payload["stream"] = True
+            if profile.target == "openai-chat":
+                payload["stream_options"] = {"include_usage": True}
     asked = object_of(request.get("stream_options")).get("include_usage") is True
     return Translated(
-        made,
-        tool_names(request.get("tools")),
-        _call_ids(made, target),
+        payload,
+        tuple(tool_names(request.get("tools"))),
+        frozenset(_call_ids(payload, to)),
         include_usage=source != "chat" or asked or not stream,
-        dropped=dropped,
+        dropped=_dropped(done.losses),
     )
 
 
-def _refuse(request: Mapping[str, Any], source: str, target: str) -> None:
-    if not isinstance(request.get("model"), str):
-        raise Refusal(400, "invalid_model", "model must be a string")
-    for name, harmless in _SPEC["refused"][source].items():
-        value = request.get(name)
-        items = list_of(value)
-        if value is not None and (value if items is None else tuple(items)) not in harmless:
-            raise Refusal(400, "unsupported_member", f"{name}: the upstream's API ({target}) has nothing like it")
+def _refusal(error: HistoryError, to: str) -> Refusal:
+    if error.rule == "unsupported_option":
+        place = printable(error.path.removeprefix("/"), _SHOWN)
+        return Refusal(400, error.rule, f"{place}: the upstream's API ({to}) cannot express it")
+    return Refusal(400, "invalid_history", str(error))
 
 
-def _history(request: Mapping[str, Any], source: Speaks, target: Speaks, config: ProxyConfig) -> dict[str, Any]:
-    own = ("messages", "system") if source == "anthropic" else ("input", "instructions", "messages")
-    given = {name: request[name] for name in own if request.get(name) is not None}
-    try:
-        done = convert(
-            given,
-            source=source,
-            target=target,
-            gateway=config.gateway,
-            tools=list_of(request.get("tools")),
-            store=False if target == "responses" else None,
-        )
-    except (HistoryError, UsageError) as error:
-        raise Refusal(400, "invalid_history", str(error)) from None
-    return dict(done.payload)
+def _dropped(losses: tuple[Loss, ...]) -> tuple[str, ...]:
+    words = {loss.feature if _WORD.fullmatch(loss.feature) else "other": None for loss in losses}
+    return tuple(word for word in words if word not in _OWN)[:_MOST_DROPPED]
 
 
-def _members(
-    request: Mapping[str, Any], made: dict[str, Any], source: str, target: str, gateway: str | None
-) -> tuple[str, ...]:
-    read: set[str] = set()
-    dropped: list[str] = []
-    for word, places in _MEMBERS.items():
-        found = [(path, value) for path in places.get(source, ()) if (value := _at(request, path)) is not None]
-        read |= {path.partition(".")[0] for path in places.get(source, ())}
-        value = _said(word, found[0][1], source, target) if found else _SPEC["required"].get(target, {}).get(word)
-        if found and value is not None and target not in places and word in _SPEC["vital"]:
-            raise Refusal(
-                400, "unsupported_member", f"{found[0][0]}: the upstream's API ({target}) has nothing like it"
-            )
-        if found and (value is None or target not in places):
-            dropped.append(word)
-        elif word == "parallel" and "tools" not in made:
-            continue
-        elif value is not None:
-            low_high = _SPEC["bounds"].get(target, {}).get(word)
-            if low_high is not None and isinstance(value, int | float):
-                value = min(max(value, low_high[0]), low_high[1])
-            family = (gateway or "").partition("@")[0]
-            _put(made, _SPEC["gateways"].get(family, {}).get(word) or places[target][0], value)
-    known = read | _APART[source] | _SPEC["refused"][source].keys()
-    unknown = [name for name, value in request.items() if name not in known and value is not None]
-    return (*dropped, *(["other"] if unknown else []))
+def _call_ids(payload: Mapping[str, Any], to: str) -> Iterator[str]:
+    for word in _ids(payload, to):
+        if isinstance(word, str):
+            yield word
 
 
-def _said(word: str, value: Any, source: str, target: str) -> Any:
-    """A value in the other API's form; None where it has none."""
-    openai = target != "anthropic"
-    match word:
-        case "stop":
-            return [value] if isinstance(value, str) else value
-        case "effort":
-            words = _SPEC["words"]["effort"].get(target)
-            return value if words is None else words.get(value)
-        case "parallel":
-            return value if (source == "anthropic") != openai else not value
-        case "format":
-            return _format(value, target)
-        case "user":
-            return value if isinstance(value, str) else None
+def _ids(payload: Mapping[str, Any], to: str) -> Iterator[object]:
+    match to:
+        case "responses":
+            for item in list_of(payload.get("input")) or ():
+                yield object_of(item).get("call_id")
+        case "gemini":
+            for turn in list_of(payload.get("contents")) or ():
+                for part in list_of(object_of(turn).get("parts")) or ():
+                    yield object_of(object_of(part).get("functionCall")).get("id")
         case _:
-            return value
-
-
-def _format(value: Any, target: str) -> dict[str, Any] | None:
-    raw = object_of(value)
-    kind = raw.get("type")
-    if kind == "text":
-        return None
-    if kind != "json_schema":
-        if target == "anthropic" or kind is None:
-            raise Refusal(400, "unsupported_format", f"the upstream's API ({target}) takes no such answer format")
-        return {"type": kind}
-    inner = object_of(raw.get("json_schema")) or raw
-    if target == "anthropic":
-        return {"type": "json_schema", "schema": inner.get("schema")}
-    own = {name: inner[name] for name in ("description", "schema", "strict") if inner.get(name) is not None}
-    own = {"name": inner.get("name") or "answer", **own}
-    return {"type": "json_schema", "json_schema": own} if target == "chat" else {"type": "json_schema", **own}
-
-
-def _at(request: Mapping[str, Any], path: str) -> Any:
-    value: Any = request
-    for name in path.split("."):
-        value = object_of(value).get(name)
-    return value
-
-
-def _put(made: dict[str, Any], path: str, value: Any) -> None:
-    *above, last = path.split(".")
-    for name in above:
-        made = made.setdefault(name, {"type": "auto"} if name == "tool_choice" else {})
-    made[last] = value
-
-
-def _call_ids(payload: Mapping[str, Any], target: str) -> frozenset[str]:
-    """The ids of the calls of earlier turns: the answer must not use one of them again."""
-    found: set[Any] = set()
-    for item in cast("list[dict[str, Any]]", payload.get("input" if target == "responses" else "messages") or ()):
-        found.add(item.get("call_id"))
-        calls = item.get("tool_calls") if target == "chat" else item.get("content")
-        found |= {object_of(call).get("id") for call in list_of(calls) or ()}
-    return frozenset(word for word in found if isinstance(word, str))
+            member = "tool_calls" if to == "chat" else "content"
+            for message in list_of(payload.get("messages")) or ():
+                for call in list_of(object_of(message).get(member)) or ():
+                    yield object_of(call).get("id")

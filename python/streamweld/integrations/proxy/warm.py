@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from streamweld.convert import StreamConverter
+from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.prepare import prepared
 from streamweld.integrations.proxy.whole import converted
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["warm_up"]
 
-_ASK: Final = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"?"}],"input":"?"}'
+_ASK: Final = (
+    b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"?"}],"input":"?",'
+    b'"contents":[{"role":"user","parts":[{"text":"?"}]}]}'
+)
 _TEXT: Final = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%b]}\n\n'
 _CHAT: Final = (
     _TEXT % b'{"index":0,"delta":{"role":"assistant","content":"a"}}'
@@ -33,7 +37,7 @@ def warm_up(config: ProxyConfig) -> None:
         repairer = StreamConverter(source=cast("Speaks", dialect), target="same")
         repairer.feed(said[dialect])
         repairer.close()
+        prepared(_ASK, dialect, routes.path_of(dialect, "m", stream=False)[0], "", config)
         if config.to is not None and dialect != config.to:
-            prepared(_ASK, dialect, "", config, converts=True)
             target = cast("Speaks", dialect)
             converted(StreamConverter(source=config.to, target=target), said[config.to], dialect)

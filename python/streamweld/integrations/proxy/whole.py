@@ -1,7 +1,7 @@
 """Answers that are not streamed: the events of one, folded into the JSON body that its API would have sent.
 
 The events are those that `StreamConverter` writes, so that a whole answer says what a streamed one would have said. It
-knows the shape of the three APIs' bodies, and no upstream.
+knows the shape of the four APIs' bodies, and no upstream.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from streamweld.integrations._inflate import slices
+from streamweld.integrations.proxy.members import object_of
 from streamweld.sse import iter_frames
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def folded(stream: bytes, dialect: str) -> bytes:
             made = _chat(payloads)
         case "anthropic":
             made = _anthropic(payloads)
+        case "gemini":
+            made = _gemini(payloads)
         case _:
             made = next(said["response"] for said in payloads if said["type"] in _TERMINAL)
     return orjson.dumps(made)
@@ -143,3 +146,30 @@ def _object(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
+
+
+def _gemini(chunks: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    candidates: dict[int, dict[str, Any]] = {}
+    texts = _Texts()
+    for chunk in chunks:
+        for told in chunk.get("candidates", ()):
+            candidate = cast("dict[str, Any]", told)
+            index = cast("int", candidate.get("index", 0))
+            whole = candidates.setdefault(index, {"content": {"role": "model", "parts": []}})
+            whole |= {name: value for name, value in candidate.items() if name != "content"}
+            parts = cast("list[dict[str, Any]]", whole["content"]["parts"])
+            for part in cast("list[dict[str, Any]]", object_of(candidate.get("content")).get("parts") or []):
+                last = parts[-1] if parts else {}
+                if _is_text(part) and _is_text(last) and part.get("thought") == last.get("thought"):
+                    texts.add(last, "text", part["text"])
+                else:
+                    parts.append(part)
+        made |= {name: value for name, value in chunk.items() if name != "candidates"}
+    texts.join()
+    return {"candidates": [candidates[index] for index in sorted(candidates)], **made}
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    """Whether a part is text and nothing else, so that it can be joined with another one."""
+    return "text" in part and part.keys() <= {"text", "thought"}

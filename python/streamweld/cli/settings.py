@@ -1,0 +1,82 @@
+"""Options that can also be set by environment variables and in a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from streamweld._show import printable
+from streamweld.cli.console import UNREADABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CONFIG", "option"]
+
+_PREFIX: Final = "STREAMWELD_PROXY_"
+
+
+def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
+    """An option of `streamweld proxy`, with its environment variable.
+
+    Several values of one option are separated by spaces in the environment, and an array in the file.
+    """
+    variable = _PREFIX + flag.removeprefix("--").replace("-", "_").upper()
+    return click.option(flag, *names, envvar=variable, show_envvar=True, **settings)
+
+
+def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    """Make the settings of the file the defaults of the options."""
+    if path is None:
+        return
+    try:
+        told = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        click.echo(f"streamweld: {path}: {error.strerror or error}", err=True)
+        context.exit(UNREADABLE)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{path} is not valid TOML: {error}", context, parameter) from None
+    known = {
+        each.opts[0].removeprefix("--"): each
+        for each in context.command.params
+        if isinstance(each, click.Option) and each is not parameter
+    }
+    defaults: dict[str, Any] = {}
+    for name, value in told.items():
+        if name not in known:
+            shown = printable(name, 100)
+            raise click.BadParameter(
+                f"{path}: {shown!r} is not an option. Options: {', '.join(known)}", context, parameter
+            )
+        wanted = _wanted(known[name], value)
+        if wanted is not None:
+            raise click.BadParameter(f"{path}: {name} must be {wanted}", context, parameter)
+        defaults[str(known[name].name)] = value
+    context.default_map = defaults
+
+
+def _wanted(given: click.Option, value: object) -> str | None:
+    """What the value has to be instead; None if it has the right type."""
+    if given.multiple:
+        fits = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value))
+        return None if fits else "an array of strings"
+    if given.is_flag:
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(given.type, click.types.IntParamType | click.types.FloatParamType):
+        whole = isinstance(given.type, click.types.IntParamType)
+        fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        return None if fits else f"a {'whole ' if whole else ''}number"
+    return None if isinstance(value, str) else "a string"
+
+
+CONFIG: Final = option(
+    "--config",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_read,
+    help="A TOML file with options by their long names, as in `idle-timeout = 60`.",
+)

@@ -1,0 +1,300 @@
+"""Five turns with tools, by the official client of each API, through the proxy, to an upstream of each API.
+
+The judge of what the upstream is sent is that of the histories: vendors' types and rules, and nothing of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import openai
+import pytest
+from google import genai
+from google.genai import types
+from streamweld.integrations.proxy.config import SPEAKS
+
+from tests.history.judge.vendors import judge
+from tests.proxy.test_proxy_convert import WEATHER, in_turn, named
+from tests.requests.official import complaints
+from tests.support.servers.proxying import between
+from tests.support.servers.upstream import Upstream
+from tests.support.servers.wire import DONE, call, chunk, event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CITIES = (("Oslo",), ("Rome", "Bern"), ("Lima",), ("Kyiv",))
+LAST = "It is cold."
+TURNS = len(CITIES) + 1
+CONTAINER = {"chat": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}
+TARGET = {"chat": "openai-chat"}
+
+
+# --- Upstreams: what each says in one turn: a sentence and its calls; the last sentence without
+
+
+def ids_of(turn: int) -> list[str]:
+    return [f"call_{turn}{place}" for place in range(len(CITIES[turn]))]
+
+
+def told(turn: int) -> tuple[str, list[tuple[str, str, str]]]:
+    if turn == TURNS - 1:
+        return LAST, []
+    cities = CITIES[turn]
+    pairs = zip(ids_of(turn), cities, strict=True)
+    return f"I look at {cities[0]}.", [(word, "weather", json.dumps({"city": city})) for word, city in pairs]
+
+
+def of_chat(turn: int) -> list[bytes]:
+    sentence, calls = told(turn)
+    made = [chunk({"role": "assistant", "content": sentence}, id=f"chatcmpl-{turn}", model="m", created=1)]
+    for index, (word, name, arguments) in enumerate(calls):
+        made += [call(index, word, name, arguments[:4]), call(index, None, None, arguments[4:])]
+    return [*made, chunk({}, "tool_calls" if calls else "stop"), DONE]
+
+
+def of_anthropic(turn: int) -> list[bytes]:
+    sentence, calls = told(turn)
+    usage = {"input_tokens": 7, "output_tokens": 1}
+    message = {"id": f"msg_{turn}", "type": "message", "role": "assistant", "model": "m", "content": []}
+    said: list[dict[str, Any]] = [
+        {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None, "usage": usage}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": sentence}},
+        {"type": "content_block_stop", "index": 0},
+    ]
+    for index, (word, name, arguments) in enumerate(calls, 1):
+        block = {"type": "tool_use", "id": word, "name": name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": arguments}
+        said += [
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    end = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
+    said += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
+    return [named(*said)]
+
+
+def of_responses(turn: int) -> list[bytes]:
+    sentence, calls = told(turn)
+    text = {"type": "output_text", "text": sentence, "annotations": [], "logprobs": []}
+    message = {"type": "message", "id": f"msg_{turn}", "role": "assistant"}
+    items: list[dict[str, Any]] = [message | {"status": "completed", "content": [text]}]
+    response = {"id": f"resp_{turn}", "object": "response", "created_at": 1, "model": "m", "error": None}
+    response |= {"incomplete_details": None, "tools": [], "parallel_tool_calls": True, "tool_choice": "auto"}
+    response |= {"instructions": None, "metadata": {}, "temperature": 1, "top_p": 1}
+    place = {"item_id": message["id"], "output_index": 0, "content_index": 0}
+    said: list[dict[str, Any]] = [
+        {"type": "response.created", "response": response | {"status": "in_progress", "output": []}},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": message | {"status": "in_progress", "content": []},
+        },
+        {"type": "response.content_part.added", **place, "part": text | {"text": ""}},
+        {"type": "response.output_text.delta", **place, "delta": sentence, "logprobs": []},
+        {"type": "response.output_text.done", **place, "text": sentence, "logprobs": []},
+        {"type": "response.content_part.done", **place, "part": text},
+        {"type": "response.output_item.done", "output_index": 0, "item": items[0]},
+    ]
+    for index, (word, name, arguments) in enumerate(calls, 1):
+        item = {"type": "function_call", "id": f"fc_{word}", "call_id": word, "name": name}
+        at = {"item_id": item["id"], "output_index": index}
+        items.append(item | {"status": "completed", "arguments": arguments})
+        added = item | {"status": "in_progress", "arguments": ""}
+        said += [
+            {"type": "response.output_item.added", "output_index": index, "item": added},
+            {"type": "response.function_call_arguments.delta", **at, "delta": arguments},
+            {"type": "response.function_call_arguments.done", **at, "name": name, "arguments": arguments},
+            {"type": "response.output_item.done", "output_index": index, "item": items[-1]},
+        ]
+    usage = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
+    usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    whole = response | {"status": "completed", "output": items, "usage": usage}
+    said.append({"type": "response.completed", "response": whole})
+    return [named(*[one | {"sequence_number": number} for number, one in enumerate(said)])]
+
+
+def of_gemini(turn: int) -> list[bytes]:
+    """It sends no ids, and a signature on the first call of a turn."""
+    sentence, calls = told(turn)
+    parts: list[dict[str, Any]] = [
+        {"functionCall": {"name": name, "args": json.loads(arguments)}} for _, name, arguments in calls
+    ]
+    if parts:
+        parts[0]["thoughtSignature"] = f"c2lnbmF0dXJl{turn:04d}"
+    usage = {"promptTokenCount": 7, "candidatesTokenCount": 5, "totalTokenCount": 12}
+    chunks: list[dict[str, Any]] = [
+        {"content": {"role": "model", "parts": [{"text": sentence}]}, "index": 0},
+        {"content": {"role": "model", "parts": parts or [{"text": ""}]}, "index": 0, "finishReason": "STOP"},
+    ]
+    return [event({"candidates": [one], "modelVersion": "m", "usageMetadata": usage}) for one in chunks]
+
+
+ANSWERS: dict[str, Callable[[int], list[bytes]]] = {
+    "chat": of_chat,
+    "responses": of_responses,
+    "anthropic": of_anthropic,
+    "gemini": of_gemini,
+}
+
+
+# --- Clients: each runs the tools until there are no calls; its last text, and the cities that it was asked for
+
+
+Outcome = tuple[str, list[str]]
+
+
+def result(city: str) -> str:
+    return f"-3 in {city}"
+
+
+def by_chat(url: str) -> Outcome:
+    tools: list[Any] = [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}]
+    messages: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How cold is it?"}]
+    cities: list[str] = []
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
+        while True:
+            with client.chat.completions.stream(model="m", messages=messages, tools=tools) as stream:
+                for _ in stream:
+                    pass
+                said = stream.get_final_completion().choices[0].message
+            messages.append(said.model_dump(exclude_none=True, exclude={"parsed"}))
+            if not said.tool_calls:
+                return said.content or "", cities
+            for one in said.tool_calls:
+                cities.append(json.loads(one.function.arguments)["city"])
+                messages.append({"role": "tool", "tool_call_id": one.id, "content": result(cities[-1])})
+
+
+def by_responses(url: str) -> Outcome:
+    tools: list[Any] = [{"type": "function", "name": "weather", "parameters": WEATHER, "strict": False}]
+    given: list[Any] = [{"role": "user", "content": "How cold is it?"}]
+    cities: list[str] = []
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
+        while True:
+            with client.responses.stream(
+                model="m", instructions="Be brief.", input=given, tools=tools, store=False
+            ) as stream:
+                said = stream.get_final_response()
+            hidden = {"parsed_arguments": True, "content": {"__all__": {"parsed"}}}
+            given += [item.model_dump(exclude_none=True, exclude=hidden) for item in said.output]  # type: ignore[arg-type]
+            calls = [item for item in said.output if item.type == "function_call"]
+            if not calls:
+                return said.output_text, cities
+            for one in calls:
+                cities.append(json.loads(one.arguments)["city"])
+                output = {"type": "function_call_output", "call_id": one.call_id, "output": result(cities[-1])}
+                given.append(output)
+
+
+def by_anthropic(url: str) -> Outcome:
+    tools: list[Any] = [{"name": "weather", "input_schema": WEATHER}]
+    messages: list[Any] = [{"role": "user", "content": "How cold is it?"}]
+    cities: list[str] = []
+    with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client:
+        while True:
+            with client.messages.stream(
+                model="m", max_tokens=99, system="Be brief.", messages=messages, tools=tools
+            ) as stream:
+                said = stream.get_final_message()
+            messages.append(
+                {"role": "assistant", "content": [part.model_dump(exclude_none=True) for part in said.content]}
+            )
+            used = [part for part in said.content if part.type == "tool_use"]
+            if not used:
+                return "".join([part.text for part in said.content if part.type == "text"]), cities
+            cities += [str(part.input["city"]) for part in used]
+            results = [
+                {"type": "tool_result", "tool_use_id": part.id, "content": result(str(part.input["city"]))}
+                for part in used
+            ]
+            messages.append({"role": "user", "content": results})
+
+
+def by_gemini(url: str) -> Outcome:
+    declared = types.FunctionDeclaration(name="weather", parameters_json_schema=WEATHER)
+    config = types.GenerateContentConfig(
+        tools=[types.Tool(function_declarations=[declared])],
+        system_instruction="Be brief.",
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+    contents: list[Any] = [types.Content(role="user", parts=[types.Part(text="How cold is it?")])]
+    cities: list[str] = []
+    client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=url))
+    while True:
+        parts: list[types.Part] = []
+        for piece in client.models.generate_content_stream(model="m", contents=contents, config=config):
+            for candidate in piece.candidates or ():
+                parts += (candidate.content and candidate.content.parts) or []
+        contents.append(types.Content(role="model", parts=parts))
+        calls = [part.function_call for part in parts if part.function_call]
+        if not calls:
+            return "".join([part.text or "" for part in parts]), cities
+        cities += [str((one.args or {})["city"]) for one in calls]
+        answers = [
+            types.FunctionResponse(id=one.id, name=one.name, response={"output": result(str((one.args or {})["city"]))})
+            for one in calls
+        ]
+        contents.append(types.Content(role="user", parts=[types.Part(function_response=one) for one in answers]))
+
+
+CLIENTS: dict[str, Callable[[str], Outcome]] = {
+    "chat": by_chat,
+    "responses": by_responses,
+    "anthropic": by_anthropic,
+    "gemini": by_gemini,
+}
+PAIRS = [(client, to) for client in CLIENTS for to in SPEAKS if client != to]
+
+
+def pairs_of(to: str, request: dict[str, Any]) -> list[tuple[Any, str]]:
+    """The calls of a request by id (Gemini: by place), each with what its result says, as the upstream reads it."""
+    results: list[tuple[Any, str]] = []
+    for item in request[CONTAINER[to]]:
+        match to:
+            case "chat":
+                found = [(item["tool_call_id"], item["content"])] if item["role"] == "tool" else []
+            case "responses":
+                is_result = item.get("type") == "function_call_output"
+                found = [(item["call_id"], item["output"])] if is_result else []
+            case "anthropic":
+                parts = item["content"] if isinstance(item["content"], list) else []
+                found = [(part["tool_use_id"], part["content"]) for part in parts if part["type"] == "tool_result"]
+            case _:
+                answers = [part["functionResponse"] for part in item["parts"] if "functionResponse" in part]
+                found = [(None, one["response"]["output"]) for one in answers]
+        results += found
+    return results
+
+
+@pytest.mark.parametrize(("client", "to"), PAIRS)
+def test_five_turns(client: str, to: str) -> None:
+    upstream = Upstream(in_turn(*[ANSWERS[to](turn) for turn in range(TURNS)]))
+    with between(upstream, to=to) as url:
+        last, cities = CLIENTS[client](url)
+    assert last == LAST
+    assert cities == [city for turn in CITIES for city in turn]
+    sent = [json.loads(seen.body) for seen in upstream.seen]
+    assert len(sent) == TURNS
+    for turn, request in enumerate(sent):
+        target = TARGET.get(to, to)
+        whole = request | {"model": "m"}  # Gemini's is in the path
+        assert judge(target, target, whole) == []
+        assert complaints(target, target, whole) == []
+        expected = [(ids_of(at)[place], result(city)) for at in range(turn) for place, city in enumerate(CITIES[at])]
+        found = pairs_of(to, request)
+        if to == "gemini":  # it sent no ids
+            assert [said for _, said in found] == [said for _, said in expected]
+        else:
+            assert found == expected
+    for before, after in pairwise(sent):
+        shorter, longer = before[CONTAINER[to]], after[CONTAINER[to]]
+        assert json.dumps(longer[: len(shorter)]) == json.dumps(shorter)
+        assert {name: value for name, value in before.items() if name != CONTAINER[to]} == {
+            name: value for name, value in after.items() if name != CONTAINER[to]
+        }

@@ -151,7 +151,8 @@ class Media(_Part):
 class Reasoning(_Part):
     """What a model thought. `segments`: its text, one for each summary. `issuer`: who can read signature and cipher.
 
-    `assumed`: the issuer is the one whose dialect it is, nobody said so.
+    `assumed`: the issuer is that of the dialect, because the message names none. `member`: the member of a Chat message
+    that held it; None for a part of the content.
     """
 
     segments: tuple[str, ...] = ()
@@ -162,6 +163,7 @@ class Reasoning(_Part):
     issuer: str | None = None
     assumed: bool = False
     model: str | None = None
+    member: str | None = None
 
     @property
     def text(self) -> str:

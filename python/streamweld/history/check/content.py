@@ -23,6 +23,7 @@ __all__ = ["check_content"]
 
 # Kinds that rules of their own speak of, and what no rule speaks of.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
+_REASONING: Final = ("reasoning_content", "reasoning")  # members with rules of their own
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
 
@@ -78,14 +79,16 @@ def _members(message: Message, report: Report) -> None:
         if message.raw.get(name) is not None:
             report.add("replayed_member", (*message.path, name), name, "strip_fields")
     known = report.facts("members")
-    _beyond(message.raw, message.path, known.get(message.role), report)
+    if message.wire != "function":  # its name is required
+        _beyond(message.raw, message.path, known.get(message.role), report)
     for block in message.blocks:
         if block.kind == "call" and block.type != "custom":
             _beyond(block.json, block.path, known.get("call"), report)
             _beyond(as_json(block.json.get("function")) or {}, (*block.path, "function"), known.get("function"), report)
-        for text in (block, *block.inner):
-            if text.kind == "text":
-                _beyond(text.json, text.path, known.get("text"), report)
+        for inner in (block, *block.inner):
+            foreign = inner.kind == "file" and inner.type not in (report.fact("file_types") or (inner.type,))
+            if inner.kind in ("text", "image", "audio", "video", "file") and not foreign:
+                _beyond(inner.json, inner.path, known.get(inner.kind), report)
         for name in strip.get("text", ()) if block.kind == "text" else ():
             if block.json.get(name) is not None:
                 report.add("replayed_member", (*block.path, name), name, "strip_fields")
@@ -104,7 +107,14 @@ def _missing(message: Message, report: Report) -> None:
     """Members without which a strict server takes a replayed item for none of its own."""
     required = report.facts("required_members")
     replayed = message.item == "reasoning" or (message.item == "message" and message.role == "assistant")
-    if not required or not replayed or message.plain:
+    if not required:
+        return
+    for block in message.blocks:
+        for image in (block, *block.inner):
+            for name in required.get("image", ()) if image.kind == "image" else ():
+                if image.json.get(name) is None:
+                    report.add("member_missing", image.path, name, "required_members")
+    if not replayed or message.plain:
         return
     for name in required.get(message.item, ()):
         if message.raw.get(name) is None:
@@ -119,7 +129,7 @@ def _beyond(raw: Json, path: Path, known: Sequence[str] | None, report: Report) 
     if known is None:
         return
     for name in raw:
-        if name not in known:
+        if name not in known and name not in _REASONING:
             report.add("member_unknown", (*path, name), "", "members")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.chat_reasoning import DETAILS
 from streamweld.history.ids import form_of
 from streamweld.history.model import Call, Reasoning, Text, changed, members_of, removed_value, with_parts
 
@@ -132,7 +133,8 @@ class _Keeper:
         if mode == "keep":
             return part
         if self.accept == "field":
-            if not part.text and self.fact.get("fill") is None:
+            detailed = bool(self.fact.get("details")) and bool(part.signature or part.encrypted)
+            if not part.text and self.fact.get("fill") is None and not detailed:
                 return self._gone(part, "it has no text")
             return self._renamed(part)
         if self.accept == "chunks":
@@ -175,9 +177,12 @@ class _Keeper:
         if part.origin is None or part.origin.dialect != self.context.family or part.touched:
             return part
         wanted = None if self.accept == "chunks" else self.fact.get("field", "reasoning_content")
-        if wanted == (None if part.raw is not None else part.path[-1]):
+        signed = bool(part.signature or part.encrypted)
+        if self.fact.get("details") and (signed or part.member == DETAILS):
+            wanted = DETAILS
+        if part.member == wanted:
             return part
-        self.context.edit("reasoning_field", part.path, f"put reasoning into {wanted or 'the content'}")
+        self.context.edit("reasoning_field", part.path, f"moved reasoning into {wanted or 'the content'}")
         return changed(part)
 
     def _in_custody(self, part: Reasoning) -> Reasoning | None:

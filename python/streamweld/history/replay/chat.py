@@ -39,6 +39,7 @@ def replay(response: Response) -> Replay:
                 message.where.setdefault(("reasoning_content",), n)
                 thoughts += [item.text] if item.text else []
                 details += (item.provider_metadata or {}).get(_DETAILS) or ()
+                message.where.setdefault((_DETAILS,), n)
             case ToolCall() if not item.provider_executed:
                 message.where["tool_calls", len(calls)] = n
                 calls.append(_call(item))

@@ -178,9 +178,8 @@ def _snapshot(
     items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, context: Context
 ) -> Snapshot | None:
     """What a later call has to compare; None where a turn's form depends on how many there are, or on later ones."""
-    reasoning = context.facts("reasoning")
-    moves = reasoning.get("max_replayed") is not None
-    if isinstance(items, str | Response) or moves or context.family == "ai-sdk-ui":
+    counted = context.facts("reasoning").get("max_replayed") is not None
+    if isinstance(items, str | Response) or counted or context.family == "ai-sdk-ui":
         return None
     options = (source, context.target, profile, context.policy, context.provider, context.model, context.tools, system)
     return Snapshot(options, tuple(items), base, CONTAINERS[context.family].messages)

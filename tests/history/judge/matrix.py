@@ -92,6 +92,8 @@ def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = F
             done: Any = streamweld.requests.convert(given, source=history.source, target=target, gateway=gateway)
         else:
             kept = {name: given[name] for name in _members(history.source) if name in given}
+            if "model" in given and target == history.source:
+                kept["model"] = given["model"]  # some rules hold for some models only
             done = convert(
                 kept,
                 source=history.source,

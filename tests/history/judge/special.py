@@ -535,7 +535,11 @@ CHAT: Final = [
     ),
     (
         "langgraph/google-extra-content",
-        chat(chat_call(call={"extra_content": {"google": {"thought_signature": "CqQBsigtok="}}}), CHAT_DONE, tools=GET),
+        chat(
+            chat_call(call={"extra_content": {"google": {"thought_signature": "CqQBsigtokA="}}}),
+            CHAT_DONE,
+            tools=GET,
+        ),
     ),
     (
         "langgraph/legacy-functions",

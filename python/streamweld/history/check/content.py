@@ -1,8 +1,8 @@
 """Check the content of messages.
 
 Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
-`members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text, messages,
-results and documents.
+`not_null`, `members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text,
+messages, results and documents.
 """
 
 from __future__ import annotations
@@ -78,6 +78,9 @@ def _members(message: Message, report: Report) -> None:
     for name in strip.get(message.item, ()):
         if message.raw.get(name) is not None:
             report.add("replayed_member", (*message.path, name), name, "strip_fields")
+    for name in report.facts("not_null").get(message.item, ()):
+        if message.raw.get(name, "") is None:
+            report.add("member_null", (*message.path, name), name, "not_null")
     known = report.facts("members")
     if message.wire != "function":  # its name is required
         _beyond(message.raw, message.path, known.get(message.role), report)

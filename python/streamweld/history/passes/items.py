@@ -1,6 +1,6 @@
 """Remove members of Responses items that a target rejects on replay: malformed or repeated ids, states, annotations.
 
-Constraints: `item_id`, `strip_fields`, `members`, `text_types`, `assistant_content`.
+Constraints: `item_id`, `strip_fields`, `not_null`, `members`, `text_types`, `assistant_content`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
 from streamweld.history.ids import form_of
 from streamweld.history.model import (
+    MISSING,
     Call,
     Media,
     Opaque,
@@ -37,7 +38,7 @@ _P = TypeVar("_P", bound="Part")
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns without the members that the target refuses."""
-    names = ("item_id", "strip_fields", "members", "text_types", "assistant_content")
+    names = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
     if not any(context.fact(name) for name in names):
         return turns
     found = context.survey(turns)
@@ -62,6 +63,7 @@ class _Cleaner:
         self.item_id: Mapping[str, Any] = context.facts("item_id")
         self.form = form_of(self.item_id)
         self.strip: Mapping[str, Any] = context.facts("strip_fields")
+        self.not_null: Mapping[str, Any] = context.facts("not_null")
         self.members: Mapping[str, Any] = context.facts("members")
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.strings = context.fact("assistant_content") == "string"
@@ -129,6 +131,9 @@ class _Cleaner:
             refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
             refused |= self._unknown(origin.raw, origin.extra, turn.role)
             refused |= self._carriers(part, origin.raw, turn.role)
+            if members_of(origin.raw).get("type", "message") == "message":
+                names = self.not_null.get("message", ())
+                refused |= {name for name in names if members_of(origin.raw).get(name, MISSING) is None}
             item_id = origin.extra.get("id")
             if item_id is not None and (not isinstance(item_id, str) or self._refused(item_id, "message", origin)):
                 refused.add("id")
@@ -148,6 +153,7 @@ class _Cleaner:
             return part
         refused = [name for name in self.strip.get(kind, ()) if name in part.extra]
         refused += sorted(self._unknown(part.raw, part.extra, "call" if kind == "function_call" else kind))
+        refused += [name for name in self.not_null.get(kind, ()) if members_of(part.raw).get(name, MISSING) is None]
         refused += sorted(self._carriers(part, part.raw, kind) if kind == "function_call" else ())
         function = members_of(members_of(part.raw).get("function"))
         beneath = {

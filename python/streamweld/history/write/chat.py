@@ -143,10 +143,10 @@ def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
     """`detailed`: the message lists the signature in its `reasoning_details`."""
     own = writer.reusable_block(part)
     carried = _carried_signature(part, writer) if part.signature and own is None else {}
-    if part.signature and not detailed and not carried and call_signature(members_of(own)) is None:
-        if not (writer.own(part) and writer.context.fact("members")):  # else an edit holds it
-            why = "the target has no place for the signature of a call"
-            writer.context.lose("signature", part.path, why, part.signature)
+    placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
+    if part.signature and not placed and not (writer.own(part) and writer.context.fact("members")):  # else an edit
+        why = "the target has no place for the signature of a call"
+        writer.context.lose("signature", part.path, why, part.signature)
     if own is not None:
         return own
     head = {"id": part.call_id, "type": "function", **carried}

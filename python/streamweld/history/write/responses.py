@@ -283,6 +283,9 @@ def _reasoning(part: Reasoning, writer: Writer) -> dict[str, Any]:
     }
     if raw:
         item["content"] = [{"type": "reasoning_text", "text": text} for text in part.segments]
+    if part.signature:
+        why = "a reasoning item has no place for a signature"
+        writer.context.lose("signature", part.path, why, part.signature)
     if part.encrypted:
         item["encrypted_content"] = part.encrypted
     return item

@@ -16,7 +16,7 @@ from streamweld.history.model import Inner, Reasoning, members_of
 from streamweld.history.read.common import as_list, as_mapping, as_optional_text, as_text, extra_members, locate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from streamweld.history.model import Call, Origin, Part, Path
     from streamweld.history.read.common import Json
@@ -29,6 +29,7 @@ __all__ = [
     "call_signature",
     "is_only_signature",
     "read_reasoning",
+    "whole_entries",
     "write_details",
 ]
 
@@ -52,6 +53,7 @@ _FORMATS: Final[Mapping[str | None, str]] = {
     "vertex": "google-gemini-v1",
 }
 _UNKNOWN: Final = "unknown"
+_FRAGMENTS: Final = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 def call_signature(entry: Json) -> str | None:
@@ -138,6 +140,39 @@ def _texts(value: Any, path: Path) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
+def whole_entries(entries: Sequence[Json]) -> list[tuple[int, Json]]:
+    """Return the entries with the number of each, and the fragments of a stream joined to the entry they belong to."""
+    made: list[tuple[int, Json]] = []
+    texts: list[str] = []
+    for n, entry in enumerate(entries):
+        name = _FRAGMENTS.get(str(entry.get("type")))
+        last = made[-1][1] if made else {}
+        if name is not None and made and _continues(entry, last):
+            texts.append(str(entry.get(name) or ""))
+            said = {key: value for key, value in entry.items() if value is not None and key != name}
+            made[-1] = (made[-1][0], {**last, **said})
+            continue
+        _close(made, texts)
+        made.append((n, entry))
+    _close(made, texts)
+    return made
+
+
+def _continues(entry: Json, last: Json) -> bool:
+    index = entry.get("index")
+    same = index is not None and index == last.get("index") and entry.get("type") == last.get("type")
+    return same and all(entry.get(name) in (None, last.get(name)) for name in ("id", "format"))
+
+
+def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
+    """Put the texts of fragments behind that of their entry."""
+    if texts:
+        n, entry = made[-1]
+        name = _FRAGMENTS[str(entry.get("type"))]
+        made[-1] = (n, {**entry, name: "".join((str(entry.get(name) or ""), *texts))})
+        texts.clear()
+
+
 @dataclass(slots=True)
 class _Item:
     """The entries of one reasoning item: its summaries, then its encrypted content."""
@@ -163,9 +198,9 @@ def _details(
     told: Any, origin: Origin, path: Path, call_ids: Collection[Any], signatures: dict[str, str]
 ) -> list[Reasoning]:
     items: list[_Item] = []
-    for n, raw in enumerate(as_list(told, path)):
+    given = [as_mapping(raw, (*path, n)) for n, raw in enumerate(as_list(told, path))]
+    for n, entry in whole_entries(given):
         at = (*path, n)
-        entry = as_mapping(raw, at)
         issuer = _ISSUERS.get(as_text(entry.get("format"), at))
         data = as_text(entry.get("data"), at)
         if issuer == "google" and data and entry.get("id") in call_ids and _ENTRY.issuperset(entry):

@@ -426,7 +426,7 @@ CLAUDE: Final = [
             {
                 "role": "assistant",
                 "content": [
-                    {"type": "redacted_thinking", "data": "EmwKtok=="},
+                    {"type": "redacted_thinking", "data": "EmwKtok="},
                     {"type": "tool_use", "id": "toolu_r", "name": "get", "input": {"a": "tokarg"}},
                 ],
             },

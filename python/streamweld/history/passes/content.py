@@ -9,7 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.ids import form_of
-from streamweld.history.model import MISSING, Media, Opaque, Result, Text, Turn, changed, members_of, with_parts
+from streamweld.history.model import (
+    MISSING,
+    Media,
+    Opaque,
+    Result,
+    Text,
+    Turn,
+    changed,
+    decoded,
+    members_of,
+    with_parts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -93,6 +104,8 @@ def _content(
         return part
     foreign = part.origin is None or part.origin.dialect != context.family
     sayable = part.data is not None if part.kind in (context.fact("inline") or ()) else bool(part.data or part.url)
+    if sayable and foreign and context.fact("bytes"):
+        sayable = decoded(part.data or "") is not None
     types = context.fact("file_types") if part.kind == "file" and not foreign else None
     other = types is not None and _type(part) not in types
     if (kinds is None or part.kind in kinds) and (sayable or not (foreign or other)):

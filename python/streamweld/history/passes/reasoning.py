@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.chat_reasoning import DETAILS
 from streamweld.history.ids import form_of
-from streamweld.history.model import Call, Reasoning, Text, changed, members_of, removed_value, with_parts
+from streamweld.history.model import Call, Reasoning, Text, changed, decoded, members_of, removed_value, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,6 +144,9 @@ class _Keeper:
             return None
         part_ = self._with_a_sound_id(part_)
         signed = bool(part_.encrypted or (part_.signature and self.accept != "items"))  # items have no signature
+        own = part_.origin is not None and part_.origin.dialect == self.context.family
+        if part_.kind == "redacted" and not own and self.context.fact("bytes") and not decoded(part_.encrypted or ""):
+            return self._gone(part_, "its content is not base64")
         if self.fact.get("needs_encrypted") and not part_.encrypted:
             return self._gone(part_, "nothing is stored there, and it has no encrypted content")
         if self.fact.get("needs_id") and part_.encrypted and not part_.item_id:

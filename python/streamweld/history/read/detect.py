@@ -113,8 +113,9 @@ def _of_message(message: Mapping[str, Any]) -> str | None:
 
 def _is_cached(message: Mapping[str, Any]) -> bool:
     content = message.get("content")
-    blocks = cast("list[Any]", content) if isinstance(content, list) else []
-    return any("cache_control" in members_of(block) for block in blocks)
+    return isinstance(content, list) and any(
+        "cache_control" in members_of(block) for block in cast("Iterable[Any]", content)
+    )
 
 
 def _of_blocks(blocks: Iterable[Any]) -> str | None:

@@ -188,8 +188,10 @@ def _snapshot(
     counted = context.facts("reasoning").get("max_replayed") is not None
     if isinstance(items, str | Response) or counted or context.family == "ai-sdk-ui":
         return None
-    options = (source, context.target, profile, context.policy, context.provider, context.model, context.tools, system)
-    options = (*options, context.chained)
+    options = (
+        *(source, context.target, profile, context.policy, context.provider, context.model, context.tools),
+        *(system, context.chained),
+    )
     return Snapshot(options, tuple(items), base, CONTAINERS[context.family].messages)
 
 

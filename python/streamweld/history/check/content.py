@@ -7,6 +7,7 @@ messages, results and documents.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_arguments
@@ -24,6 +25,7 @@ __all__ = ["check_content"]
 # Kinds that rules of their own speak of, and what no rule speaks of.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
 _REASONING: Final = ("reasoning_content", "reasoning")  # members with rules of their own
+_LONE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
 
@@ -32,6 +34,7 @@ def check_content(view: View, report: Report) -> None:
     for message in view.messages:
         _kinds(message, report)
         _members(message, report)
+        _encoding(message, report)
         _item_kind(message, report)
         _missing(message, report)
         _emptiness(message, report)
@@ -95,6 +98,13 @@ def _members(message: Message, report: Report) -> None:
         for name in strip.get("text", ()) if block.kind == "text" else ():
             if block.json.get(name) is not None:
                 report.add("replayed_member", (*block.path, name), name, "strip_fields")
+
+
+def _encoding(message: Message, report: Report) -> None:
+    for block in message.blocks:
+        for text in (block, *block.inner):
+            if text.kind in ("text", "refusal") and not text.text.isascii() and _LONE.search(text.text):
+                report.add("text_broken", text.path)
 
 
 def _item_kind(message: Message, report: Report) -> None:

@@ -253,8 +253,11 @@ def test_chat_takes_back_what_rode_along() -> None:
     result = {"role": "tool", "tool_call_id": "call_1", "content": "ok"}
     made = convert([USER, response, result], target="openai-chat", gateway="openrouter")
     said = made.payload["messages"][1]
-    assert said["tool_calls"] == [call]
-    assert said["reasoning_details"] == details
+    # OpenRouter lists the signature of a call under its id, not in `extra_content`.
+    assert said["tool_calls"] == [{"id": "call_1", "type": "function", "function": function}]
+    signature = {"type": "reasoning.encrypted", "data": "c2ln", "id": "call_1", "format": "google-gemini-v1"}
+    plain = {"type": "reasoning.text", "text": "hm", "format": "unknown", "index": 1}
+    assert said["reasoning_details"] == [{**details[0], "index": 0}, plain, {**signature, "index": 2}]
     assert convert(made.payload, target="openai-chat", gateway="openrouter").payload is made.payload
 
 

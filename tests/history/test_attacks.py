@@ -6,7 +6,6 @@ What `convert` makes is clean and stays as it is, or it raises what it says that
 from __future__ import annotations
 
 import copy
-import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from streamweld.history import HistoryPolicy, check, convert, dedupe_reasoning
 from streamweld.history.dialects import FAMILIES
 
 from tests.conftest import FULL
+from tests.history.jsonable import dumps
 from tests.history.test_properties import all_routes
 from tests.support.histories_of_agents import HISTORIES
 
@@ -71,7 +71,7 @@ def test_a_member_of_a_wrong_type(name: str) -> None:
     for n, (path, wrong) in enumerate(cases[:: 2 if FULL else 7]):
         broken = copy.deepcopy(given)
         at(broken, path[:-1])[path[-1]] = wrong
-        before = json.dumps(broken)
+        before = dumps(broken)
         for target, gateway, options in some(n):
             case = (path, wrong, target, gateway)
             try:
@@ -82,11 +82,11 @@ def test_a_member_of_a_wrong_type(name: str) -> None:
                 made = convert(broken, source=source, target=target, gateway=gateway, **options)
             except (HistoryError, UsageError):
                 continue
-            assert json.dumps(broken) == before, case
+            assert dumps(broken) == before, case
             assert check({**made.payload, **options}, target=target, gateway=gateway) == [], case
             again = convert(made.payload, source=target, target=target, gateway=gateway, **options)
             assert (again.edits, again.losses) == ((), ()), case
-            assert json.dumps(again.payload) == json.dumps(made.payload), case
+            assert dumps(again.payload) == dumps(made.payload), case
 
 
 @EVERY
@@ -100,7 +100,7 @@ def test_a_member_that_no_model_has(name: str) -> None:
         for target, gateway, options in some(n):
             made = convert(marked, source=source, target=target, gateway=gateway, policy=KEEP, **options)
             entries = [entry.to_dict() for entry in (*made.edits, *made.losses)]
-            held = json.dumps([made.payload, entries], ensure_ascii=False)
+            held = dumps([made.payload, entries], ensure_ascii=False)
             assert MARK in held, (path, target, gateway)
 
 
@@ -199,10 +199,10 @@ def test_a_payload_is_its_own() -> None:
     _, given = HISTORIES["chat"]
     messages = copy.deepcopy(given)
     made = convert(messages, target="anthropic")
-    before = json.dumps(made.payload)
+    before = dumps(made.payload)
     messages[2]["tool_calls"][0]["function"]["arguments"] = "{}"
     messages[1]["content"][0]["text"] = "changed"
-    assert json.dumps(made.payload) == before
+    assert dumps(made.payload) == before
 
 
 def test_dedupe_takes_anything() -> None:

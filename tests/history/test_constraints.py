@@ -6,7 +6,6 @@ What does nothing there is named below, with the reason. The judge's side of it 
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from streamweld.errors import StreamweldError
 from streamweld.history import profiles
 
+from tests.history.jsonable import dumps
 from tests.history.test_check import without
 from tests.history.test_vectors import converted, vectors
 
@@ -44,7 +44,7 @@ def outcome(vector: dict[str, Any], profile: profiles.Profile) -> str:
     except (StreamweldError, KeyError) as error:
         return repr(error)
     said = [[entry.to_dict() for entry in entries] for entries in (made.edits, made.losses)]
-    return json.dumps([made.payload, said], sort_keys=True)
+    return dumps([made.payload, said], sort_keys=True)
 
 
 def test_every_constraint_does_something() -> None:

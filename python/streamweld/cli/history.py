@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -167,11 +168,18 @@ def _policy(words: tuple[str, ...]) -> HistoryPolicy:
     return HistoryPolicy(**told)
 
 
+def _base64(value: Any) -> str:
+    """Write bytes, which boto3 takes for media, as the API has them on the wire."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
 def _write(value: Any, output: str | None) -> Console:
     """Writes the result where it is asked for, and gives the console for all else."""
     if output is None:
         return console()
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=_base64) + "\n"
     if output == "-":
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
         return console(stderr=True)

@@ -25,7 +25,8 @@ _INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: no
 class Context:
     """One conversion under way.
 
-    `pending`: the input was an answer, no request; its calls may stay unanswered.
+    `pending`: the input was an answer, not a request; its calls may stay unanswered. `chained`: the server stores
+    earlier turns (`previous_response_id`), so results may answer calls that are not here.
     """
 
     target: str
@@ -36,6 +37,7 @@ class Context:
     model: str | None = None
     tools: Mapping[str, Any] = field(default_factory=dict[str, Any])
     pending: bool = False
+    chained: bool = False
     edits: list[Edit] = field(default_factory=list[Edit])
     losses: list[Loss] = field(default_factory=list[Loss])
     ids: IdMap = field(default_factory=IdMap)
@@ -44,7 +46,9 @@ class Context:
     def fresh(self) -> Context:
         """The same target, facts and options with empty ledgers, for a part of the history."""
         return Context(
-            self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools, self.pending
+            *(self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools),
+            pending=self.pending,
+            chained=self.chained,
         )
 
     def survey(self, turns: list[Turn]) -> Survey:

@@ -16,7 +16,7 @@ from streamweld.history.context import Context
 from streamweld.history.dialects import CONTAINERS, FAMILIES
 from streamweld.history.edits import Conversion
 from streamweld.history.model import members_of
-from streamweld.history.payload import items_of, payload_of, plain_items
+from streamweld.history.payload import STORED, items_of, payload_of, plain_items
 from streamweld.history.policy import HistoryPolicy
 from streamweld.history.read import read
 from streamweld.history.read.detect import detect
@@ -128,15 +128,22 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
         store = given["store"]
     profile = profiles.resolve(options.gateway, options.target).with_options(store=store)
     issuer = _issuer(options.provider, profile.constraints)
+    constraints = _constraints(family, profile.constraints)
+    stored = given is not None and any(given.get(name) is not None for name in STORED)
+    chained = stored and family == "responses" and constraints.get("stored_responses") is not False
+    policy = options.policy
+    if stored and not chained and policy.orphan_result == "synthesise":
+        policy = replace(policy, orphan_result="text")  # the calls are at the source's server
     context = Context(
         target=options.target,
         family=family,
-        constraints=_constraints(family, profile.constraints),
-        policy=options.policy,
+        constraints=constraints,
+        policy=policy,
         provider=issuer,
         model=_model(given),
         tools=tool_names(options.tools if options.tools is not None else (given or {}).get("tools")),
         pending=pending or isinstance(messages, Response),
+        chained=chained,
     )
     seen = _snapshot(items, base, source_family, system, profile, context)
     if options.previous is not None and seen is not None:
@@ -178,11 +185,13 @@ def _snapshot(
     items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, context: Context
 ) -> Snapshot | None:
     """What a later call has to compare; None where a turn's form depends on how many there are, or on later ones."""
-    reasoning = context.facts("reasoning")
-    moves = reasoning.get("max_replayed") is not None
-    if isinstance(items, str | Response) or moves or context.family == "ai-sdk-ui":
+    counted = context.facts("reasoning").get("max_replayed") is not None
+    if isinstance(items, str | Response) or counted or context.family == "ai-sdk-ui":
         return None
-    options = (source, context.target, profile, context.policy, context.provider, context.model, context.tools, system)
+    options = (
+        *(source, context.target, profile, context.policy, context.provider, context.model, context.tools),
+        *(system, context.chained),
+    )
     return Snapshot(options, tuple(items), base, CONTAINERS[context.family].messages)
 
 

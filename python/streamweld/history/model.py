@@ -6,6 +6,7 @@ and its message (`origin`), so a part that no pass changed is written back as th
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -42,6 +43,7 @@ __all__ = [
     "changed",
     "copied",
     "custom_input",
+    "decoded",
     "json_text",
     "members_of",
     "pointer",
@@ -151,7 +153,8 @@ class Media(_Part):
 class Reasoning(_Part):
     """What a model thought. `segments`: its text, one for each summary. `issuer`: who can read signature and cipher.
 
-    `assumed`: the issuer is the one whose dialect it is, nobody said so.
+    `assumed`: the issuer is that of the dialect, because the message names none. `member`: the member of a Chat message
+    that held it; None for a part of the content.
     """
 
     segments: tuple[str, ...] = ()
@@ -162,6 +165,7 @@ class Reasoning(_Part):
     issuer: str | None = None
     assumed: bool = False
     model: str | None = None
+    member: str | None = None
 
     @property
     def text(self) -> str:
@@ -357,6 +361,16 @@ def value_object(result: Result) -> dict[str, Any] | None:
     """The JSON object that a result is; None where it is something else."""
     value: Any = result.value
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def decoded(data: str) -> bytes | None:
+    """Return the bytes of base64 text, with or without line breaks and padding; None if it is not base64."""
+    for text in (data, "".join(data.split()).rstrip("=")):
+        try:
+            return b64decode(text + "=" * (-len(text) % 4), validate=True)
+        except ValueError:
+            continue
+    return None
 
 
 def members_of(value: Any) -> Mapping[str, Any]:

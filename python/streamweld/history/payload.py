@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Path
 
-__all__ = ["items_of", "payload_of", "plain_items"]
+__all__ = ["STORED", "items_of", "payload_of", "plain_items"]
 
 _NAMES: Final = ("messages", "input", "contents")
 _MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member that names the model, if not `model`
 _NO_THINKING: Final = (
     "the tool turn in progress has no thinking of this provider, and with it enabled the API requires it"
 )
+STORED: Final = ("previous_response_id", "conversation")  # members that name turns which the server stores
 _NOT_CONVERTED: Final = "history.convert converts messages alone; streamweld.requests.convert converts whole requests"
 
 
@@ -147,6 +148,8 @@ def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Con
     kept: dict[str, Any] = {}
     if source_family == context.family:
         foreign = _foreign(target_name(source) if source != "auto" else source_family, target)
+        if context.fact("stored_responses") is False:
+            foreign |= frozenset(STORED)
         kept = {name: value for name, value in rest.items() if name not in foreign}
     else:
         common = _common(source_family, target)

@@ -130,9 +130,8 @@ def _history(work: Work, provider: str | None) -> history.Conversion:
     elif "model" in given:
         part["model"] = given["model"]
     policy = work.policy.history
-    facts = work.facts.get("lacks", ())
     stateful = given.get("previous_response_id") is not None or given.get("conversation") is not None
-    if stateful and (work.target != "responses" or "previous_response_id" in facts):
+    if stateful and not work.same and policy.orphan_result == "synthesise":
         policy = replace(policy, orphan_result="text")  # the calls are at the server: they are not to be invented
     store = given.get("store")
     if not isinstance(store, bool):

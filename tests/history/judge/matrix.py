@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from base64 import b64encode
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -92,6 +93,8 @@ def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = F
             done: Any = streamweld.requests.convert(given, source=history.source, target=target, gateway=gateway)
         else:
             kept = {name: given[name] for name in _members(history.source) if name in given}
+            if "model" in given and target == history.source:
+                kept["model"] = given["model"]  # some rules hold for some models only
             done = convert(
                 kept,
                 source=history.source,
@@ -185,7 +188,7 @@ def _lost(history: AgentHistory, given: Any, done: Any, route: str) -> Iterator[
 
 
 def _readable(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else str(value)
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _again(payload: Any, target: str, gateway: str, given: Any, *, whole: bool) -> Iterator[str]:

@@ -426,7 +426,7 @@ CLAUDE: Final = [
             {
                 "role": "assistant",
                 "content": [
-                    {"type": "redacted_thinking", "data": "EmwKtok=="},
+                    {"type": "redacted_thinking", "data": "EmwKtok="},
                     {"type": "tool_use", "id": "toolu_r", "name": "get", "input": {"a": "tokarg"}},
                 ],
             },
@@ -535,7 +535,11 @@ CHAT: Final = [
     ),
     (
         "langgraph/google-extra-content",
-        chat(chat_call(call={"extra_content": {"google": {"thought_signature": "CqQBsigtok="}}}), CHAT_DONE, tools=GET),
+        chat(
+            chat_call(call={"extra_content": {"google": {"thought_signature": "CqQBsigtokA="}}}),
+            CHAT_DONE,
+            tools=GET,
+        ),
     ),
     (
         "langgraph/legacy-functions",

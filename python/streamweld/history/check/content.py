@@ -1,12 +1,13 @@
 """Check the content of messages.
 
 Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
-`members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text, messages,
-results and documents.
+`not_null`, `members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text,
+messages, results and documents.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_arguments
@@ -23,6 +24,8 @@ __all__ = ["check_content"]
 
 # Kinds that rules of their own speak of, and what no rule speaks of.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
+_REASONING: Final = ("reasoning_content", "reasoning")  # members with rules of their own
+_LONE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
 
@@ -31,6 +34,7 @@ def check_content(view: View, report: Report) -> None:
     for message in view.messages:
         _kinds(message, report)
         _members(message, report)
+        _encoding(message, report)
         _item_kind(message, report)
         _missing(message, report)
         _emptiness(message, report)
@@ -77,18 +81,30 @@ def _members(message: Message, report: Report) -> None:
     for name in strip.get(message.item, ()):
         if message.raw.get(name) is not None:
             report.add("replayed_member", (*message.path, name), name, "strip_fields")
+    for name in report.facts("not_null").get(message.item, ()):
+        if message.raw.get(name, "") is None:
+            report.add("member_null", (*message.path, name), name, "not_null")
     known = report.facts("members")
-    _beyond(message.raw, message.path, known.get(message.role), report)
+    if message.wire != "function":  # its name is required
+        _beyond(message.raw, message.path, known.get(message.role), report)
     for block in message.blocks:
         if block.kind == "call" and block.type != "custom":
             _beyond(block.json, block.path, known.get("call"), report)
             _beyond(as_json(block.json.get("function")) or {}, (*block.path, "function"), known.get("function"), report)
-        for text in (block, *block.inner):
-            if text.kind == "text":
-                _beyond(text.json, text.path, known.get("text"), report)
+        for inner in (block, *block.inner):
+            foreign = inner.kind == "file" and inner.type not in (report.fact("file_types") or (inner.type,))
+            if inner.kind in ("text", "image", "audio", "video", "file") and not foreign:
+                _beyond(inner.json, inner.path, known.get(inner.kind), report)
         for name in strip.get("text", ()) if block.kind == "text" else ():
             if block.json.get(name) is not None:
                 report.add("replayed_member", (*block.path, name), name, "strip_fields")
+
+
+def _encoding(message: Message, report: Report) -> None:
+    for block in message.blocks:
+        for text in (block, *block.inner):
+            if text.kind in ("text", "refusal") and not text.text.isascii() and _LONE.search(text.text):
+                report.add("text_broken", text.path)
 
 
 def _item_kind(message: Message, report: Report) -> None:
@@ -104,7 +120,14 @@ def _missing(message: Message, report: Report) -> None:
     """Members without which a strict server takes a replayed item for none of its own."""
     required = report.facts("required_members")
     replayed = message.item == "reasoning" or (message.item == "message" and message.role == "assistant")
-    if not required or not replayed or message.plain:
+    if not required:
+        return
+    for block in message.blocks:
+        for image in (block, *block.inner):
+            for name in required.get("image", ()) if image.kind == "image" else ():
+                if image.json.get(name) is None:
+                    report.add("member_missing", image.path, name, "required_members")
+    if not replayed or message.plain:
         return
     for name in required.get(message.item, ()):
         if message.raw.get(name) is None:
@@ -119,7 +142,7 @@ def _beyond(raw: Json, path: Path, known: Sequence[str] | None, report: Report) 
     if known is None:
         return
     for name in raw:
-        if name not in known:
+        if name not in known and name not in _REASONING:
             report.add("member_unknown", (*path, name), "", "members")
 
 

@@ -95,7 +95,8 @@ class _Pairing:
         self.facts = report.facts("results")
         self.report = report
         self.by_position = bool(report.facts("tool_id").get("optional"))
-        self.chained = bool(view.payload.get("previous_response_id"))
+        stored = view.payload.get("previous_response_id") or view.payload.get("conversation")
+        self.chained = bool(stored) and report.fact("stored_responses") is not False
         self.adjacent: Any = self.facts.get("adjacent")
         self.asked: list[_Asked] = []
         self.waiting: dict[str, deque[_Asked]] = {}  # by id, those without an answer so far

@@ -24,6 +24,7 @@ from streamweld.history.passes import (
     roles,
     server_tools,
     signatures,
+    surrogates,
     system,
     text_embedding,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["ORDER", "run"]
 
 ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
+    surrogates.run,
     system.run,
     hosted_items.run,
     approvals.run,

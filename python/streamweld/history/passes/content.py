@@ -9,7 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.ids import form_of
-from streamweld.history.model import MISSING, Media, Opaque, Result, Text, Turn, changed, members_of, with_parts
+from streamweld.history.model import (
+    MISSING,
+    Media,
+    Opaque,
+    Result,
+    Text,
+    Turn,
+    changed,
+    decoded,
+    members_of,
+    with_parts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -93,19 +104,29 @@ def _content(
         return part
     foreign = part.origin is None or part.origin.dialect != context.family
     sayable = part.data is not None if part.kind in (context.fact("inline") or ()) else bool(part.data or part.url)
+    if sayable and foreign and context.fact("bytes"):
+        sayable = decoded(part.data or "") is not None
     types = context.fact("file_types") if part.kind == "file" and not foreign else None
     other = types is not None and _type(part) not in types
     if (kinds is None or part.kind in kinds) and (sayable or not (foreign or other)):
-        if not other:
-            return (
-                part if foreign or _is_named(part, context) else changed(part)
-            )  # the writer gives it a name that does
+        if foreign:
+            _lose_names(part, context)
+        if not other:  # the writer gives it a name that the target takes
+            return part if foreign or _is_named(part, context) else changed(part)
         context.edit("file_type", part.path, "put the file into a block of the target's own")
         return changed(part)
     gone = part.raw if part.raw is not None else part.data or part.url or part.file_id
     context.edit("content_kind", part.path, f"put a note in the place of a part of kind {part.kind}", gone)
     note = f"[{part.kind} omitted{': ' + part.filename if part.filename else ''}]"
     return Text(text=note, path=part.path, origin=part.origin, at=part.at, touched=True)
+
+
+def _lose_names(part: Media, context: Context) -> None:
+    """Record a name and a detail for which the target has no place."""
+    if part.filename and part.kind not in (context.fact("named") or ()):
+        context.lose("filename", part.path, f"the target has no names for parts of kind {part.kind}", part.filename)
+    if part.detail not in (None, "auto") and part.kind not in (context.fact("detailed") or ()):
+        context.lose("detail", part.path, "the target has no level of detail for images", part.detail)
 
 
 def _is_named(part: Media, context: Context) -> bool:

@@ -1,6 +1,6 @@
 """Remove members of Responses items that a target rejects on replay: malformed or repeated ids, states, annotations.
 
-Constraints: `item_id`, `strip_fields`, `members`, `text_types`, `assistant_content`.
+Constraints: `item_id`, `strip_fields`, `not_null`, `members`, `text_types`, `assistant_content`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,21 @@ from collections.abc import Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
 from streamweld.history.ids import form_of
-from streamweld.history.model import Call, Opaque, Origin, Reasoning, Result, Text, changed, members_of, with_parts
+from streamweld.history.model import (
+    MISSING,
+    Call,
+    Media,
+    Opaque,
+    Origin,
+    Reasoning,
+    Result,
+    Text,
+    changed,
+    members_of,
+    with_parts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +38,7 @@ _P = TypeVar("_P", bound="Part")
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """The turns without the members that the target refuses."""
-    names = ("item_id", "strip_fields", "members", "text_types", "assistant_content")
+    names = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
     if not any(context.fact(name) for name in names):
         return turns
     found = context.survey(turns)
@@ -50,6 +63,7 @@ class _Cleaner:
         self.item_id: Mapping[str, Any] = context.facts("item_id")
         self.form = form_of(self.item_id)
         self.strip: Mapping[str, Any] = context.facts("strip_fields")
+        self.not_null: Mapping[str, Any] = context.facts("not_null")
         self.members: Mapping[str, Any] = context.facts("members")
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.strings = context.fact("assistant_content") == "string"
@@ -66,7 +80,7 @@ class _Cleaner:
                 part = changed(part, item_id=None)
             part = self._stripped(part, kind)
             if isinstance(part, Result) and self.members:
-                inner = tuple([self._stripped(one, "text") if isinstance(one, Text) else one for one in part.parts])
+                inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
                 part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
             origin = part.origin
             # A message may hold nothing but calls, or be a result: what is refused of it goes with them.
@@ -80,7 +94,9 @@ class _Cleaner:
         if isinstance(part, Opaque) and part.raw is origin.raw:
             return self._opaque(part)
         part = self._message(part, origin, turn)
-        return self._typed(self._stripped(part, "text"), turn) if isinstance(part, Text) else part
+        if isinstance(part, Text | Media):
+            part = self._content(part)
+        return self._typed(part, turn) if isinstance(part, Text) else part
 
     def _opaque(self, part: Opaque) -> Opaque:
         """An item that is nothing but what its dialect says, without an id that the target refuses."""
@@ -114,21 +130,31 @@ class _Cleaner:
         if id(origin) not in self.origins:
             refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
             refused |= self._unknown(origin.raw, origin.extra, turn.role)
+            refused |= self._carriers(part, origin.raw, turn.role)
+            if members_of(origin.raw).get("type", "message") == "message":
+                names = self.not_null.get("message", ())
+                refused |= {name for name in names if members_of(origin.raw).get(name, MISSING) is None}
             item_id = origin.extra.get("id")
             if item_id is not None and (not isinstance(item_id, str) or self._refused(item_id, "message", origin)):
                 refused.add("id")
             if refused:
-                gone = {name: origin.extra[name] for name in sorted(refused) if name in origin.extra}
+                told = {**members_of(origin.raw), **origin.extra}
+                gone = {name: told[name] for name in sorted(refused) if told.get(name)}
                 self.context.edit("member_refused", origin.path, f"left out {', '.join(sorted(refused))}", gone or None)
             self.origins[id(origin)] = origin.without(frozenset(refused)) if refused else origin
         bare = self.origins[id(origin)]
         return part if bare is origin else changed(part, origin=bare)
+
+    def _content(self, part: Text | Media) -> Text | Media:
+        return self._stripped(part, part.kind if isinstance(part, Media) else "text")
 
     def _stripped(self, part: _P, kind: str) -> _P:
         if part.origin is None or part.origin.dialect != self.context.family:
             return part
         refused = [name for name in self.strip.get(kind, ()) if name in part.extra]
         refused += sorted(self._unknown(part.raw, part.extra, "call" if kind == "function_call" else kind))
+        refused += [name for name in self.not_null.get(kind, ()) if members_of(part.raw).get(name, MISSING) is None]
+        refused += sorted(self._carriers(part, part.raw, kind) if kind == "function_call" else ())
         function = members_of(members_of(part.raw).get("function"))
         beneath = {
             name: function[name] for name in sorted(function.keys() - set(self.members.get("function", function)))
@@ -136,10 +162,12 @@ class _Cleaner:
         refused += beneath
         if not refused:
             return part
-        worth = {name: part.extra.get(name, beneath.get(name)) for name in refused}
+        told = {**members_of(part.raw), **beneath, **part.extra}
+        worth = {name: told.get(name) for name in refused}
         worth = {name: value for name, value in worth.items() if value not in (None, [], "completed")}
         self.context.edit("member_refused", part.path, f"left out {', '.join(refused)}", worth or None)
-        return changed(part, extra={name: value for name, value in part.extra.items() if name not in refused})
+        gone = {*refused, *(f"function/{name}" for name in beneath)}
+        return changed(part, extra={name: value for name, value in part.extra.items() if name not in gone})
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
         """The members of a message or block that the target's schema has not, and that would go back as they stand:
@@ -149,6 +177,16 @@ class _Cleaner:
             return set()
         found = {name for name in members_of(raw) if name not in known}
         return {name for name in found if name in extra or not members_of(raw)[name]}
+
+    def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
+        """Return the members that only carry the signature of a call, or name a result, if the target lacks them."""
+        known = self.members.get("call" if kind == "function_call" else kind)
+        if known is None:
+            return set()
+        names = {"name"} if isinstance(part, Result) else set()
+        if isinstance(part, Call) and part.signature:
+            names = {DETAILS, EXTRA_CONTENT}
+        return {name for name in names if name in members_of(raw) and name not in known}
 
     def _typed(self, part: Text, turn: Turn) -> Text:
         """Text of the type that its role has; for an assistant whose content must be a string, that string."""

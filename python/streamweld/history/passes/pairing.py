@@ -250,7 +250,7 @@ def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], conte
         if not isinstance(part, Result):
             rest.append(part)
         elif id(part) in orphans:
-            if not facts.get("matched"):
+            if not facts.get("matched") or context.chained:
                 rest.append(part)
                 continue
             if rest:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.chat_reasoning import DETAILS
 from streamweld.history.ids import form_of
-from streamweld.history.model import Call, Reasoning, Text, changed, members_of, removed_value, with_parts
+from streamweld.history.model import Call, Reasoning, Text, changed, decoded, members_of, removed_value, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +133,8 @@ class _Keeper:
         if mode == "keep":
             return part
         if self.accept == "field":
-            if not part.text and self.fact.get("fill") is None:
+            detailed = bool(self.fact.get("details")) and bool(part.signature or part.encrypted)
+            if not part.text and self.fact.get("fill") is None and not detailed:
                 return self._gone(part, "it has no text")
             return self._renamed(part)
         if self.accept == "chunks":
@@ -142,6 +144,9 @@ class _Keeper:
             return None
         part_ = self._with_a_sound_id(part_)
         signed = bool(part_.encrypted or (part_.signature and self.accept != "items"))  # items have no signature
+        own = part_.origin is not None and part_.origin.dialect == self.context.family
+        if part_.kind == "redacted" and not own and self.context.fact("bytes") and not decoded(part_.encrypted or ""):
+            return self._gone(part_, "its content is not base64")
         if self.fact.get("needs_encrypted") and not part_.encrypted:
             return self._gone(part_, "nothing is stored there, and it has no encrypted content")
         if self.fact.get("needs_id") and part_.encrypted and not part_.item_id:
@@ -175,9 +180,12 @@ class _Keeper:
         if part.origin is None or part.origin.dialect != self.context.family or part.touched:
             return part
         wanted = None if self.accept == "chunks" else self.fact.get("field", "reasoning_content")
-        if wanted == (None if part.raw is not None else part.path[-1]):
+        signed = bool(part.signature or part.encrypted)
+        if self.fact.get("details") and (signed or part.member == DETAILS):
+            wanted = DETAILS
+        if part.member == wanted:
             return part
-        self.context.edit("reasoning_field", part.path, f"put reasoning into {wanted or 'the content'}")
+        self.context.edit("reasoning_field", part.path, f"moved reasoning into {wanted or 'the content'}")
         return changed(part)
 
     def _in_custody(self, part: Reasoning) -> Reasoning | None:

@@ -27,7 +27,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if fact.get("group"):
         turns = _followed(turns, context)
     if fact.get("max_replayed") is not None:
-        turns = _latest(turns, fact["max_replayed"], context)
+        turns = _earliest(turns, fact["max_replayed"], context)
     return turns
 
 
@@ -128,14 +128,17 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
     return _replaced(turns, touched, new) if touched else turns
 
 
-def _latest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
-    """Only the last items of reasoning; the calls of the others keep what pairs them, and lose the server's ids."""
+def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
+    """Keep only the first items of reasoning, so that a later turn never changes what was sent before.
+
+    The calls of the others keep their call ids, and lose the server's item ids.
+    """
     found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
-    old = found[: len(found) - most] if most else found
-    if not old:
+    surplus = found[most:]
+    if not surplus:
         return turns
-    gone = {id(part) for _, part in old}
-    touched = {n for n, _ in old}
+    gone = {id(part) for _, part in surplus}
+    touched = {n for n, _ in surplus}
     out: list[Turn] = []
     for n, turn in enumerate(turns):
         if n not in touched:
@@ -149,7 +152,7 @@ def _latest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
                 context.edit(
                     "reasoning_dropped",
                     part.path,
-                    "dropped reasoning: the target replays the last only",
+                    f"dropped reasoning: the target accepts {most} such items",
                     removed_value(part),
                 )
                 continue

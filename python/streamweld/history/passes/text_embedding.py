@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamweld.history.model import Call, Media, Result, Text, Turn, arguments_text, result_text, with_parts
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from streamweld.history.model import Part
 
 __all__ = ["run"]
+
+_TEXT_ONLY: Final = "there is room for the text only"
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -37,6 +39,8 @@ def _calls(turn: Turn, form: str, join: str, context: Context) -> Turn:
     for part in turn.parts:
         if isinstance(part, Call):
             context.edit("call_as_text", part.path, f"wrote the call of {part.name!r} as text")
+            if part.signature:
+                context.lose("signature", part.path, _TEXT_ONLY, part.signature)
             said = {"name": part.name, "arguments": arguments_text(part) or "{}", "call_id": part.call_id}
             texts.append(_filled(form, said))
         elif isinstance(part, Text):
@@ -65,11 +69,11 @@ def _leave_members(turn: Turn, context: Context) -> None:
     """Books what a text has no room for: members of the messages and blocks that it is made of."""
     origins = {id(part.origin): part.origin for part in turn.parts if part.origin is not None}
     for origin in origins.values():
-        context.lose_members(origin.extra, origin.path, "there is room for the text only")
+        context.lose_members(origin.extra, origin.path, _TEXT_ONLY)
     for part in turn.parts:
-        context.lose_members(part.extra, part.path, "there is room for the text only")
+        context.lose_members(part.extra, part.path, _TEXT_ONLY)
         for inner in part.parts if isinstance(part, Result) else ():
-            context.lose_members(inner.extra, inner.path, "there is room for the text only")
+            context.lose_members(inner.extra, inner.path, _TEXT_ONLY)
 
 
 def _filled(form: str, said: dict[str, str]) -> str:

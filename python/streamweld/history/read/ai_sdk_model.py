@@ -159,8 +159,10 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result:
         return Result(*place, call_id=call_id, name=name, parts=(Text(text=as_text(value, path)),), is_error=failed)
     if way == "content":
         within = new_origin(DIALECT, path, None, _MESSAGE)
-        inner = [_inner(as_mapping(piece, path), within, path) for piece in as_list(value, path)]
-        return Result(*place, call_id=call_id, name=name, parts=tuple(inner))
+        pieces = [as_mapping(piece, path) for piece in as_list(value, path)]
+        inner = tuple([_inner(piece, within, path) for piece in pieces])
+        old = any(piece.get("type") == "media" for piece in pieces)  # AI SDK 5; later versions reject it
+        return Result(*place, call_id=call_id, name=name, parts=inner, touched=old)
     return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
 
 

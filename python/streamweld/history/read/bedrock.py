@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text, pointer
 from streamweld.history.read.common import (
     as_data,
     as_list,
@@ -87,7 +87,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             return Result(*place, call_id=call_id, value=pieces[0]["json"], is_error=failed)
         within = new_origin(DIALECT, path, None, _MESSAGE)
         inner = [
-            _block(as_mapping(piece, path), within, (*path, "toolResult", "content", n), None)
+            _piece(as_mapping(piece, path), within, (*path, "toolResult", "content", n))
             for n, piece in enumerate(pieces)
         ]
         kept = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
@@ -120,6 +120,13 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             if medium is not None:
                 return medium
     return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
+
+
+def _piece(raw: Json, within: Origin, path: Path) -> Part:
+    """Read one piece of a result that has several; JSON becomes text, which every dialect has."""
+    if "json" in raw:
+        return Text(*locate(within, path, raw, frozenset({"json"})), text=json_text(raw["json"], path))
+    return _block(raw, within, path, None)
 
 
 def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Media | None:

@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
+from streamweld.history.chat_reasoning import (
+    DETAILS,
+    EXTRA_CONTENT,
+    THINKING_BLOCKS,
+    call_signature,
+    is_only_signature,
+    read_reasoning,
+)
 from streamweld.history.model import (
     EMPTY,
     MISSING,
@@ -34,6 +42,8 @@ from streamweld.history.read.common import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld.history.model import Part, Path
     from streamweld.history.read.common import Json
 
@@ -42,11 +52,15 @@ __all__ = ["DIALECT", "read"]
 DIALECT: Final = "openai-chat"
 _ROLES: Final = ("system", "developer", "user", "assistant")
 _MESSAGE: Final = frozenset(
-    {"role", "content", "refusal", "tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning"}
+    {
+        *("role", "content", "refusal", "tool_calls", "tool_call_id", "function_call"),
+        *("reasoning_content", "reasoning", DETAILS, THINKING_BLOCKS),
+    }
 )
 _BARE: Final = frozenset({"role", "content", "tool_calls"})
 _RESULT: Final = _MESSAGE | {"name"}
 _CALL: Final = frozenset({"id", "type", "function", "custom", "index"})
+_SIGNED_CALL: Final = _CALL | {EXTRA_CONTENT}
 _TEXT: Final = frozenset({"type", "text"})
 _REFUSAL: Final = frozenset({"type", "refusal"})
 _MEDIA: Final = frozenset({"type", "image_url", "input_audio", "file", "video_url"})
@@ -81,11 +95,10 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     bare = _BARE.issuperset(message)
     origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
+    signatures: Mapping[str, str] = EMPTY
     if not bare:
-        for name in ("reasoning_content", "reasoning"):
-            if (thought := as_optional_text(message.get(name), (*path, name))) is not None:
-                parts.append(Reasoning(*locate(origin, (*path, name)), segments=(thought,), kind="raw", issuer=issuer))
-                break
+        thought = read_reasoning(message, origin, path, issuer)
+        parts, signatures = thought.parts, thought.signatures
     calls = message.get("tool_calls")
     if content is not None and not (content == "" and calls):
         parts += _content(content, origin, path + _CONTENT)
@@ -96,7 +109,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         entries = as_list(calls, beneath)
         origin.stale = not entries  # an empty list is refused
         for n, entry in enumerate(entries):
-            parts.append(_call(entry, origin, (*beneath, n)))
+            parts.append(_call(entry, origin, (*beneath, n), signatures))
     if not bare and isinstance(legacy := message.get("function_call"), dict):
         function = as_mapping(legacy, path)
         place = with_inner_members(locate(origin, (*path, "function_call")), ("function_call", function, _FUNCTION))
@@ -110,16 +123,21 @@ def _arguments(arguments: Any) -> Any:
     return {"arguments": arguments} if isinstance(arguments, str) else {"input": {} if arguments is None else arguments}
 
 
-def _call(raw: Any, origin: Origin, path: Path) -> Call:
+def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -> Call:
     entry: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
     call_id = entry.get("id")
     if not isinstance(call_id, str):
         call_id = as_text(call_id, path)
+    known, signature = _CALL, None
+    if signatures or not _CALL.issuperset(entry):
+        signature = call_signature(entry) or signatures.get(call_id)
+        known = _SIGNED_CALL if is_only_signature(entry) else _CALL
     if entry.get("type") == "custom" or entry.get("custom") is not None:
         custom = as_mapping(entry.get("custom"), (*path, "custom"))
-        place = with_inner_members(locate(origin, path, entry, _CALL), ("custom", custom, _CUSTOM))
-        value = {"input": free_form_input(custom, (*path, "custom"))}
-        return Call(*place, call_id=call_id, name=as_text(custom.get("name"), path), input=value, custom=True)
+        place = with_inner_members(locate(origin, path, entry, known), ("custom", custom, _CUSTOM))
+        value: Any = {"input": free_form_input(custom, (*path, "custom"))}
+        name = as_text(custom.get("name"), path)
+        return Call(*place, call_id=call_id, name=name, input=value, custom=True, signature=signature)
     function: Any = entry.get("function")
     if function.__class__ is not dict:
         function = as_mapping(function, (*path, "function"))
@@ -127,12 +145,12 @@ def _call(raw: Any, origin: Origin, path: Path) -> Call:
     if not isinstance(name, str):
         name = as_text(name, path)
     if not isinstance(arguments, str) or len(function) > 2:
-        place = with_inner_members(locate(origin, path, entry, _CALL), ("function", function, _FUNCTION))
-        return Call(*place, call_id=call_id, name=name, **_arguments(arguments))
+        place = with_inner_members(locate(origin, path, entry, known), ("function", function, _FUNCTION))
+        return Call(*place, call_id=call_id, name=name, signature=signature, **_arguments(arguments))
     at = origin.count
     origin.count = at + 1
-    extra = EMPTY if _CALL.issuperset(entry) else extra_members(entry, _CALL)
-    return Call(origin, at, path, entry, extra, False, call_id, name, arguments)
+    extra = EMPTY if known.issuperset(entry) else extra_members(entry, known)
+    return Call(origin, at, path, entry, extra, False, call_id, name, arguments, signature=signature)
 
 
 def _result(message: Json, path: Path) -> Turn:

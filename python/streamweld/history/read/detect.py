@@ -24,6 +24,8 @@ _MEMBERS: Final = {
     "function_call": "openai-chat",
     "refusal": "openai-chat",
     "reasoning_content": "openai-chat",
+    "reasoning_details": "openai-chat",
+    "thinking_blocks": "openai-chat",
     "call_id": "responses",
     "encrypted_content": "responses",
     "summary": "responses",
@@ -72,6 +74,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
         if payload is not None and name in payload:
             return dialect
     roles: set[Any] = set()
+    cached = False
     for item in items:
         if isinstance(item, Response) or not isinstance(item, Mapping):
             continue
@@ -80,6 +83,9 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
         if found is not None:
             return found
         roles.add(str(message.get("role")))
+        cached = cached or _is_cached(message)
+    if cached and roles <= _PLAIN["anthropic"]:  # other APIs take `cache_control` too
+        return "anthropic"
     if payload is not None and "system" in payload:
         blocks: Any = payload["system"]
         told = isinstance(blocks, list) and any("type" not in members_of(b) for b in cast("Iterable[Any]", blocks))
@@ -105,6 +111,13 @@ def _of_message(message: Mapping[str, Any]) -> str | None:
     return _of_blocks(cast("Iterable[Any]", content)) if isinstance(content, list) else None
 
 
+def _is_cached(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        "cache_control" in members_of(block) for block in cast("Iterable[Any]", content)
+    )
+
+
 def _of_blocks(blocks: Iterable[Any]) -> str | None:
     for block in blocks:
         if not isinstance(block, Mapping):
@@ -123,8 +136,6 @@ def _of_blocks(blocks: Iterable[Any]) -> str | None:
             return "anthropic" if "source" in raw else "ai-sdk-model"
         if kind == "file":
             return "openai-chat" if isinstance(raw.get("file"), Mapping) else "ai-sdk-model"
-        if "cache_control" in raw:
-            return "anthropic"
         if "providerOptions" in raw:
             return "ai-sdk-model"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.events import ReasoningDone, RefusalDone, TextDone, ToolCall
+from streamweld.history.chat_reasoning import DETAILS, whole_entries
 from streamweld.history.replay.common import Message, Replay, extra_metadata, written
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "replay"]
 
 DIALECT: Final = "openai-chat"
-_DETAILS: Final = "reasoning_details"
 
 
 def replay(response: Response) -> Replay:
@@ -38,7 +38,8 @@ def replay(response: Response) -> Replay:
             case ReasoningDone():
                 message.where.setdefault(("reasoning_content",), n)
                 thoughts += [item.text] if item.text else []
-                details += (item.provider_metadata or {}).get(_DETAILS) or ()
+                details += (item.provider_metadata or {}).get(DETAILS) or ()
+                message.where.setdefault((DETAILS,), n)
             case ToolCall() if not item.provider_executed:
                 message.where["tool_calls", len(calls)] = n
                 calls.append(_call(item))
@@ -48,7 +49,7 @@ def replay(response: Response) -> Replay:
     for name, value in (
         ("refusal", "".join(refusals)),
         ("reasoning_content", "\n\n".join(thoughts)),
-        (_DETAILS, details),
+        (DETAILS, [entry for _, entry in whole_entries(details)]),
         ("tool_calls", calls),
     ):
         if value:

@@ -17,6 +17,7 @@ from streamweld.history.model import (
     Result,
     Text,
     arguments_object,
+    members_of,
     result_text,
 )
 from streamweld.history.open_calls import OpenCalls
@@ -139,8 +140,11 @@ def _output(part: Result, writer: Writer) -> dict[str, Any]:
 
 def _inner(part: Text | Media | Opaque, writer: Writer) -> Any:
     own = writer.reusable_block(part)
-    if own is not None or isinstance(part, Opaque):
+    old = isinstance(part, Media) and members_of(own).get("type") == "media"
+    if (own is not None and not old) or isinstance(part, Opaque):
         return part.raw
+    if old:
+        writer.context.edit("file_type", part.path, "wrote the block `media` of AI SDK 5 as a block of its successors")
     if isinstance(part, Text):
         return {"type": "text", "text": part.text, **writer.extra_members(part)}
     writer.extra_members(part)

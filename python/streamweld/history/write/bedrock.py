@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_object, value_object
+from streamweld.history.model import (
+    Call,
+    Media,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+    arguments_object,
+    decoded,
+    members_of,
+    value_object,
+)
 from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
@@ -63,7 +74,7 @@ def _made(part: Part, writer: Writer) -> Any:
         return {"toolResult": _result(part, writer)}
     if isinstance(part, Reasoning):
         if part.kind == "redacted":
-            return {"reasoningContent": {"redactedContent": part.encrypted or ""}}
+            return {"reasoningContent": {"redactedContent": _data(part.encrypted or "", part, writer)}}
         signed = {"signature": part.signature} if part.signature else {}
         return {"reasoningContent": {"reasoningText": {"text": part.text, **signed}}}
     if isinstance(part, Media):
@@ -87,11 +98,26 @@ def _result(part: Result, writer: Writer) -> dict[str, Any]:
     return block
 
 
+def _data(text: str, part: Part, writer: Writer) -> bytes | str:
+    """Return the data as boto3 takes it; what was read as base64 text from this dialect stays text."""
+    if writer.own(part) and not _holds_bytes(part.raw):
+        return text
+    return decoded(text) or b""
+
+
+def _holds_bytes(raw: Any) -> bool:
+    held = members_of(next(iter(members_of(raw).values()), None))
+    return isinstance(held.get("redactedContent", members_of(held.get("source")).get("bytes")), bytes | bytearray)
+
+
 def _media(part: Media, writer: Writer) -> dict[str, Any]:
     form = (part.media_type or "").partition("/")[2].rpartition(".")[2] or {"image": "png", "video": "mp4"}.get(
         part.kind, "pdf"
     )
-    told: dict[str, Any] = {"format": _FORMATS.get(form, form), "source": {"bytes": part.data or ""}}
+    told: dict[str, Any] = {
+        "format": _FORMATS.get(form, form),
+        "source": {"bytes": _data(part.data or "", part, writer)},
+    }
     if part.kind in ("image", "video"):
         return {part.kind: told}
     fact = writer.context.facts("document_name")

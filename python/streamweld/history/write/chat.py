@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT, call_signature, write_details
 from streamweld.history.model import (
+    EMPTY,
     Call,
     Media,
     Opaque,
@@ -18,7 +20,7 @@ from streamweld.history.model import (
 from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
@@ -54,6 +56,26 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
         message["content"] = None if calls or refusals else ""
     if refusals:
         message["refusal"] = "".join([part.text for part in refusals])
+    details = write_details(thoughts, calls) if writer.context.facts("reasoning").get("details") else []
+    if details:
+        message[DETAILS] = details
+        for part in thoughts:
+            if part.touched or not writer.own(part):
+                writer.lose_extra_members(part)
+    else:
+        _plain_reasoning(thoughts, message, writer, chunks=chunks)
+    origin = turn.origin
+    if origin is not None and origin.dialect == writer.dialect and members_of(origin.raw).get("tool_calls") == []:
+        writer.context.edit("calls_empty", origin.path, "left out an empty list of calls")
+    if calls:
+        message["tool_calls"] = [_call(part, writer, detailed=bool(details)) for part in calls]
+    if members := writer.message_members(turn, turn.parts):
+        message |= members
+    return message
+
+
+def _plain_reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: Writer, *, chunks: bool) -> None:
+    """Write the text of reasoning into its member, and record what proves it as lost."""
     for part in thoughts:
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
             if value:
@@ -63,14 +85,6 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
         message[field] = "\n\n".join([part.text for part in thoughts])
         for part in thoughts:
             writer.lose_extra_members(part)
-    origin = turn.origin
-    if origin is not None and origin.dialect == writer.dialect and members_of(origin.raw).get("tool_calls") == []:
-        writer.context.edit("calls_empty", origin.path, "left out an empty list of calls")
-    if calls:
-        message["tool_calls"] = [_call(part, writer) for part in calls]
-    if members := writer.message_members(turn, turn.parts):
-        message |= members
-    return message
 
 
 def _content(parts: Sequence[Part], writer: Writer) -> Any:
@@ -125,20 +139,30 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
     return {"type": "file", "file": file}
 
 
-def _call(part: Call, writer: Writer) -> Any:
+def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
+    """`detailed`: the message lists the signature in its `reasoning_details`."""
     own = writer.reusable_block(part)
+    carried = _carried_signature(part, writer) if part.signature and own is None else {}
+    placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
+    if part.signature and not placed and not (writer.own(part) and writer.context.fact("members")):  # else an edit
+        why = "the target has no place for the signature of a call"
+        writer.context.lose("signature", part.path, why, part.signature)
     if own is not None:
         return own
-    if part.signature and not writer.own(part):
-        writer.context.lose(
-            "signature", part.path, "the target has no place for the signature of a call", part.signature
-        )
-    head = {"id": part.call_id, "type": "function"}
+    head = {"id": part.call_id, "type": "function", **carried}
     if part.custom:
         custom = {"name": part.name, "input": custom_input(part)}
         return head | {"type": "custom", "custom": custom} | writer.extra_members(part)
     function = {"name": part.name, "arguments": arguments_text(part) or "{}"}
     return head | {"function": function} | writer.extra_members(part)
+
+
+def _carried_signature(part: Call, writer: Writer) -> Mapping[str, Any]:
+    """Return the member that held the signature of a call, if the target accepts it."""
+    raw, known = members_of(part.raw), writer.context.facts("members").get("call")
+    if not writer.own(part) or EXTRA_CONTENT not in raw or EXTRA_CONTENT in part.extra:
+        return EMPTY
+    return {EXTRA_CONTENT: raw[EXTRA_CONTENT]} if known is None or EXTRA_CONTENT in known else EMPTY
 
 
 def _results(turn: Turn, writer: Writer) -> list[Any]:
@@ -156,7 +180,7 @@ def _results(turn: Turn, writer: Writer) -> list[Any]:
         told = result_content(part)
         content = told if isinstance(told, str) else [_block(inner, writer) for inner in told]
         message: dict[str, Any] = {"role": "tool", "tool_call_id": part.call_id, "content": content}
-        if part.name and writer.own(part):
+        if part.name and writer.own(part) and "name" in writer.context.facts("members").get("tool", ("name",)):
             message["name"] = part.name
         writer.extra_members(part)
         if members := writer.message_members(turn, (part,)):

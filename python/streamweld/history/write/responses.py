@@ -82,25 +82,43 @@ class _Completer:
 
     def __call__(self, item: Any, first: Part) -> Any:
         """Return the item with all members; the item itself if none is missing. `first`: its first part."""
-        if not self.required or not _is_replayed(item):
+        if not self.required:
             return item
+        if not _is_replayed(item):
+            return self._with_images(item, first)
         told, kind = dict(item), item.get("type") or "message"
         if isinstance(item.get("content"), list):
-            names = self.required.get("text", ())
-            told["content"] = [
-                {**block, **{name: [] for name in names if block.get(name) is None}}
-                if members_of(block).get("type") == "output_text"
-                else block
-                for block in item["content"]
-            ]
+            told["content"] = [self._block(block) for block in item["content"]]
         for name in self.required.get(kind, ()):
             if told.get(name) is None:
                 told[name] = self._id(item, kind) if name == "id" else kind if name == "type" else "completed"
+        return self._told(item, told, first)
+
+    def _told(self, item: Any, told: Any, first: Part) -> Any:
         if told == item:
             return item
         if self.writer.own(first) and first.origin is not None:
             self.writer.context.edit("member_required", first.origin.path, "added members that the target requires")
         return told
+
+    def _with_images(self, item: Any, first: Part) -> Any:
+        """Return a message or an output with the members that its images need."""
+        if "image" not in self.required:
+            return item
+        told = members_of(item)
+        name = "content" if "role" in told else "output"
+        blocks = told.get(name)
+        if not isinstance(blocks, list):
+            return item
+        return self._told(item, {**told, name: [self._block(block) for block in blocks]}, first)
+
+    def _block(self, block: Any) -> Any:
+        kind = members_of(block).get("type")
+        if kind == "output_text":
+            return {**block, **{name: [] for name in self.required.get("text", ()) if block.get(name) is None}}
+        if kind == "input_image":
+            return {**block, **{name: "auto" for name in self.required.get("image", ()) if block.get(name) is None}}
+        return block
 
     def _id(self, item: Mapping[str, Any], kind: str) -> str:
         """Return an id by what the item holds, so that the same history gets the same ids again."""
@@ -265,6 +283,9 @@ def _reasoning(part: Reasoning, writer: Writer) -> dict[str, Any]:
     }
     if raw:
         item["content"] = [{"type": "reasoning_text", "text": text} for text in part.segments]
+    if part.signature:
+        why = "a reasoning item has no place for a signature"
+        writer.context.lose("signature", part.path, why, part.signature)
     if part.encrypted:
         item["encrypted_content"] = part.encrypted
     return item

@@ -1,0 +1,869 @@
+"""Generate the documentation pages that restate data: rules, events, the command line, gateways, the changelog.
+
+    python docs/generate.py            write docs/rules.md, the only generated page that is checked in
+    python docs/generate.py --check    exit with 1 if docs/rules.md is out of date
+
+Sources are `python/streamweld/_spec/*.json`, the vectors in `tests/vectors/`, and the definitions of the events and of
+the command line. The bytes before and after a repair come from running streamweld on a vector. The hooks of the site
+(`docs/site/hooks.py`) add the pages to the build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+VECTORS = ROOT / "tests" / "vectors"
+SPEC = ROOT / "python" / "streamweld" / "_spec"
+REPOSITORY = "https://github.com/streamweld/streamweld"
+DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
+LONGEST_EXAMPLE = 60  # lines
+WIDEST_EXAMPLE = 600  # characters of a line
+MOST_LINKS = 12
+
+# The documents that `_spec/rules.json` names.
+DOCUMENTS = {
+    "whatwg": "https://html.spec.whatwg.org/multipage/server-sent-events.html",
+    "json": "https://www.rfc-editor.org/rfc/rfc8259",
+    "openai-chat": "https://platform.openai.com/docs/api-reference/chat-streaming",
+    "openai-python": "https://github.com/openai/openai-python",
+    "openresponses": "https://www.openresponses.org/specification",
+    "openresponses-schema": "https://www.openresponses.org/specification",
+    "openresponses-suite": "https://www.openresponses.org/compliance",
+    "anthropic": "https://platform.claude.com/docs/en/build-with-claude/streaming",
+    "anthropic-api": "https://platform.claude.com/docs/en/api/messages",
+    "anthropic-python": "https://github.com/anthropics/anthropic-sdk-python",
+    "gemini": "https://ai.google.dev/api/generate-content",
+    "google-errors": "https://cloud.google.com/apis/design/errors",
+    "ai-provider": "https://github.com/vercel/ai/tree/main/packages/provider",
+    "ai-streamtext": "https://github.com/vercel/ai/tree/main/packages/ai/src/generate-text",
+    "ai-ui": "https://github.com/vercel/ai/blob/main/packages/ai/src/ui-message-stream/ui-message-chunks.ts",
+    "ai-ui-docs": "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol",
+    "ai-reducer": "https://github.com/vercel/ai/blob/main/packages/ai/src/ui/process-ui-message-stream.ts",
+}
+# The documents behind diagnostics for which the vectors name no report.
+STANDARDS = {
+    "invalid_utf8": "whatwg",
+    "unterminated_event": "whatwg",
+    "partial_event_dropped": "whatwg",
+    "stray_payload": "whatwg",
+    "lines_joined": "whatwg",
+    "json_lines": "whatwg",
+    "duplicate_key": "json",
+    "numeric_overflow": "json",
+    "lone_surrogate": "json",
+    "malformed_json": "json",
+    "upstream_error": "openai-chat",
+    "no_terminal_marker": "openai-chat",
+    "finish_unknown": "openai-chat",
+    "finish_missing": "openai-chat",
+    "finish_repeated": "openai-chat",
+    "finish_contradicts": "openai-chat",
+    "content_restated": "openai-chat",
+    "array_body": "gemini",
+    "message_repeated": "anthropic",
+    "sequence_replayed": "openresponses",
+    "sequence_untrusted": "openresponses",
+}
+
+# Rules that both backends cite by number. A fragment is what one delta brings for a tool call. "Header": the fragment
+# has a name. "Payload": it has argument text. A call is "complete" when its arguments are one whole JSON value.
+IDENTITY = {
+    "R1": ("The id was seen before", [
+        ("R1a", "The call is not complete", "the fragment belongs to that call, whatever its index"),
+        ("R1b", "The header names another tool, or the call is complete and the header brings other arguments",
+         "a new call; its id is made unique when it closes"),
+        ("R1c", "The call is complete, the fragment is a header without payload, and its index is unbound",
+         "a tentative call, dropped if it stays empty ([AM4](#am4))"),
+        ("R1d", "The payload repeats what a finished call of that name sent", "the payload is dropped"),
+        ("R1e", "The call is complete, and a header comes with the beginning of its arguments",
+         "held back: either a replay, or a call that begins alike"),
+        ("R1f", "The call is complete, there is no header, and the index is bound to an unfinished call",
+         "the index decides"),
+        ("R1g", "The arguments overflow after the header was repeated on the index", "it was two calls"),
+    ]),
+    "R2": ("The id is new", [
+        ("R2a", "No index and no header, and the latest call has a name and is not complete",
+         "the fragment belongs to that call; its id came late or changed"),
+        ("R2b", "The index is bound to a call without an id",
+         "that call takes the id, unless it is complete and the fragment is a header or brings other arguments"),
+        ("R2c", "The index is bound to a call with another id, and there is a header",
+         "a new call ([AM1](#am1) if the other call is still empty)"),
+        ("R2d", "As R2c, but the name is the same and the payload continues the unfinished call",
+         "the fragment belongs to that call, under another id"),
+        ("R2e", "The index is bound, there is no header, and the call is not complete",
+         "the fragment belongs to that call, under another id"),
+        ("R2f", "Otherwise", "a new call"),
+    ]),
+    "R3": ("There is no id", [
+        ("R3a1", "The index is bound", "the fragment belongs to that call"),
+        ("R3a2", "The index is bound, the call is complete, and a header brings a payload or another name",
+         "a new call"),
+        ("R3a3", "As R3a2, but an earlier call without an id on that index sent the same",
+         "the payload is dropped ([AM5](#am5))"),
+        ("R3a4", "The call is complete, there is no header, and another unfinished call can take the payload",
+         "the fragment belongs to that other call"),
+        ("R3b1", "The index is unbound, and there is a header", "a new call"),
+        ("R3b2", "The index is unbound, there is no header, and a named call waits for arguments or an unfinished one "
+         "can take the payload", "the fragment belongs to that call ([AM2](#am2) if several wait)"),
+        ("R3b3", "The index is unbound, and no call can take the payload", "a new call without a name"),
+        ("R3c1", "No index, and there is a header", "a new call"),
+        ("R3c2", "No index, and the unfinished call has no name or the same name and can take the payload",
+         "the fragment belongs to the latest unfinished call"),
+        ("R3c3", "No index and no header, and the fragment is one of several in its list",
+         "it belongs to the call at that position of the last such list"),
+    ]),
+}
+ARGUMENTS = {
+    "A1": ("The text plus the fragment is JSON, or the beginning of JSON", "append; a conformant stream needs only this"),
+    "A2": ("The fragment repeats the finished text", "keep the text"),
+    "A3": ("The text is a placeholder (`null`, `\"\"`, `{}`), and the fragment is an object", "replace"),
+    "A4": ("The fragment begins with the text so far", "replace the text, and expect the same from later fragments"),
+    "A5": ("The fragment equals the one before", "keep the text"),
+    "A6": ("The text begins with the fragment", "hold it back: the next fragments show a replay or a restart"),
+    "A7": ("The text is broken, and the fragment is a whole object other than `{}`", "replace"),
+    "A8": ("The text is whole, and none of the above applies", "overflow: the identity rules decide"),
+}
+AMBIGUITIES = {
+    "AM1": ("same_index_new_id_same_name_empty", "A new id comes on the index of a call of the same name that has no "
+            "arguments yet. `new`: a second call is announced. `merge`: the gateway makes up an id for each delta."),
+    "AM2": ("orphan_index", "Arguments come on an index that no call opened, while several calls wait for theirs. "
+            "`fifo`: they belong to the call announced first. `latest`: to the one announced last."),
+    "AM3": ("dup_id_parallel_headers", "One id is announced on two indexes. `join`: it is one call whose pieces move "
+            "between indexes. `split`: it is two calls. `auto`: two only if the joined text would break JSON while each "
+            "index's own text is valid."),
+    "AM4": ("dup_id_empty_header", "The id of a finished call is announced again, without arguments. `drop`: the gateway "
+            "repeats itself. `keep`: it is a second call without arguments."),
+    "AM5": ("identical_idless_same_index", "An identical call without an id comes on the same index. `drop`: it was sent "
+            "twice. `keep`: two calls are meant."),
+    "AM6": ("on_overflow", "A second JSON object follows a call's arguments, without a header. `flag`: the call is "
+            "invalid. `split`: it is another call of the same function."),
+    "AM7": ("duplicate_payload", "A payload equals the one before, byte for byte. `keep`: the model repeats itself. "
+            "`drop`: the gateway does."),
+    "AM8": ("content_mode", "What a text delta holds. `delta`: new text. `cumulative`: all text so far. `auto`: the "
+            "deltas decide."),
+    "AM9": ("drop_restated_content", "The closing chunk holds the whole text again. `True`: it restates the text. "
+            "`False`: it is more text."),
+    "AM10": ("restart_on_new_stream_id", "A new chunk id and role come in mid-stream. `False`: the same answer goes on. "
+             "`True`: the gateway tried again, and the first attempt is dropped."),
+    "AM11": ("merge_choices", "Tool calls come in another choice than the text. `False`: they belong to the other choice. "
+             "`True`: one answer was spread over choices; all of it belongs to choice 0."),
+    "AM12": ("unstable_id", "A call's id changes while it streams. `first`: the first id is its own. `last`: the last one "
+             "is. The others are its `aliases`."),
+}
+
+
+@cache
+def spec(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((SPEC / f"{name}.json").read_text("utf-8"))
+    return data
+
+
+# ---- vectors --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Vector:
+    """One test of a vector file."""
+
+    folder: str
+    file: str
+    test: dict[str, Any]
+    body: bytes = b""
+
+    @property
+    def place(self) -> str:
+        return f"`tests/vectors/{self.folder}/{self.file}`, `{self.test['name']}`"
+
+    @property
+    def why(self) -> str:
+        return str(self.test.get("why", ""))
+
+
+@dataclass
+class Found:
+    """The vectors that show one code: the shortest is the example, all of them are evidence."""
+
+    vectors: list[Vector] = field(default_factory=list)
+
+    @property
+    def example(self) -> Vector:
+        return min(self.vectors, key=lambda vector: (len(vector.body), vector.folder, vector.test["name"]))
+
+    def links(self) -> list[str]:
+        seen: dict[str, None] = {}
+        for vector in self.vectors:
+            seen.update(dict.fromkeys(references(vector.why)))
+        return list(seen)
+
+
+def joined(piece: Any) -> bytes:
+    """The bytes of one entry of `chunks` (tests/vectors/README.md, Bytes)."""
+    if isinstance(piece, str):
+        return piece.encode("utf-8", "surrogatepass")
+    if isinstance(piece, list):
+        return b"".join(joined(part) for part in piece)
+    if "hex" in piece:
+        return bytes.fromhex(piece["hex"])
+    text: str = piece["text"]
+    return text.encode() * int(piece["times"])
+
+
+def vectors(folder: str) -> list[Vector]:
+    out = []
+    for path in sorted((VECTORS / folder).glob("*.json")):
+        for test in json.loads(path.read_text("utf-8"))["tests"]:
+            out.append(Vector(folder, path.name, test, joined(test.get("chunks", []))))
+    return out
+
+
+def references(why: str) -> list[str]:
+    """The public links in a vector's `why`, which shortens issues to `owner/name#1` and pull requests to `owner/name!1`."""
+    found = []
+    for match in re.finditer(r"(https?://[^\s;,)]+)|\b([\w.-]+/[\w.-]+)([#!])(\d+)\b", why):
+        url, repository, kind, number = match.groups()
+        if url:
+            found.append(f"<{url.rstrip('.')}>")
+        else:
+            place = "issues" if kind == "#" else "pull"
+            found.append(f"[{repository}#{number}](https://github.com/{repository}/{place}/{number})")
+    return found
+
+
+def linked(text: str) -> str:
+    """Text from the data, as Markdown: addresses become links, everything else is escaped."""
+    out, last = [], 0
+    for match in re.finditer(r"https?://[^\s;,)]+", text):
+        url = match[0].rstrip(".")
+        out += [escaped(text[last : match.start()]), f"<{url}>"]
+        last = match.start() + len(url)
+    return "".join([*out, escaped(text[last:])])
+
+
+def escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]|<>])", r"\\\1", text)
+
+
+def sentence(text: str) -> str:
+    """A rule's text as a sentence."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def shown(body: bytes) -> str:
+    """Bytes as a code block: text where it is UTF-8, else with escapes; long bodies are cut."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = body.decode("latin-1").encode("unicode_escape").decode().replace("\\n", "\n")
+    text = "".join(char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    lines = text.rstrip("\n").split("\n")
+    kept = [line if len(line) <= WIDEST_EXAMPLE else line[:WIDEST_EXAMPLE] + " …" for line in lines[:LONGEST_EXAMPLE]]
+    if len(lines) > LONGEST_EXAMPLE:
+        kept.append(f"… ({len(lines) - LONGEST_EXAMPLE} more lines)")
+    return "````text\n" + "\n".join(kept) + "\n````"
+
+
+def shown_json(value: Any) -> str:
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    lines = text.split("\n")
+    if len(lines) > 2 * LONGEST_EXAMPLE:
+        return "````text\n" + "\n".join(lines[: 2 * LONGEST_EXAMPLE]) + "\n… (cut)\n````"
+    return f"````json\n{text}\n````"
+
+
+# ---- running streamweld ---------------------------------------------------------------------------------------------
+
+
+def parser_options(options: dict[str, Any]) -> dict[str, Any]:
+    """A vector's options as keywords of `StreamParser`."""
+    import streamweld as sw
+
+    out = dict(options)
+    if isinstance(out.get("policy"), dict):
+        policy = dict(out["policy"])
+        out["policy"] = sw.Policy(policy.pop("base", "standard"), **policy)
+    if isinstance(out.get("limits"), dict):
+        out["limits"] = sw.Limits(**out["limits"])
+    return out
+
+
+@cache
+def diagnosed() -> dict[str, Found]:
+    """Diagnostic code -> the vectors in which it occurs, from running every vector of whole streams."""
+    import streamweld as sw
+
+    found = {code: Found() for code in spec("diagnostics")["codes"]}
+    for dialect in DIALECTS:
+        for vector in vectors(dialect):
+            if len(vector.body) > 20_000:
+                continue
+            parser = sw.StreamParser(**{"dialect": dialect} | parser_options(vector.test.get("options", {})))
+            try:
+                parser.feed(vector.body)
+                parser.close(broken=vector.test.get("end") == "broken")
+            except sw.StreamError as fault:
+                if fault.rule in found:
+                    found[fault.rule].vectors.append(vector)
+            for code in {note.code for note in parser.diagnostics}:
+                if vector not in found[code].vectors:
+                    found[code].vectors.append(vector)
+    for folder, code in (("repair", "rewritten"), ("convert", "not_carried")):
+        for vector in vectors(folder):
+            if len(vector.body) < 20_000 and any(note.code == code for note in converted(vector)[1].diagnostics):
+                found[code].vectors.append(vector)
+    return found
+
+
+def converted(vector: Vector) -> tuple[bytes, Any]:
+    """The output for one vector: in its target dialect, or else repaired in its own."""
+    import streamweld as sw
+
+    options = parser_options(vector.test.get("options", {}))
+    options.pop("dialect", None)
+    options.setdefault("seed", "docs")
+    source = vector.test.get("source") or vector.test.get("dialect")
+    if source is None:
+        source = vector.folder if vector.folder in DIALECTS else "auto"
+    converter = sw.StreamConverter(source=source, target=vector.test.get("target", "same"), **options)
+    out = converter.feed(vector.body) + converter.close(broken=vector.test.get("end") == "broken")
+    return out, converter
+
+
+# ---- pages of rules -------------------------------------------------------------------------------------------------
+
+
+def evidence(links: list[str], extra: list[str] | None = None) -> list[str]:
+    every = [*(extra or []), *[link for link in links if link not in (extra or [])]]
+    lines = [f"- {link}" for link in every[:MOST_LINKS]]
+    if len(every) > MOST_LINKS:
+        lines.append(f"- and {len(every) - MOST_LINKS} more in the vectors")
+    return lines
+
+
+def standard(code: str) -> list[str]:
+    """The document for a diagnostic code that rests on one."""
+    if code not in STANDARDS:
+        return []
+    key = STANDARDS[code]
+    return [f"[{spec('rules')['sources'][key]}]({DOCUMENTS[key]})"]
+
+
+def effect(code: dict[str, Any]) -> str:
+    """What a repair in flight does about a code."""
+    return {
+        "payload": "A repair in flight leaves out the payload that shows it.",
+        "stream": "A repair in flight writes the stream anew from that event on.",
+        None: "A repair in flight passes it through: readers of the dialect are not misled.",
+    }[code.get("mends")]
+
+
+def action(code: dict[str, Any], base: str) -> str:
+    default = "raise" if base == "strict" and code["severity"] != "info" else "diagnose"
+    return str(code.get("actions", {}).get(base, default))
+
+
+def code_page(name: str, code: dict[str, Any]) -> str:
+    found = diagnosed()[name]
+    lines = [
+        f"# {name}",
+        "",
+        f"**{sentence(escaped(code['text']))}**",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| Kind | diagnostic, severity {code['severity']} |",
+        "| Action | " + ", ".join(f"`{base}`: {action(code, base)}" for base in ("strict", "standard", "salvage")) + " |",
+    ]
+    if "raises" in code:
+        lines.append(f"| Exception, if the action is `raise` | [`{code['raises']}`](../reference/errors.md) |")
+    if code.get("detail"):
+        lines.append(f"| `detail` | {sentence(escaped(code['detail']))} |")
+    lines += [
+        f"| Repair in flight | {effect(code)} |",
+        "",
+        f'Change the action with `Policy(actions={{"{name}": "raise"}})`; see [Policies](../concepts/policies.md).',
+        "",
+    ]
+    if found.vectors:
+        example = found.example
+        lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
+        lines += before_and_after(example)
+    links = evidence(found.links(), standard(name))
+    if links:
+        lines += ["", "## Evidence", "", *links]
+    return "\n".join([*lines, ""])
+
+
+def before_and_after(vector: Vector) -> list[str]:
+    options = vector.test.get("options") or {}
+    lines = [f"Options: `{json.dumps(options)}`.", ""] if options else []
+    out, converter = converted(vector)
+    lines += ["**Bytes before**", "", shown(vector.body), ""]
+    target = vector.test.get("target", "same")
+    if target != "same":
+        title = f"Bytes after conversion to `{target}`"
+    elif out == vector.body:
+        return [*lines, "**Bytes after repair**: unchanged.", "", *noted(converter)]
+    else:
+        title = "Bytes after repair"
+    lines += [f"**{title}**", "", shown(out) if out else "(nothing)", ""]
+    return [*lines, *noted(converter)]
+
+
+def noted(converter: Any) -> list[str]:
+    """The diagnostics and the error of a conversion, as a table."""
+    rows = [
+        f"| {note.byte_offset} | {note.event_ordinal} | {note.severity} | `{note.code}` | {escaped(note.detail)[:120]} |"
+        for note in converter.diagnostics
+    ]
+    lines = ["| byte | event | severity | code | detail |", "|--:|--:|---|---|---|", *rows, ""] if rows else []
+    if converter.error is not None:
+        lines += [f"Error: `{type(converter.error).__name__}`, {escaped(str(converter.error)[:200])}.", ""]
+    return lines
+
+
+@dataclass(frozen=True)
+class CheckRule:
+    """One rule of `streamweld.check`."""
+
+    id: str
+    severity: str
+    basis: str
+    document: str
+    section: str
+    text: str
+
+    @property
+    def source(self) -> str:
+        return f"[{spec('rules')['sources'][self.document]}]({DOCUMENTS[self.document]}), {escaped(self.section)}" if (
+            self.document in DOCUMENTS
+        ) else f"{escaped(self.section)} (a rule of streamweld)"
+
+
+BASES = {
+    "text": "the document says so",
+    "reader": "official readers of the dialect need it",
+    "reading": "a stricter reading of the document, or common practice",
+}
+
+
+@cache
+def check_rules() -> dict[str, CheckRule]:
+    return {
+        f"{family}.{name}": CheckRule(f"{family}.{name}", *row)
+        for family, rules in spec("rules")["rules"].items()
+        for name, row in rules.items()
+    }
+
+
+@cache
+def violating() -> dict[str, Found]:
+    found = {rule: Found() for rule in check_rules()}
+    for vector in vectors("check"):
+        for rule in {violation[0] for violation in vector.test["violations"]}:
+            found[rule].vectors.append(vector)
+    return found
+
+
+def check_page(rule: CheckRule) -> str:
+    found = violating()[rule.id]
+    lines = [
+        f"# {rule.id}",
+        "",
+        f"**{sentence(escaped(rule.text))}**",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| Kind | rule of [`streamweld check`](../guides/lint-a-gateway.md), severity {rule.severity} |",
+        f"| Source | {rule.source} |",
+        f"| Basis | {BASES[rule.basis]} |",
+        "",
+    ]
+    if not found.vectors:
+        return "\n".join(lines)
+    example = found.example
+    lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
+    lines += ["| rule | event | byte |", "|---|--:|--:|"]
+    lines += [f"| `{name}` | {ordinal} | {offset} |" for name, ordinal, offset in example.test["violations"]]
+    return "\n".join([*lines, "", *before_and_after(example), ""])
+
+
+def history_page(kind: str, name: str, rule: dict[str, str]) -> str:
+    is_edit = kind == "history"
+    what = "edit of `streamweld.history.convert`" if is_edit else "check of `streamweld.history.check`"
+    lines = [
+        f"# {kind}.{name}",
+        "",
+        f"**{sentence(escaped(rule['text']))}**",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| Kind | {what}, severity {rule['severity']} |",
+        f"| Source | {linked(rule['source'])} |",
+        "",
+    ]
+    found = history_found()[f"{kind}.{name}"]
+    if not found.vectors:
+        return "\n".join(lines)
+    example = min(found.vectors, key=lambda vector: (len(json.dumps(vector.test)), vector.test["name"]))
+    given = {key: example.test[key] for key in ("source", "target", "gateway", "policy") if key in example.test}
+    lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
+    lines += [", ".join(f"`{key}={value!r}`" for key, value in given.items()) + ".", "", "**Before**", ""]
+    lines += [shown_json(example.test["messages"]), ""]
+    if is_edit:
+        lines += ["**After**", "", shown_json(example.test["payload"]), ""]
+    else:
+        lines += ["| rule | path |", "|---|---|"]
+        lines += [f"| `{rule}` | `{path or '/'}` |" for rule, path in example.test["violations"]] + [""]
+    return "\n".join(lines)
+
+
+@cache
+def history_found() -> dict[str, Found]:
+    table = spec("history_rules")
+    found = {f"history.{name}": Found() for name in table["edits"]}
+    found |= {f"history_check.{name}": Found() for name in table["checks"]}
+    for folder, kind, key in (("history", "history", "edits"), ("history_check", "history_check", "violations")):
+        for vector in vectors(folder):
+            for name in {row[0] for row in vector.test.get(key, [])}:
+                if f"{kind}.{name}" in found:
+                    found[f"{kind}.{name}"].vectors.append(vector)
+    return found
+
+
+def request_page(name: str, rule: dict[str, str]) -> str:
+    lines = [
+        f"# requests.{name}",
+        "",
+        f"**{sentence(escaped(rule['text']))}**",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| Kind | rule of `streamweld.requests`, severity {rule['severity']} |",
+        f"| Source | {linked(rule['source'])} |",
+        "",
+    ]
+    found = [v for v in vectors("requests") if name in {row[0] for row in v.test.get("edits", [])}]
+    if not found:
+        return "\n".join(lines)
+    example = min(found, key=lambda vector: (len(json.dumps(vector.test)), vector.test["name"]))
+    given = {key: example.test[key] for key in ("source", "target", "gateway") if key in example.test}
+    lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
+    lines += [", ".join(f"`{key}={value!r}`" for key, value in given.items()) + ".", "", "**Before**", ""]
+    lines += [shown_json(example.test["request"]), "", "**After** (all but the messages)", ""]
+    return "\n".join([*lines, shown_json(example.test["options"]), ""])
+
+
+# ---- the overview ---------------------------------------------------------------------------------------------------
+
+INTRODUCTION = """# Codes and rules
+
+<!-- Generated by docs/generate.py from python/streamweld/_spec and tests/vectors. Do not edit. -->
+
+Every code that streamweld reports, with its cause and its evidence.
+
+- [Diagnostics](#diagnostics): repairs and anomalies of a stream, in `Response.diagnostics` and `streamweld inspect`.
+- [Ambiguities](#ambiguities): bytes that allow two readings, and the `Policy` switch for each.
+- [Identity rules](#identity-rules) and [argument rules](#argument-rules): how fragments become tool calls.
+- [Rules of `streamweld check`](#rules-of-streamweld-check): what a gateway breaks.
+- [History edits](#history-edits), [history checks](#history-checks) and [request rules](#request-rules).
+
+A repair is tried only if reading the bytes as they are would break a call or lose content.
+"""
+
+
+def overview(*, site: bool) -> str:
+    """`docs/rules.md`. `site`: with links to the page of each code, which exist only in the built site."""
+
+    def named(page: str, text: str | None = None) -> str:
+        label = f"`{text or page}`"
+        return f"[{label}](rules/{page}.md)" if site else label
+
+    lines = [INTRODUCTION, "## Diagnostics", ""]
+    for name, code in spec("diagnostics")["codes"].items():
+        found = diagnosed()[name]
+        lines += [f"### {name}", "", sentence(escaped(code["text"])), ""]
+        lines.append(
+            f"- Severity {code['severity']}; "
+            + ", ".join(f"{base}: {action(code, base)}" for base in ("strict", "standard", "salvage"))
+            + (f"; raised as `{code['raises']}`." if "raises" in code else ".")
+        )
+        if code.get("detail"):
+            lines.append(f"- `detail`: {escaped(code['detail'].split(':')[0] if name == 'rewritten' else code['detail'])}.")
+        lines.append(f"- {effect(code)}")
+        links = [*standard(name), *[link for link in found.links() if link not in standard(name)]]
+        if links:
+            lines.append(f"- Evidence: {', '.join(links[:3])}.")
+        if found.vectors:
+            lines.append(f"- Vector: {found.example.place}.")
+        if site:
+            lines.append(f"- [Bytes before and after](rules/{name}.md)")
+        lines.append("")
+    lines += ["## Ambiguities", "", "The first value of each switch listed is the default.", ""]
+    for number, (switch, text) in AMBIGUITIES.items():
+        lines += [f"### {number}", "", f"`Policy({switch}=…)`. {text}", ""]
+    lines += [
+        "## Identity rules",
+        "",
+        "Which call a fragment of a Chat Completions stream belongs to. A *header* has a name, a *payload* has argument",
+        "text, and a call is *complete* when its arguments are one whole JSON value. The first rule that applies decides.",
+        "",
+    ]
+    for number, (title, rules) in IDENTITY.items():
+        lines += [f"### {number}", "", f"{title}.", "", "| rule | condition | result |", "|---|---|---|"]
+        lines += [f'| <a id="{rule.lower()}"></a>{rule} | {condition} | {result} |' for rule, condition, result in rules]
+        lines.append("")
+    lines += ["## Argument rules", "", "What a fragment means for the argument text of its call.", ""]
+    lines += ["| rule | condition | action |", "|---|---|---|"]
+    lines += [f'| <a id="{n.lower()}"></a>{n} | {condition} | {result} |' for n, (condition, result) in ARGUMENTS.items()]
+    lines += ["", "## Rules of `streamweld check`", "", "Each rule names the document that it comes from.", ""]
+    for family in spec("rules")["rules"]:
+        lines += [f"### Rules of {family}", "", "| rule | severity | text | source |", "|---|---|---|---|"]
+        for rule in check_rules().values():
+            if rule.id.split(".")[0] == family:
+                lines.append(
+                    f'| <a id="{rule.id}"></a>{named(rule.id)} | {rule.severity} | {sentence(escaped(rule.text))} '
+                    f"| {rule.source} |"
+                )
+        lines.append("")
+    table = spec("history_rules")
+    for title, kind, rules in (
+        ("History edits", "history", table["edits"]),
+        ("History checks", "history_check", table["checks"]),
+        ("Request rules", "requests", spec("requests")["rules"]),
+    ):
+        lines += [f"## {title}", "", "| rule | severity | text | source |", "|---|---|---|---|"]
+        lines += [
+            f'| <a id="{kind}.{name}"></a>{named(f"{kind}.{name}", name)} | {rule["severity"]} '
+            f"| {sentence(escaped(rule['text']))} | {linked(rule['source'])} |"
+            for name, rule in rules.items()
+        ]
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+# ---- events, command line, gateways, losses -------------------------------------------------------------------------
+
+
+def events_page() -> str:
+    from streamweld import _events
+
+    table = spec("events")
+    lines = [
+        "# Events and fields",
+        "",
+        "Every event class of `streamweld.events`, with its fields in the order of construction. Each event has `.type`,",
+        "the name below in snake case, and `.to_dict()`. [Events](../concepts/events.md) explains their order.",
+        "",
+    ]
+    for name, fields in table["events"].items():
+        cls = getattr(_events, name)
+        lines += [f"## {name}", "", f"`type`: `{cls.type}`", "", markdown(cls.__doc__ or ""), ""]
+        lines += ["| field | type | default |", "|---|---|---|"]
+        common = [] if name in table["plain"] else ["choice: int=0", "provider_metadata: object?"]
+        for declared in [*fields, *common]:
+            field_name, _, kind = declared.partition(": ")
+            kind, has_default, default = kind.partition("=")
+            if kind.endswith("?"):
+                lines.append(f"| `{field_name}` | {kind[:-1]} or `None` | `None` |")
+            else:
+                value = f"`{default or repr('')}`" if has_default else "required"
+                lines.append(f"| `{field_name}` | {kind} | {value.replace('false', 'False')} |")
+        for attribute in ("parsed", "dispatchable", "normalized"):
+            member = cls.__dict__.get(attribute)
+            if member is not None:
+                call = "()" if callable(member) else ""
+                lines += ["", f"**`.{attribute}{call}`**: {markdown(member.__doc__ or '').split(chr(10) * 2)[0]}"]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def markdown(docstring: str) -> str:
+    """A docstring as Markdown: dedented, without its Args and Raises sections."""
+    text = re.split(r"\n\s*(?:Args|Raises|Returns):\n", docstring)[0]
+    return "\n".join(line.strip() for line in text.strip().split("\n"))
+
+
+def cli_page() -> str:
+    import click
+    from streamweld.cli import main
+
+    lines = [
+        "# Command line",
+        "",
+        "Install it with `pip install 'streamweld[cli]'`; `streamweld proxy` also needs the extra `proxy`.",
+        "",
+        "Exit codes: 0 success, 1 findings, 2 wrong usage, 3 a file could not be read or written.",
+        "",
+    ]
+
+    def describe(command: click.Command, path: str, level: int) -> None:
+        context = click.Context(command, info_name=path)
+        lines.extend([f"{'#' * level} {path}", ""])
+        lines.extend(["````text", command.get_usage(context), "````", ""])
+        body = (command.help or "").replace("\b\n", "").strip()
+        lines.extend([escaped(re.sub(r"(?m)^ +", "", body)), ""])
+        rows = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
+        if rows and level > 1:
+            lines.extend(["| option | meaning |", "|---|---|"])
+            for option in rows:
+                record = option.get_help_record(context)
+                if record is not None:
+                    names = record[0].replace("|", "\\|")
+                    lines.append(f"| <code>{html.escape(names)}</code> | {escaped(record[1])} |")
+            lines.append("")
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                if child is not None and not child.hidden:
+                    describe(child, f"{path} {name}", min(level + 1, 4))
+
+    describe(main, "streamweld", 2)
+    return "\n".join(lines)
+
+
+def losses_page() -> str:
+    lines = [
+        "# Conversion losses",
+        "",
+        "A conversion reports what its target cannot express as the diagnostic [`not_carried`](../rules/not_carried.md), once "
+        "per kind. Its `detail` is an id of this table.",
+        "",
+        "| id | feature | targets | reason |",
+        "|---|---|---|---|",
+    ]
+    for loss in spec("conversions")["losses"]:
+        targets = ", ".join(f"`{target}`" for target in loss["targets"])
+        lines.append(f"| `{loss['id']}` | {escaped(loss['feature'])} | {targets} | {escaped(loss['reason'])} |")
+    return "\n".join([*lines, ""])
+
+
+def gateways_page() -> str:
+    lines = [
+        "# Gateway profiles",
+        "",
+        "What `gateway=` of `streamweld.history` and `streamweld.requests` accepts. A profile lists the constraints of one "
+        "gateway on request histories, each with its source. A plain name selects the newest profile of that name.",
+        "",
+    ]
+    for profile in spec("gateways")["profiles"]:
+        name = f"{profile['name']}@{profile['date']}"
+        lines += [f"## {name}", ""]
+        for target, entry in profile["targets"].items():
+            like = f", like `{entry['like']}` except for the constraints below" if entry.get("like") else ""
+            lines += [f"Target `{target}`{like}.", ""]
+            constraints = entry.get("constraints") or {}
+            if constraints:
+                lines += ["| constraint | value | source |", "|---|---|---|"]
+            for constraint, row in constraints.items():
+                if row is None:
+                    lines.append(f"| `{constraint}` | no such constraint | |")
+                    continue
+                value = html.escape(json.dumps(row[0], ensure_ascii=False)).replace("|", "&#124;")
+                lines.append(f"| `{constraint}` | <code>{value}</code> | {linked(row[1])} |")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def changelog_page() -> str:
+    return (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+# ---- llms.txt -------------------------------------------------------------------------------------------------------
+
+
+def llms_txt(nav: Any, site_url: str) -> str:
+    """https://llmstxt.org: a title, a summary, and one link for each page of the navigation."""
+    made = pages()
+
+    def summary(path: str) -> str:
+        source = ROOT / "docs" / path
+        text = made[path] if path in made else source.read_text("utf-8")
+        for block in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).split("\n\n"):
+            if block.strip() and not block.lstrip().startswith(("#", "|", "`", "<", "-", ":", "!")):
+                return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(block.split())).split(". ")[0].rstrip(".:")
+        return ""
+
+    def url(path: str) -> str:
+        return site_url + re.sub(r"(?:^|(?<=/))index\.md$|\.md$", lambda m: "" if "index" in m[0] else "/", path)
+
+    lines = [
+        "# streamweld",
+        "",
+        "> A Python library that parses, repairs and converts LLM streams: Chat Completions, Responses, Anthropic Messages, "
+        "Gemini, and the two streams of the AI SDK.",
+        "",
+    ]
+
+    def listed(entries: list[Any], title: str) -> None:
+        flat: list[str] = []
+        for entry in entries:
+            if isinstance(entry, str):
+                flat.append(f"- [{title}]({url(entry)}): {summary(entry)}")
+                continue
+            ((name, target),) = entry.items()
+            if isinstance(target, list):
+                listed(target, name)
+            else:
+                flat.append(f"- [{name}]({url(target)}): {summary(target)}")
+        if flat:
+            lines.extend([f"## {title}", "", *flat, ""])
+
+    listed(nav, "Start")
+    return "\n".join(lines)
+
+
+# ---- all of it ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def pages() -> dict[str, str]:
+    """Path below `docs/` -> text, of every generated page of the site."""
+    out = {
+        "rules.md": overview(site=True),
+        "changelog.md": changelog_page(),
+        "reference/events.md": events_page(),
+        "reference/cli.md": cli_page(),
+        "reference/losses.md": losses_page(),
+        "reference/gateways.md": gateways_page(),
+    }
+    for name, code in spec("diagnostics")["codes"].items():
+        out[f"rules/{name}.md"] = code_page(name, code)
+    for rule in check_rules().values():
+        out[f"rules/{rule.id}.md"] = check_page(rule)
+    table = spec("history_rules")
+    for kind, key in (("history", "edits"), ("history_check", "checks")):
+        for name, entry in table[key].items():
+            out[f"rules/{kind}.{name}.md"] = history_page(kind, name, entry)
+    for name, entry in spec("requests")["rules"].items():
+        out[f"rules/requests.{name}.md"] = request_page(name, entry)
+    return out
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description="Write docs/rules.md.")
+    arguments.add_argument("--check", action="store_true", help="only report whether docs/rules.md is up to date")
+    check = arguments.parse_args().check
+    path = ROOT / "docs" / "rules.md"
+    text = overview(site=False)
+    if not check:
+        path.write_text(text, "utf-8")
+        return 0
+    if path.exists() and path.read_text("utf-8") == text:
+        return 0
+    print("docs/rules.md is out of date: run `make docs-generate`", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "python"))
+    sys.exit(main())

@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import tomllib
+from configparser import RawConfigParser
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,8 @@ def test_the_blocks_of_a_page_run(
                 json.loads(block.code)
             case "toml":
                 tomllib.loads(block.code)
+            case "ini":
+                _unit(block, place)
             case "text":
                 pass
             case other:
@@ -69,6 +72,16 @@ def _runs(block: Block, namespace: dict[str, Any], place: str) -> None:
         exec(compile("\n" * block.line + block.code, place, "exec"), namespace)
     expected = block.expected or ""
     assert matches(expected, out.getvalue()), f"{place} printed\n{out.getvalue()}\nand not\n{expected}"
+
+
+def _unit(block: Block, place: str) -> None:
+    """A systemd unit: its command line must be one that streamweld accepts."""
+    unit = RawConfigParser()
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string(block.code)
+    program, line = unit["Service"]["ExecStart"].split(" ", 1)
+    assert program.endswith("/streamweld"), place
+    assert _is_checked_alone(f"streamweld {line}", place)
 
 
 def _commands(block: Block, place: str, backend: str) -> None:

@@ -25,6 +25,7 @@ VECTORS = ROOT / "tests" / "vectors"
 SPEC = ROOT / "python" / "streamweld" / "_spec"
 REPOSITORY = "https://github.com/streamweld/streamweld"
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
+BASE_POLICIES = ("strict", "standard", "salvage")
 LONGEST_EXAMPLE = 60  # lines
 WIDEST_EXAMPLE = 600  # characters of a line
 MOST_LINKS = 12
@@ -74,91 +75,8 @@ STANDARDS = {
     "sequence_untrusted": "openresponses",
 }
 
-# Rules that both backends cite by number. A fragment is what one delta brings for a tool call. "Header": the fragment
-# has a name. "Payload": it has argument text. A call is "complete" when its arguments are one whole JSON value.
-IDENTITY = {
-    "R1": ("The id was seen before", [
-        ("R1a", "The call is not complete", "the fragment belongs to that call, whatever its index"),
-        ("R1b", "The header names another tool, or the call is complete and the header brings other arguments",
-         "a new call; its id is made unique when it closes"),
-        ("R1c", "The call is complete, the fragment is a header without payload, and its index is unbound",
-         "a tentative call, dropped if it stays empty ([AM4](#am4))"),
-        ("R1d", "The payload repeats what a finished call of that name sent", "the payload is dropped"),
-        ("R1e", "The call is complete, and a header comes with the beginning of its arguments",
-         "held back: either a replay, or a call that begins alike"),
-        ("R1f", "The call is complete, there is no header, and the index is bound to an unfinished call",
-         "the index decides"),
-        ("R1g", "The arguments overflow after the header was repeated on the index", "it was two calls"),
-    ]),
-    "R2": ("The id is new", [
-        ("R2a", "No index and no header, and the latest call has a name and is not complete",
-         "the fragment belongs to that call; its id came late or changed"),
-        ("R2b", "The index is bound to a call without an id",
-         "that call takes the id, unless it is complete and the fragment is a header or brings other arguments"),
-        ("R2c", "The index is bound to a call with another id, and there is a header",
-         "a new call ([AM1](#am1) if the other call is still empty)"),
-        ("R2d", "As R2c, but the name is the same and the payload continues the unfinished call",
-         "the fragment belongs to that call, under another id"),
-        ("R2e", "The index is bound, there is no header, and the call is not complete",
-         "the fragment belongs to that call, under another id"),
-        ("R2f", "Otherwise", "a new call"),
-    ]),
-    "R3": ("There is no id", [
-        ("R3a1", "The index is bound", "the fragment belongs to that call"),
-        ("R3a2", "The index is bound, the call is complete, and a header brings a payload or another name",
-         "a new call"),
-        ("R3a3", "As R3a2, but an earlier call without an id on that index sent the same",
-         "the payload is dropped ([AM5](#am5))"),
-        ("R3a4", "The call is complete, there is no header, and another unfinished call can take the payload",
-         "the fragment belongs to that other call"),
-        ("R3b1", "The index is unbound, and there is a header", "a new call"),
-        ("R3b2", "The index is unbound, there is no header, and a named call waits for arguments or an unfinished one "
-         "can take the payload", "the fragment belongs to that call ([AM2](#am2) if several wait)"),
-        ("R3b3", "The index is unbound, and no call can take the payload", "a new call without a name"),
-        ("R3c1", "No index, and there is a header", "a new call"),
-        ("R3c2", "No index, and the unfinished call has no name or the same name and can take the payload",
-         "the fragment belongs to the latest unfinished call"),
-        ("R3c3", "No index and no header, and the fragment is one of several in its list",
-         "it belongs to the call at that position of the last such list"),
-    ]),
-}
-ARGUMENTS = {
-    "A1": ("The text plus the fragment is JSON, or the beginning of JSON", "append; a conformant stream needs only this"),
-    "A2": ("The fragment repeats the finished text", "keep the text"),
-    "A3": ("The text is a placeholder (`null`, `\"\"`, `{}`), and the fragment is an object", "replace"),
-    "A4": ("The fragment begins with the text so far", "replace the text, and expect the same from later fragments"),
-    "A5": ("The fragment equals the one before", "keep the text"),
-    "A6": ("The text begins with the fragment", "hold it back: the next fragments show a replay or a restart"),
-    "A7": ("The text is broken, and the fragment is a whole object other than `{}`", "replace"),
-    "A8": ("The text is whole, and none of the above applies", "overflow: the identity rules decide"),
-}
-AMBIGUITIES = {
-    "AM1": ("same_index_new_id_same_name_empty", "A new id comes on the index of a call of the same name that has no "
-            "arguments yet. `new`: a second call is announced. `merge`: the gateway makes up an id for each delta."),
-    "AM2": ("orphan_index", "Arguments come on an index that no call opened, while several calls wait for theirs. "
-            "`fifo`: they belong to the call announced first. `latest`: to the one announced last."),
-    "AM3": ("dup_id_parallel_headers", "One id is announced on two indexes. `join`: it is one call whose pieces move "
-            "between indexes. `split`: it is two calls. `auto`: two only if the joined text would break JSON while each "
-            "index's own text is valid."),
-    "AM4": ("dup_id_empty_header", "The id of a finished call is announced again, without arguments. `drop`: the gateway "
-            "repeats itself. `keep`: it is a second call without arguments."),
-    "AM5": ("identical_idless_same_index", "An identical call without an id comes on the same index. `drop`: it was sent "
-            "twice. `keep`: two calls are meant."),
-    "AM6": ("on_overflow", "A second JSON object follows a call's arguments, without a header. `flag`: the call is "
-            "invalid. `split`: it is another call of the same function."),
-    "AM7": ("duplicate_payload", "A payload equals the one before, byte for byte. `keep`: the model repeats itself. "
-            "`drop`: the gateway does."),
-    "AM8": ("content_mode", "What a text delta holds. `delta`: new text. `cumulative`: all text so far. `auto`: the "
-            "deltas decide."),
-    "AM9": ("drop_restated_content", "The closing chunk holds the whole text again. `True`: it restates the text. "
-            "`False`: it is more text."),
-    "AM10": ("restart_on_new_stream_id", "A new chunk id and role come in mid-stream. `False`: the same answer goes on. "
-             "`True`: the gateway tried again, and the first attempt is dropped."),
-    "AM11": ("merge_choices", "Tool calls come in another choice than the text. `False`: they belong to the other choice. "
-             "`True`: one answer was spread over choices; all of it belongs to choice 0."),
-    "AM12": ("unstable_id", "A call's id changes while it streams. `first`: the first id is its own. `last`: the last one "
-             "is. The others are its `aliases`."),
-}
+# Written by hand: the rules that both backends cite by number.
+NUMBERED = ROOT / "docs" / "site" / "numbered-rules.md"
 
 
 @cache
@@ -187,16 +105,23 @@ class Vector:
     def why(self) -> str:
         return str(self.test.get("why", ""))
 
+    @property
+    def size(self) -> int:
+        return len(self.body) or len(json.dumps(self.test))
+
 
 @dataclass
 class Found:
-    """The vectors that show one code: the shortest is the example, all of them are evidence."""
+    """The vectors that show one code. All of them are evidence; the example is the shortest with a public report."""
 
     vectors: list[Vector] = field(default_factory=list)
 
     @property
     def example(self) -> Vector:
-        return min(self.vectors, key=lambda vector: (len(vector.body), vector.folder, vector.test["name"]))
+        def order(vector: Vector) -> tuple[bool, int, str, str]:
+            return not references(vector.why), vector.size, vector.folder, vector.test["name"]
+
+        return min(self.vectors, key=order)
 
     def links(self) -> list[str]:
         seen: dict[str, None] = {}
@@ -218,15 +143,15 @@ def joined(piece: Any) -> bytes:
 
 
 def vectors(folder: str) -> list[Vector]:
-    out = []
-    for path in sorted((VECTORS / folder).glob("*.json")):
-        for test in json.loads(path.read_text("utf-8"))["tests"]:
-            out.append(Vector(folder, path.name, test, joined(test.get("chunks", []))))
-    return out
+    return [
+        Vector(folder, path.name, test, joined(test.get("chunks", [])))
+        for path in sorted((VECTORS / folder).glob("*.json"))
+        for test in json.loads(path.read_text("utf-8"))["tests"]
+    ]
 
 
 def references(why: str) -> list[str]:
-    """The public links in a vector's `why`, which shortens issues to `owner/name#1` and pull requests to `owner/name!1`."""
+    """The public links in a vector's `why`; `owner/name#1` is an issue there, `owner/name!1` a pull request."""
     found = []
     for match in re.finditer(r"(https?://[^\s;,)]+)|\b([\w.-]+/[\w.-]+)([#!])(\d+)\b", why):
         url, repository, kind, number = match.groups()
@@ -378,10 +303,10 @@ def code_page(name: str, code: dict[str, Any]) -> str:
         "",
         f"**{sentence(escaped(code['text']))}**",
         "",
-        "| | |",
+        "| property | value |",
         "|---|---|",
         f"| Kind | diagnostic, severity {code['severity']} |",
-        "| Action | " + ", ".join(f"`{base}`: {action(code, base)}" for base in ("strict", "standard", "salvage")) + " |",
+        f"| Action | {', '.join(f'`{base}`: {action(code, base)}' for base in BASE_POLICIES)} |",
     ]
     if "raises" in code:
         lines.append(f"| Exception, if the action is `raise` | [`{code['raises']}`](../reference/errors.md) |")
@@ -419,12 +344,14 @@ def before_and_after(vector: Vector) -> list[str]:
     return [*lines, *noted(converter)]
 
 
+def columns(note: Any) -> str:
+    place = f"{note.byte_offset} | {note.event_ordinal}"
+    return f"| {place} | {note.severity} | `{note.code}` | {escaped(note.detail)[:120]} |"
+
+
 def noted(converter: Any) -> list[str]:
     """The diagnostics and the error of a conversion, as a table."""
-    rows = [
-        f"| {note.byte_offset} | {note.event_ordinal} | {note.severity} | `{note.code}` | {escaped(note.detail)[:120]} |"
-        for note in converter.diagnostics
-    ]
+    rows = [columns(note) for note in converter.diagnostics]
     lines = ["| byte | event | severity | code | detail |", "|--:|--:|---|---|---|", *rows, ""] if rows else []
     if converter.error is not None:
         lines += [f"Error: `{type(converter.error).__name__}`, {escaped(str(converter.error)[:200])}.", ""]
@@ -444,9 +371,9 @@ class CheckRule:
 
     @property
     def source(self) -> str:
-        return f"[{spec('rules')['sources'][self.document]}]({DOCUMENTS[self.document]}), {escaped(self.section)}" if (
-            self.document in DOCUMENTS
-        ) else f"{escaped(self.section)} (a rule of streamweld)"
+        if self.document not in DOCUMENTS:
+            return f"{escaped(self.section)} (a rule of streamweld)"
+        return f"[{spec('rules')['sources'][self.document]}]({DOCUMENTS[self.document]}), {escaped(self.section)}"
 
 
 BASES = {
@@ -481,7 +408,7 @@ def check_page(rule: CheckRule) -> str:
         "",
         f"**{sentence(escaped(rule.text))}**",
         "",
-        "| | |",
+        "| property | value |",
         "|---|---|",
         f"| Kind | rule of [`streamweld check`](../guides/lint-a-gateway.md), severity {rule.severity} |",
         f"| Source | {rule.source} |",
@@ -505,7 +432,7 @@ def history_page(kind: str, name: str, rule: dict[str, str]) -> str:
         "",
         f"**{sentence(escaped(rule['text']))}**",
         "",
-        "| | |",
+        "| property | value |",
         "|---|---|",
         f"| Kind | {what}, severity {rule['severity']} |",
         f"| Source | {linked(rule['source'])} |",
@@ -514,7 +441,7 @@ def history_page(kind: str, name: str, rule: dict[str, str]) -> str:
     found = history_found()[f"{kind}.{name}"]
     if not found.vectors:
         return "\n".join(lines)
-    example = min(found.vectors, key=lambda vector: (len(json.dumps(vector.test)), vector.test["name"]))
+    example = found.example
     given = {key: example.test[key] for key in ("source", "target", "gateway", "policy") if key in example.test}
     lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
     lines += [", ".join(f"`{key}={value!r}`" for key, value in given.items()) + ".", "", "**Before**", ""]
@@ -546,16 +473,16 @@ def request_page(name: str, rule: dict[str, str]) -> str:
         "",
         f"**{sentence(escaped(rule['text']))}**",
         "",
-        "| | |",
+        "| property | value |",
         "|---|---|",
         f"| Kind | rule of `streamweld.requests`, severity {rule['severity']} |",
         f"| Source | {linked(rule['source'])} |",
         "",
     ]
-    found = [v for v in vectors("requests") if name in {row[0] for row in v.test.get("edits", [])}]
-    if not found:
+    found = Found([v for v in vectors("requests") if name in {row[0] for row in v.test.get("edits", [])}])
+    if not found.vectors:
         return "\n".join(lines)
-    example = min(found, key=lambda vector: (len(json.dumps(vector.test)), vector.test["name"]))
+    example = found.example
     given = {key: example.test[key] for key in ("source", "target", "gateway") if key in example.test}
     lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
     lines += [", ".join(f"`{key}={value!r}`" for key, value in given.items()) + ".", "", "**Before**", ""]
@@ -594,11 +521,11 @@ def overview(*, site: bool) -> str:
         lines += [f"### {name}", "", sentence(escaped(code["text"])), ""]
         lines.append(
             f"- Severity {code['severity']}; "
-            + ", ".join(f"{base}: {action(code, base)}" for base in ("strict", "standard", "salvage"))
+            + ", ".join(f"{base}: {action(code, base)}" for base in BASE_POLICIES)
             + (f"; raised as `{code['raises']}`." if "raises" in code else ".")
         )
         if code.get("detail"):
-            lines.append(f"- `detail`: {escaped(code['detail'].split(':')[0] if name == 'rewritten' else code['detail'])}.")
+            lines.append(f"- `detail`: {escaped(code['detail'].split(': ')[0])}.")
         lines.append(f"- {effect(code)}")
         links = [*standard(name), *[link for link in found.links() if link not in standard(name)]]
         if links:
@@ -608,24 +535,8 @@ def overview(*, site: bool) -> str:
         if site:
             lines.append(f"- [Bytes before and after](rules/{name}.md)")
         lines.append("")
-    lines += ["## Ambiguities", "", "The first value of each switch listed is the default.", ""]
-    for number, (switch, text) in AMBIGUITIES.items():
-        lines += [f"### {number}", "", f"`Policy({switch}=…)`. {text}", ""]
-    lines += [
-        "## Identity rules",
-        "",
-        "Which call a fragment of a Chat Completions stream belongs to. A *header* has a name, a *payload* has argument",
-        "text, and a call is *complete* when its arguments are one whole JSON value. The first rule that applies decides.",
-        "",
-    ]
-    for number, (title, rules) in IDENTITY.items():
-        lines += [f"### {number}", "", f"{title}.", "", "| rule | condition | result |", "|---|---|---|"]
-        lines += [f'| <a id="{rule.lower()}"></a>{rule} | {condition} | {result} |' for rule, condition, result in rules]
-        lines.append("")
-    lines += ["## Argument rules", "", "What a fragment means for the argument text of its call.", ""]
-    lines += ["| rule | condition | action |", "|---|---|---|"]
-    lines += [f'| <a id="{n.lower()}"></a>{n} | {condition} | {result} |' for n, (condition, result) in ARGUMENTS.items()]
-    lines += ["", "## Rules of `streamweld check`", "", "Each rule names the document that it comes from.", ""]
+    lines.append(NUMBERED.read_text("utf-8"))
+    lines += ["## Rules of `streamweld check`", "", "Each rule names the document that it comes from.", ""]
     for family in spec("rules")["rules"]:
         lines += [f"### Rules of {family}", "", "| rule | severity | text | source |", "|---|---|---|---|"]
         for rule in check_rules().values():
@@ -661,8 +572,8 @@ def events_page() -> str:
     lines = [
         "# Events and fields",
         "",
-        "Every event class of `streamweld.events`, with its fields in the order of construction. Each event has `.type`,",
-        "the name below in snake case, and `.to_dict()`. [Events](../concepts/events.md) explains their order.",
+        "Every event class of `streamweld.events`, with its fields in the order of construction. Each event has",
+        "`.type`, the name in snake case, and `.to_dict()`. [Events](../concepts/events.md) explains their order.",
         "",
     ]
     for name, fields in table["events"].items():
@@ -735,8 +646,8 @@ def losses_page() -> str:
     lines = [
         "# Conversion losses",
         "",
-        "A conversion reports what its target cannot express as the diagnostic [`not_carried`](../rules/not_carried.md), once "
-        "per kind. Its `detail` is an id of this table.",
+        "A conversion reports what its target cannot express, once per kind, as the diagnostic",
+        "[`not_carried`](../rules/not_carried.md). Its `detail` is an id of this table.",
         "",
         "| id | feature | targets | reason |",
         "|---|---|---|---|",
@@ -751,8 +662,8 @@ def gateways_page() -> str:
     lines = [
         "# Gateway profiles",
         "",
-        "What `gateway=` of `streamweld.history` and `streamweld.requests` accepts. A profile lists the constraints of one "
-        "gateway on request histories, each with its source. A plain name selects the newest profile of that name.",
+        "What `gateway=` of `streamweld.history` and `streamweld.requests` accepts. A profile lists the constraints",
+        "of one gateway on request histories, each with its source. A plain name selects the newest profile of that name.",
         "",
     ]
     for profile in spec("gateways")["profiles"]:
@@ -788,8 +699,8 @@ def llms_txt(nav: Any, site_url: str) -> str:
     def summary(path: str) -> str:
         source = ROOT / "docs" / path
         text = made[path] if path in made else source.read_text("utf-8")
-        for block in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).split("\n\n"):
-            if block.strip() and not block.lstrip().startswith(("#", "|", "`", "<", "-", ":", "!")):
+        for block in re.sub(r"<!--.*?-->|^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE).split("\n\n"):
+            if block.strip() and not block.lstrip().startswith(("#", "|", "<", "-", ":", "!")):
                 return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(block.split())).split(". ")[0].rstrip(".:")
         return ""
 
@@ -799,26 +710,23 @@ def llms_txt(nav: Any, site_url: str) -> str:
     lines = [
         "# streamweld",
         "",
-        "> A Python library that parses, repairs and converts LLM streams: Chat Completions, Responses, Anthropic Messages, "
-        "Gemini, and the two streams of the AI SDK.",
+        "> A Python library that parses, repairs and converts LLM streams: Chat Completions, Responses, Anthropic",
+        "> Messages, Gemini, and the two streams of the AI SDK.",
         "",
     ]
 
     def listed(entries: list[Any], title: str) -> None:
-        flat: list[str] = []
+        lines.extend([f"## {title}", ""])
         for entry in entries:
-            if isinstance(entry, str):
-                flat.append(f"- [{title}]({url(entry)}): {summary(entry)}")
-                continue
-            ((name, target),) = entry.items()
-            if isinstance(target, list):
-                listed(target, name)
-            else:
-                flat.append(f"- [{name}]({url(target)}): {summary(target)}")
-        if flat:
-            lines.extend([f"## {title}", "", *flat, ""])
+            ((name, path),) = entry.items() if isinstance(entry, dict) else ((title, entry),)
+            lines.append(f"- [{name}]({url(path)}): {summary(path)}")
+        lines.append("")
 
-    listed(nav, "Start")
+    listed([entry for entry in nav if isinstance(next(iter(entry.values())), str)], "Start")
+    for entry in nav:
+        ((name, target),) = entry.items()
+        if isinstance(target, list):
+            listed(target, name)
     return "\n".join(lines)
 
 
@@ -860,7 +768,7 @@ def main() -> int:
         return 0
     if path.exists() and path.read_text("utf-8") == text:
         return 0
-    print("docs/rules.md is out of date: run `make docs-generate`", file=sys.stderr)
+    sys.stderr.write("docs/rules.md is out of date: run `make docs-generate`\n")
     return 1
 
 

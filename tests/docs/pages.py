@@ -8,7 +8,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
-BLOCK = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<code>.*?)^(?P=indent)(?P=fence)$", re.M | re.S)
+BLOCK = re.compile(
+    r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w-]*)[^\n]*\n"
+    r"(?P<code>.*?)^(?P=indent)(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
 GATEWAY = re.compile(r"<!-- gateway: ([\w-]+) -->")
 
 
@@ -45,7 +49,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def dedented(match: re.Match[str]) -> str:
-    return re.sub(rf"^{match['indent']}", "", match["code"], flags=re.M)
+    return re.sub(rf"^{match['indent']}", "", match["code"], flags=re.MULTILINE)
 
 
 def written() -> list[Path]:
@@ -56,5 +60,7 @@ def written() -> list[Path]:
 def matches(pattern: str, output: str) -> bool:
     """Whether the output is as shown. `…` stands for any text in a line, and alone in a line for any lines."""
     lines = [line.rstrip() for line in pattern.strip("\n").split("\n")]
-    shown = "".join("(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*") + " *\n" for line in lines)
+    shown = "".join(
+        "(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*") + " *\n" for line in lines
+    )
     return re.fullmatch(shown, output.strip("\n") + "\n") is not None

@@ -33,7 +33,7 @@ __all__ = ["gateway"]
 
 PAGES = [pytest.param(path, id=path.relative_to(ROOT).as_posix()) for path in written()]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-OUTPUT = "text"
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -86,7 +86,7 @@ def _unit(block: Block, place: str) -> None:
 
 def _commands(block: Block, place: str, backend: str) -> None:
     joined = block.code.replace("\\\n", " ")
-    for entry in re.split(r"^\$ ", joined, flags=re.M)[1:]:
+    for entry in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]:
         line, _, shown = entry.partition("\n")
         if _is_checked_alone(line, place):
             continue
@@ -95,7 +95,9 @@ def _commands(block: Block, place: str, backend: str) -> None:
         if shown.strip():
             expected = shown.replace("backend     native", f"backend     {backend}")
             # A command may go on where the page stops: what is shown is its beginning.
-            assert matches(expected.rstrip() + "\n…", done.stdout), f"{place}: {line} printed\n{done.stdout}\nand not\n{expected}"
+            assert matches(expected.rstrip() + "\n…", done.stdout), (
+                f"{place}: {line} printed\n{done.stdout}\nand not\n{expected}"
+            )
 
 
 def _is_checked_alone(line: str, place: str) -> bool:
@@ -109,7 +111,7 @@ def _is_checked_alone(line: str, place: str) -> bool:
         case ["make", *targets]:
             names = [target for target in targets if "=" not in target]
             for target in names:
-                assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M), f"{place}: {line}"
+                assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), f"{place}: {line}"
         case ["uv", "run", "streamweld" | "pytest", *_]:
             pass
         case ["curl" | "git" | "docker" | "systemctl" | "journalctl", *_]:

@@ -663,7 +663,8 @@ def gateways_page() -> str:
         "# Gateway profiles",
         "",
         "What `gateway=` of `streamweld.history` and `streamweld.requests` accepts. A profile lists the constraints",
-        "of one gateway on request histories, each with its source. A plain name selects the newest profile of that name.",
+        "of one gateway on request histories, each with its source. A plain name selects the newest profile with",
+        "that name.",
         "",
     ]
     for profile in spec("gateways")["profiles"]:

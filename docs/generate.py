@@ -50,7 +50,20 @@ DOCUMENTS = {
     "ai-ui-docs": "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol",
     "ai-reducer": "https://github.com/vercel/ai/blob/main/packages/ai/src/ui/process-ui-message-stream.ts",
 }
-# The documents behind diagnostics for which the vectors name no report.
+# How the other tables, and the vectors, name documents.
+NAMED_DOCUMENTS = {
+    "Anthropic, Messages API reference": DOCUMENTS["anthropic-api"],
+    "AI SDK specification": DOCUMENTS["ai-provider"],
+    "OpenAI API reference, Chat Completions": "https://platform.openai.com/docs/api-reference/chat",
+    "OpenAI API reference, Responses": "https://platform.openai.com/docs/api-reference/responses",
+    "OpenResponses": DOCUMENTS["openresponses"],
+    "litellm, prompt_templates": "https://github.com/BerriAI/litellm",
+    "mistral-common": "https://github.com/mistralai/mistral-common",
+    "openai-python": DOCUMENTS["openai-python"],
+    "pydantic-ai": "https://github.com/pydantic/pydantic-ai",
+    "vercel/ai": "https://github.com/vercel/ai",
+}
+# The documents of diagnostics that rest on a standard.
 STANDARDS = {
     "invalid_utf8": "whatwg",
     "unterminated_event": "whatwg",
@@ -150,26 +163,33 @@ def vectors(folder: str) -> list[Vector]:
     ]
 
 
+ISSUE = r"\b[\w.-]+/[\w.-]+[#!]\d+\b"  # `owner/name#1` is an issue there, `owner/name!1` a pull request
+ADDRESS = r"https?://[^\s;,)]+"
+
+
+def link(found: str) -> str:
+    """One address, issue, or document name as a Markdown link."""
+    if found in NAMED_DOCUMENTS:
+        return f"[{escaped(found)}]({NAMED_DOCUMENTS[found]})"
+    if found.startswith("http"):
+        return f"<{found}>"
+    repository, kind, number = re.split("([#!])", found)
+    place = "issues" if kind == "#" else "pull"
+    return f"[{repository}#{number}](https://github.com/{repository}/{place}/{number})"
+
+
 def references(why: str) -> list[str]:
-    """The public links in a vector's `why`; `owner/name#1` is an issue there, `owner/name!1` a pull request."""
-    found = []
-    for match in re.finditer(r"(https?://[^\s;,)]+)|\b([\w.-]+/[\w.-]+)([#!])(\d+)\b", why):
-        url, repository, kind, number = match.groups()
-        if url:
-            found.append(f"<{url.rstrip('.')}>")
-        else:
-            place = "issues" if kind == "#" else "pull"
-            found.append(f"[{repository}#{number}](https://github.com/{repository}/{place}/{number})")
-    return found
+    """The public links in a vector's `why`."""
+    return [link(match[0].rstrip(".")) for match in re.finditer(f"{ADDRESS}|{ISSUE}", why)]
 
 
 def linked(text: str) -> str:
-    """Text from the data, as Markdown: addresses become links, everything else is escaped."""
+    """Text from the data, as Markdown: addresses, issues and the names of documents are links, the rest is escaped."""
     out, last = [], 0
-    for match in re.finditer(r"https?://[^\s;,)]+", text):
-        url = match[0].rstrip(".")
-        out += [escaped(text[last : match.start()]), f"<{url}>"]
-        last = match.start() + len(url)
+    for match in re.finditer("|".join([ADDRESS, ISSUE, *map(re.escape, NAMED_DOCUMENTS)]), text):
+        found = match[0].rstrip(".")
+        out += [escaped(text[last : match.start()]), link(found)]
+        last = match.start() + len(found)
     return "".join([*out, escaped(text[last:])])
 
 

@@ -1,4 +1,4 @@
-"""A griffe extension: show the doctests of a docstring as code blocks, wherever they stand in it."""
+"""A griffe extension: show the doctests of a docstring as code blocks, wherever they occur in it."""
 
 from __future__ import annotations
 

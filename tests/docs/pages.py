@@ -29,7 +29,7 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks of a page. The output of a block is the `text` block after it; prose may stand between them."""
+    """The blocks of a page. The output of a block is the `text` block after it; prose may come between them."""
     found: list[Block] = []
     matches = list(BLOCK.finditer(text))
     for place, match in enumerate(matches):
@@ -58,7 +58,7 @@ def written() -> list[Path]:
 
 
 def matches(pattern: str, output: str) -> bool:
-    """Whether the output is as shown. `…` stands for any text in a line, and alone in a line for any lines."""
+    """Whether the output is as shown. `…` matches any text in a line; alone in a line, any lines."""
     lines = [line.rstrip() for line in pattern.strip("\n").split("\n")]
     shown = "".join(
         "(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*") + " *\n" for line in lines

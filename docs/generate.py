@@ -125,14 +125,15 @@ class Vector:
 
 @dataclass
 class Found:
-    """The vectors that show one code. All of them are evidence; the example is the shortest with a public report."""
+    """The vectors that show one code. All of them are evidence; the example has a public report and no options, and is short."""
 
     vectors: list[Vector] = field(default_factory=list)
 
     @property
     def example(self) -> Vector:
-        def order(vector: Vector) -> tuple[bool, int, str, str]:
-            return not references(vector.why), vector.size, vector.folder, vector.test["name"]
+        def order(vector: Vector) -> tuple[bool, bool, int, str, str]:
+            special = bool(vector.test.get("options"))
+            return not references(vector.why), special, vector.size, vector.folder, vector.test["name"]
 
         return min(self.vectors, key=order)
 

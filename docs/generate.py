@@ -125,7 +125,7 @@ class Vector:
 
 @dataclass
 class Found:
-    """The vectors that show one code. All of them are evidence; the example has a public report and no options, and is short."""
+    """The vectors that show one code. The example is a short one with a public report and without options."""
 
     vectors: list[Vector] = field(default_factory=list)
 

@@ -52,8 +52,8 @@ def dedented(match: re.Match[str]) -> str:
     return re.sub(rf"^{match['indent']}", "", match["code"], flags=re.MULTILINE)
 
 
-# `rules.md` is generated and holds no code. The recipes of `bulk.md` need engines of more than 1 GB: tests/bulk runs them
-# in environments of their own.
+# `rules.md` is generated and holds no code. The recipes of `bulk.md` need engines of more than 1 GB: tests/bulk runs
+# them in environments of their own.
 NOT_RUN = {DOCS / "rules.md", DOCS / "bulk.md"}
 
 

@@ -11,7 +11,6 @@ the command line. The bytes before and after a repair come from running streamwe
 from __future__ import annotations
 
 import argparse
-import html
 import json
 import re
 import sys
@@ -650,8 +649,7 @@ def cli_page() -> str:
             for option in rows:
                 record = option.get_help_record(context)
                 if record is not None:
-                    names = record[0].replace("|", "\\|")
-                    lines.append(f"| <code>{html.escape(names)}</code> | {escaped(record[1])} |")
+                    lines.append(f"| `{record[0]}` | {escaped(record[1])} |")
             lines.append("")
         if isinstance(command, click.Group):
             for name in command.list_commands(context):
@@ -701,8 +699,8 @@ def gateways_page() -> str:
                 if row is None:
                     lines.append(f"| `{constraint}` | no such constraint | |")
                     continue
-                value = html.escape(json.dumps(row[0], ensure_ascii=False)).replace("|", "&#124;")
-                lines.append(f"| `{constraint}` | <code>{value}</code> | {linked(row[1])} |")
+                value = json.dumps(row[0], ensure_ascii=False)
+                lines.append(f"| `{constraint}` | `{value}` | {linked(row[1])} |")
             lines.append("")
     return "\n".join(lines)
 

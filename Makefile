@@ -42,15 +42,21 @@ $(STAMPS)/venv:
 	$(PY) -m pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.14,<2'
 	@mkdir -p $(STAMPS) && touch $@
 
-# One stamp for each set of extras, so that `make demo` need not wait for a type checker.
+# One stamp for each set of extras and dependency groups, so that `make demo` need not wait for a type checker.
 EXTRAS_demo := cli
-EXTRAS_test := cli,test
-EXTRAS_bench := cli,test,bench
-EXTRAS_lint := cli,test,bench,lint
-EXTRAS_history := cli,bench-history
+EXTRAS_test := cli,otel,proxy
+GROUPS_test := test
+EXTRAS_bench := cli,otel,proxy
+GROUPS_bench := test bench
+EXTRAS_lint := cli,otel,proxy
+GROUPS_lint := test bench lint
+EXTRAS_history := cli
+GROUPS_history := bench-history
+EXTRAS_docs := cli,otel,proxy
+GROUPS_docs := test docs
 
 $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
-	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]'
+	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]' $(GROUPS_$*:%=--group %)
 	@touch $@
 
 # Always asked for: cargo alone knows whether a source, a lock file or an embedded table has changed.
@@ -133,6 +139,24 @@ bench-convert: ## converters of streams, in the same environment
 
 race: $(STAMPS)/history build
 	$(PY) -m pytest benches/test_$(RACE).py -k rivals -s $(BENCH_ARGS)
+
+# Nothing is fetched once $(STAMPS)/docs is there: the site uses no font server and no script of another host.
+SITE := build/site
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
+
+.PHONY: docs docs-serve docs-generate docs-test
+docs: $(STAMPS)/docs ## build the documentation into build/site; warnings and dead links are errors
+	$(PY) docs/generate.py --check
+	$(MKDOCS) build --quiet --strict --config-file docs/site/mkdocs.yml
+
+docs-serve: $(STAMPS)/docs ## the documentation on http://127.0.0.1:8000, rebuilt on every change
+	$(MKDOCS) serve --config-file docs/site/mkdocs.yml
+
+docs-generate: $(STAMPS)/docs ## write docs/rules.md anew, after a change to _spec or the vectors
+	$(PY) docs/generate.py
+
+docs-test: docs build ## run every code block of the documentation, and open every page in Chromium
+	STREAMWELD_SITE=$(SITE) $(PY) -m pytest tests/docs -n auto $(PYTEST_ARGS)
 
 .PHONY: lint lint-python lint-types lint-rust
 lint: lint-python lint-types lint-rust ## ruff, mypy, pyright, stubtest, rustfmt, clippy

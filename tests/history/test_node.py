@@ -33,7 +33,7 @@ KEEP = HistoryPolicy(on_unfixable="keep")
 SEEDS = range(200 if FULL else 24)
 EVERY = 1 if FULL else 12
 GOOGLE = "gemini"  # the gateway: Google's converter refuses what the AI SDK has no objection to
-README = REPOSITORY / "README.md"
+GUIDE = REPOSITORY / "docs" / "guides" / "histories-and-requests.md"
 AMID = "system messages are only supported at the beginning"
 
 BROKEN = pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
@@ -113,8 +113,8 @@ def test_a_request_holds_all_of_a_history(node: Node, provider: str, broken: boo
 
 
 def test_google_refuses_instructions_amid_the_turns(node: Node) -> None:
-    """What README says of it: the AI SDK lets them pass, this provider does not, and the gateway's name helps."""
-    assert f'gateway="{GOOGLE}"' in README.read_text("utf-8")
+    """What the guide states: the AI SDK lets them pass, this provider does not, and the gateway's name helps."""
+    assert f'gateway="{GOOGLE}"' in GUIDE.read_text("utf-8")
     cases = generated("ai-sdk-model", "", broken=True)
     refused = 0
     for case, request in zip(cases, requests(node, "google", [c.messages for c in cases]), strict=True):

@@ -22,19 +22,44 @@ def requirement(text: str, extra: str) -> Requirement:
     return found[1].lower(), frozenset(filter(None, found[2].split(","))), extra
 
 
+def group(name: str) -> set[Requirement]:
+    """The requirements of a dependency group, with those of the groups that it includes."""
+    found: set[Requirement] = set()
+    for row in PROJECT["dependency-groups"][name]:
+        found |= {requirement(row, "")} if isinstance(row, str) else group(row["include-group"])
+    return found
+
+
+def test_developers_tools_are_groups_and_not_extras() -> None:
+    assert set(PROJECT["project"]["optional-dependencies"]) == {"aiohttp", "cli", "otel", "proxy"}
+    assert {"bench", "docs", "lint", "test"} <= set(PROJECT["dependency-groups"])
+
+
+def test_the_metadata_names_every_format() -> None:
+    formats = ("Chat Completions", "Responses", "Anthropic Messages", "Gemini", "AI SDK stream parts", "AI SDK UI")
+    assert [name for name in formats if name not in PROJECT["project"]["description"]] == []
+    assert {"Documentation", "Repository", "Issues", "Changelog"} <= set(PROJECT["project"]["urls"])
+
+
 def test_uv_lock_is_in_step_with_pyproject() -> None:
     """`uv lock` brings it there. uv itself is not needed to run the suites, so it is not asked."""
     lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))
     (ours,) = (package for package in lock["package"] if package["name"] == PROJECT["project"]["name"])
-    locked = set()
+
+    def locked(row: dict[str, str], extra: str) -> Requirement:
+        return row["name"], frozenset(filter(None, row.get("specifier", "").split(","))), extra
+
+    extras = set()
     for row in ours["metadata"]["requires-dist"]:
         extra = re.search(r"extra == '([\w-]+)'", row.get("marker", ""))
-        specifiers = frozenset(filter(None, row.get("specifier", "").split(",")))
-        locked.add((row["name"], specifiers, extra[1] if extra else ""))
+        extras.add(locked(row, extra[1] if extra else ""))
     wanted = {requirement(text, "") for text in PROJECT["project"]["dependencies"]}
-    for extra, rows in PROJECT["project"]["optional-dependencies"].items():
-        wanted |= {requirement(text, extra) for text in rows}
-    assert locked == wanted
+    for name, rows in PROJECT["project"]["optional-dependencies"].items():
+        wanted |= {requirement(text, name) for text in rows}
+    assert extras == wanted
+
+    groups = {name: {locked(row, "") for row in rows} for name, rows in ours["metadata"]["requires-dev"].items()}
+    assert groups == {name: group(name) for name in PROJECT["dependency-groups"]}
     assert lock["requires-python"] == PROJECT["project"]["requires-python"]
 
 

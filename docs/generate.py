@@ -1,0 +1,797 @@
+"""Generate the documentation pages that restate data: rules, events, the command line, gateways, the changelog.
+
+    python docs/generate.py            write docs/rules.md, the only generated page that is checked in
+    python docs/generate.py --check    exit with 1 if docs/rules.md is out of date
+
+Sources are `python/streamweld/_spec/*.json`, the vectors in `tests/vectors/`, and the definitions of the events and of
+the command line. The bytes before and after a repair come from running streamweld on a vector. The hooks of the site
+(`docs/site/hooks.py`) add the pages to the build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+VECTORS = ROOT / "tests" / "vectors"
+SPEC = ROOT / "python" / "streamweld" / "_spec"
+REPOSITORY = "https://github.com/streamweld/streamweld"
+DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
+BASE_POLICIES = ("strict", "standard", "salvage")
+LONGEST_EXAMPLE = 60  # lines
+WIDEST_EXAMPLE = 600  # characters of a line
+MOST_LINKS = 12
+
+# The documents that `_spec/rules.json` names.
+DOCUMENTS = {
+    "whatwg": "https://html.spec.whatwg.org/multipage/server-sent-events.html",
+    "json": "https://www.rfc-editor.org/rfc/rfc8259",
+    "openai-chat": "https://platform.openai.com/docs/api-reference/chat-streaming",
+    "openai-python": "https://github.com/openai/openai-python",
+    "openresponses": "https://www.openresponses.org/specification",
+    "openresponses-schema": "https://www.openresponses.org/specification",
+    "openresponses-suite": "https://www.openresponses.org/compliance",
+    "anthropic": "https://platform.claude.com/docs/en/build-with-claude/streaming",
+    "anthropic-api": "https://platform.claude.com/docs/en/api/messages",
+    "anthropic-python": "https://github.com/anthropics/anthropic-sdk-python",
+    "gemini": "https://ai.google.dev/api/generate-content",
+    "google-errors": "https://cloud.google.com/apis/design/errors",
+    "ai-provider": "https://github.com/vercel/ai/tree/main/packages/provider",
+    "ai-streamtext": "https://github.com/vercel/ai/tree/main/packages/ai/src/generate-text",
+    "ai-ui": "https://github.com/vercel/ai/blob/main/packages/ai/src/ui-message-stream/ui-message-chunks.ts",
+    "ai-ui-docs": "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol",
+    "ai-reducer": "https://github.com/vercel/ai/blob/main/packages/ai/src/ui/process-ui-message-stream.ts",
+}
+# How the other tables, and the vectors, name documents.
+NAMED_DOCUMENTS = {
+    "Anthropic, Messages API reference": DOCUMENTS["anthropic-api"],
+    "AI SDK specification": DOCUMENTS["ai-provider"],
+    "OpenAI API reference, Chat Completions": "https://platform.openai.com/docs/api-reference/chat",
+    "OpenAI API reference, Responses": "https://platform.openai.com/docs/api-reference/responses",
+    "OpenResponses": DOCUMENTS["openresponses"],
+    "litellm, prompt_templates": "https://github.com/BerriAI/litellm",
+    "mistral-common": "https://github.com/mistralai/mistral-common",
+    "openai-python": DOCUMENTS["openai-python"],
+    "pydantic-ai": "https://github.com/pydantic/pydantic-ai",
+    "vercel/ai": "https://github.com/vercel/ai",
+}
+# The documents of diagnostics that rest on a standard.
+STANDARDS = {
+    "invalid_utf8": "whatwg",
+    "unterminated_event": "whatwg",
+    "partial_event_dropped": "whatwg",
+    "stray_payload": "whatwg",
+    "lines_joined": "whatwg",
+    "json_lines": "whatwg",
+    "duplicate_key": "json",
+    "numeric_overflow": "json",
+    "lone_surrogate": "json",
+    "malformed_json": "json",
+    "upstream_error": "openai-chat",
+    "no_terminal_marker": "openai-chat",
+    "finish_unknown": "openai-chat",
+    "finish_missing": "openai-chat",
+    "finish_repeated": "openai-chat",
+    "finish_contradicts": "openai-chat",
+    "content_restated": "openai-chat",
+    "array_body": "gemini",
+    "message_repeated": "anthropic",
+    "sequence_replayed": "openresponses",
+    "sequence_untrusted": "openresponses",
+}
+
+# Written by hand: the rules that both backends cite by number.
+NUMBERED = ROOT / "docs" / "site" / "numbered-rules.md"
+
+
+@cache
+def spec(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((SPEC / f"{name}.json").read_text("utf-8"))
+    return data
+
+
+# ---- vectors --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Vector:
+    """One test of a vector file."""
+
+    folder: str
+    file: str
+    test: dict[str, Any]
+    body: bytes = b""
+
+    @property
+    def place(self) -> str:
+        return f"`tests/vectors/{self.folder}/{self.file}`, `{self.test['name']}`"
+
+    @property
+    def why(self) -> str:
+        return str(self.test.get("why", ""))
+
+    @property
+    def size(self) -> int:
+        return len(self.body) or len(json.dumps(self.test))
+
+
+@dataclass
+class Found:
+    """The vectors that show one code. The example is a short one with a public report and without options."""
+
+    vectors: list[Vector] = field(default_factory=list)
+
+    @property
+    def example(self) -> Vector:
+        def order(vector: Vector) -> tuple[bool, bool, int, str, str]:
+            special = bool(vector.test.get("options"))
+            return not references(vector.why), special, vector.size, vector.folder, vector.test["name"]
+
+        return min(self.vectors, key=order)
+
+    def links(self) -> list[str]:
+        seen: dict[str, None] = {}
+        for vector in self.vectors:
+            seen.update(dict.fromkeys(references(vector.why)))
+        return list(seen)
+
+
+def joined(piece: Any) -> bytes:
+    """The bytes of one entry of `chunks` (tests/vectors/README.md, Bytes)."""
+    if isinstance(piece, str):
+        return piece.encode("utf-8", "surrogatepass")
+    if isinstance(piece, list):
+        return b"".join(joined(part) for part in piece)
+    if "hex" in piece:
+        return bytes.fromhex(piece["hex"])
+    text: str = piece["text"]
+    return text.encode() * int(piece["times"])
+
+
+def vectors(folder: str) -> list[Vector]:
+    return [
+        Vector(folder, path.name, test, joined(test.get("chunks", [])))
+        for path in sorted((VECTORS / folder).glob("*.json"))
+        for test in json.loads(path.read_text("utf-8"))["tests"]
+    ]
+
+
+ISSUE = r"\b[\w.-]+/[\w.-]+[#!]\d+\b"  # `owner/name#1` is an issue there, `owner/name!1` a pull request
+ADDRESS = r"https?://[^\s;,)]+"
+
+
+def link(found: str) -> str:
+    """One address, issue, or document name as a Markdown link."""
+    if found in NAMED_DOCUMENTS:
+        return f"[{escaped(found)}]({NAMED_DOCUMENTS[found]})"
+    if found.startswith("http"):
+        return f"<{found}>"
+    repository, kind, number = re.split("([#!])", found)
+    place = "issues" if kind == "#" else "pull"
+    return f"[{repository}#{number}](https://github.com/{repository}/{place}/{number})"
+
+
+def references(why: str) -> list[str]:
+    """The public links in a vector's `why`."""
+    return [link(match[0].rstrip(".")) for match in re.finditer(f"{ADDRESS}|{ISSUE}", why)]
+
+
+def linked(text: str) -> str:
+    """Text from the data, as Markdown: addresses, issues and the names of documents are links, the rest is escaped."""
+    out, last = [], 0
+    for match in re.finditer("|".join([ADDRESS, ISSUE, *map(re.escape, NAMED_DOCUMENTS)]), text):
+        found = match[0].rstrip(".")
+        out += [escaped(text[last : match.start()]), link(found)]
+        last = match.start() + len(found)
+    return "".join([*out, escaped(text[last:])])
+
+
+def escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]|<>])", r"\\\1", text)
+
+
+def sentence(text: str) -> str:
+    """A rule's text as a sentence."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def shown(body: bytes) -> str:
+    """Bytes as a code block: text where it is UTF-8, else with escapes; long bodies are cut."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = body.decode("latin-1").encode("unicode_escape").decode().replace("\\n", "\n")
+    text = "".join(char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    lines = text.rstrip("\n").split("\n")
+    kept = [line if len(line) <= WIDEST_EXAMPLE else line[:WIDEST_EXAMPLE] + " …" for line in lines[:LONGEST_EXAMPLE]]
+    if len(lines) > LONGEST_EXAMPLE:
+        kept.append(f"… ({len(lines) - LONGEST_EXAMPLE} more lines)")
+    return "````text\n" + "\n".join(kept) + "\n````"
+
+
+def shown_json(value: Any) -> str:
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    lines = text.split("\n")
+    if len(lines) > 2 * LONGEST_EXAMPLE:
+        return "````text\n" + "\n".join(lines[: 2 * LONGEST_EXAMPLE]) + "\n… (cut)\n````"
+    return f"````json\n{text}\n````"
+
+
+# ---- running streamweld ---------------------------------------------------------------------------------------------
+
+
+def parser_options(options: dict[str, Any]) -> dict[str, Any]:
+    """A vector's options as keywords of `StreamParser`."""
+    import streamweld as sw
+
+    out = dict(options)
+    if isinstance(out.get("policy"), dict):
+        policy = dict(out["policy"])
+        out["policy"] = sw.Policy(policy.pop("base", "standard"), **policy)
+    if isinstance(out.get("limits"), dict):
+        out["limits"] = sw.Limits(**out["limits"])
+    return out
+
+
+@cache
+def diagnosed() -> dict[str, Found]:
+    """Diagnostic code -> the vectors in which it occurs, from running every vector of whole streams."""
+    import streamweld as sw
+
+    found = {code: Found() for code in spec("diagnostics")["codes"]}
+    for dialect in DIALECTS:
+        for vector in vectors(dialect):
+            if len(vector.body) > 20_000:
+                continue
+            parser = sw.StreamParser(**{"dialect": dialect} | parser_options(vector.test.get("options", {})))
+            try:
+                parser.feed(vector.body)
+                parser.close(broken=vector.test.get("end") == "broken")
+            except sw.StreamError as fault:
+                if fault.rule in found:
+                    found[fault.rule].vectors.append(vector)
+            for code in {note.code for note in parser.diagnostics}:
+                if vector not in found[code].vectors:
+                    found[code].vectors.append(vector)
+    for folder, code in (("repair", "rewritten"), ("convert", "not_carried")):
+        for vector in vectors(folder):
+            if len(vector.body) < 20_000 and any(note.code == code for note in converted(vector)[1].diagnostics):
+                found[code].vectors.append(vector)
+    return found
+
+
+def converted(vector: Vector) -> tuple[bytes, Any]:
+    """The output for one vector: in its target dialect, or else repaired in its own."""
+    import streamweld as sw
+
+    options = parser_options(vector.test.get("options", {}))
+    options.pop("dialect", None)
+    options.setdefault("seed", "docs")
+    source = vector.test.get("source") or vector.test.get("dialect")
+    if source is None:
+        source = vector.folder if vector.folder in DIALECTS else "auto"
+    converter = sw.StreamConverter(source=source, target=vector.test.get("target", "same"), **options)
+    out = converter.feed(vector.body) + converter.close(broken=vector.test.get("end") == "broken")
+    return out, converter
+
+
+# ---- pages of rules -------------------------------------------------------------------------------------------------
+
+
+def evidence(links: list[str], extra: list[str] | None = None) -> list[str]:
+    every = [*(extra or []), *[link for link in links if link not in (extra or [])]]
+    lines = [f"- {link}" for link in every[:MOST_LINKS]]
+    if len(every) > MOST_LINKS:
+        lines.append(f"- and {len(every) - MOST_LINKS} more in the vectors")
+    return lines
+
+
+def standard(code: str) -> list[str]:
+    """The document for a diagnostic code that rests on one."""
+    if code not in STANDARDS:
+        return []
+    key = STANDARDS[code]
+    return [f"[{spec('rules')['sources'][key]}]({DOCUMENTS[key]})"]
+
+
+def effect(code: dict[str, Any]) -> str:
+    """What a repair in flight does about a code."""
+    return {
+        "payload": "A repair in flight leaves out the payload that shows it.",
+        "stream": "A repair in flight writes the stream anew from that event on.",
+        None: "A repair in flight passes it through: readers of the dialect are not misled.",
+    }[code.get("mends")]
+
+
+def action(code: dict[str, Any], base: str) -> str:
+    default = "raise" if base == "strict" and code["severity"] != "info" else "diagnose"
+    return str(code.get("actions", {}).get(base, default))
+
+
+def code_page(name: str, code: dict[str, Any]) -> str:
+    found = diagnosed()[name]
+    lines = [
+        f"# {name}",
+        "",
+        f"**{sentence(escaped(code['text']))}**",
+        "",
+        "| property | value |",
+        "|---|---|",
+        f"| Kind | diagnostic, severity {code['severity']} |",
+        f"| Action | {', '.join(f'`{base}`: {action(code, base)}' for base in BASE_POLICIES)} |",
+    ]
+    if "raises" in code:
+        lines.append(f"| Exception, if the action is `raise` | [`{code['raises']}`](../reference/errors.md) |")
+    if code.get("detail"):
+        lines.append(f"| `detail` | {sentence(escaped(code['detail']))} |")
+    lines += [
+        f"| Repair in flight | {effect(code)} |",
+        "",
+        f'Change the action with `Policy(actions={{"{name}": "raise"}})`; see [Policies](../concepts/policies.md).',
+        "",
+    ]
+    if found.vectors:
+        example = found.example
+        lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
+        lines += before_and_after(example)
+    links = evidence(found.links(), standard(name))
+    if links:
+        lines += ["", "## Evidence", "", *links]
+    return "\n".join([*lines, ""])
+
+
+def before_and_after(vector: Vector) -> list[str]:
+    options = vector.test.get("options") or {}
+    lines = [f"Options: `{json.dumps(options)}`.", ""] if options else []
+    out, converter = converted(vector)
+    lines += ["**Bytes before**", "", shown(vector.body), ""]
+    target = vector.test.get("target", "same")
+    if target != "same":
+        title = f"Bytes after conversion to `{target}`"
+    elif out == vector.body:
+        return [*lines, "**Bytes after repair**: unchanged.", "", *noted(converter)]
+    else:
+        title = "Bytes after repair"
+    lines += [f"**{title}**", "", shown(out) if out else "(nothing)", ""]
+    return [*lines, *noted(converter)]
+
+
+def columns(note: Any) -> str:
+    place = f"{note.byte_offset} | {note.event_ordinal}"
+    return f"| {place} | {note.severity} | `{note.code}` | {escaped(note.detail)[:120]} |"
+
+
+def noted(converter: Any) -> list[str]:
+    """The diagnostics and the error of a conversion, as a table."""
+    rows = [columns(note) for note in converter.diagnostics]
+    lines = ["| byte | event | severity | code | detail |", "|--:|--:|---|---|---|", *rows, ""] if rows else []
+    if converter.error is not None:
+        lines += [f"Error: `{type(converter.error).__name__}`, {escaped(str(converter.error)[:200])}.", ""]
+    return lines
+
+
+@dataclass(frozen=True)
+class CheckRule:
+    """One rule of `streamweld.check`."""
+
+    id: str
+    severity: str
+    basis: str
+    document: str
+    section: str
+    text: str
+
+    @property
+    def source(self) -> str:
+        if self.document not in DOCUMENTS:
+            return f"{escaped(self.section)} (a rule of streamweld)"
+        return f"[{spec('rules')['sources'][self.document]}]({DOCUMENTS[self.document]}), {escaped(self.section)}"
+
+
+BASES = {
+    "text": "the document says so",
+    "reader": "official readers of the dialect need it",
+    "reading": "a stricter reading of the document, or common practice",
+}
+
+
+@cache
+def check_rules() -> dict[str, CheckRule]:
+    return {
+        f"{family}.{name}": CheckRule(f"{family}.{name}", *row)
+        for family, rules in spec("rules")["rules"].items()
+        for name, row in rules.items()
+    }
+
+
+@cache
+def violating() -> dict[str, Found]:
+    found = {rule: Found() for rule in check_rules()}
+    for vector in vectors("check"):
+        for rule in {violation[0] for violation in vector.test["violations"]}:
+            found[rule].vectors.append(vector)
+    return found
+
+
+def check_page(rule: CheckRule) -> str:
+    found = violating()[rule.id]
+    lines = [
+        f"# {rule.id}",
+        "",
+        f"**{sentence(escaped(rule.text))}**",
+        "",
+        "| property | value |",
+        "|---|---|",
+        f"| Kind | rule of [`streamweld check`](../guides/lint-a-gateway.md), severity {rule.severity} |",
+        f"| Source | {rule.source} |",
+        f"| Basis | {BASES[rule.basis]} |",
+        "",
+    ]
+    if not found.vectors:
+        return "\n".join(lines)
+    example = found.example
+    lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
+    lines += ["| rule | event | byte |", "|---|--:|--:|"]
+    lines += [f"| `{name}` | {ordinal} | {offset} |" for name, ordinal, offset in example.test["violations"]]
+    return "\n".join([*lines, "", *before_and_after(example), ""])
+
+
+def history_page(kind: str, name: str, rule: dict[str, str]) -> str:
+    is_edit = kind == "history"
+    what = "edit of `streamweld.history.convert`" if is_edit else "check of `streamweld.history.check`"
+    lines = [
+        f"# {kind}.{name}",
+        "",
+        f"**{sentence(escaped(rule['text']))}**",
+        "",
+        "| property | value |",
+        "|---|---|",
+        f"| Kind | {what}, severity {rule['severity']} |",
+        f"| Source | {linked(rule['source'])} |",
+        "",
+    ]
+    found = history_found()[f"{kind}.{name}"]
+    if not found.vectors:
+        return "\n".join(lines)
+    example = found.example
+    given = {key: example.test[key] for key in ("source", "target", "gateway", "policy") if key in example.test}
+    lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
+    lines += [", ".join(f"`{key}={value!r}`" for key, value in given.items()) + ".", "", "**Before**", ""]
+    lines += [shown_json(example.test["messages"]), ""]
+    if is_edit:
+        lines += ["**After**", "", shown_json(example.test["payload"]), ""]
+    else:
+        lines += ["| rule | path |", "|---|---|"]
+        lines += [f"| `{rule}` | `{path or '/'}` |" for rule, path in example.test["violations"]] + [""]
+    return "\n".join(lines)
+
+
+@cache
+def history_found() -> dict[str, Found]:
+    table = spec("history_rules")
+    found = {f"history.{name}": Found() for name in table["edits"]}
+    found |= {f"history_check.{name}": Found() for name in table["checks"]}
+    for folder, kind, key in (("history", "history", "edits"), ("history_check", "history_check", "violations")):
+        for vector in vectors(folder):
+            for name in {row[0] for row in vector.test.get(key, [])}:
+                if f"{kind}.{name}" in found:
+                    found[f"{kind}.{name}"].vectors.append(vector)
+    return found
+
+
+def request_page(name: str, rule: dict[str, str]) -> str:
+    lines = [
+        f"# requests.{name}",
+        "",
+        f"**{sentence(escaped(rule['text']))}**",
+        "",
+        "| property | value |",
+        "|---|---|",
+        f"| Kind | rule of `streamweld.requests`, severity {rule['severity']} |",
+        f"| Source | {linked(rule['source'])} |",
+        "",
+    ]
+    found = Found([v for v in vectors("requests") if name in {row[0] for row in v.test.get("edits", [])}])
+    if not found.vectors:
+        return "\n".join(lines)
+    example = found.example
+    given = {key: example.test[key] for key in ("source", "target", "gateway") if key in example.test}
+    lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
+    lines += [", ".join(f"`{key}={value!r}`" for key, value in given.items()) + ".", "", "**Before**", ""]
+    lines += [shown_json(example.test["request"]), "", "**After** (all but the messages)", ""]
+    return "\n".join([*lines, shown_json(example.test["options"]), ""])
+
+
+# ---- the overview ---------------------------------------------------------------------------------------------------
+
+INTRODUCTION = """# Codes and rules
+
+<!-- Generated by docs/generate.py from python/streamweld/_spec and tests/vectors. Do not edit. -->
+
+Every code that streamweld reports, with its cause and its evidence.
+
+- [Diagnostics](#diagnostics): repairs and anomalies of a stream, in `Response.diagnostics` and `streamweld inspect`.
+- [Ambiguities](#ambiguities): bytes that allow two readings, and the `Policy` switch for each.
+- [Identity rules](#identity-rules) and [argument rules](#argument-rules): how fragments become tool calls.
+- [Rules of `streamweld check`](#rules-of-streamweld-check): what a gateway breaks.
+- [History edits](#history-edits), [history checks](#history-checks) and [request rules](#request-rules).
+
+A repair is tried only if reading the bytes as they are would break a call or lose content.
+"""
+
+
+def overview(*, site: bool) -> str:
+    """`docs/rules.md`. `site`: with links to the page of each code, which exist only in the built site."""
+
+    def named(page: str, text: str | None = None) -> str:
+        label = f"`{text or page}`"
+        return f"[{label}](rules/{page}.md)" if site else label
+
+    lines = [INTRODUCTION, "## Diagnostics", ""]
+    for name, code in spec("diagnostics")["codes"].items():
+        found = diagnosed()[name]
+        lines += [f"### {name}", "", sentence(escaped(code["text"])), ""]
+        lines.append(
+            f"- Severity {code['severity']}; "
+            + ", ".join(f"{base}: {action(code, base)}" for base in BASE_POLICIES)
+            + (f"; raised as `{code['raises']}`." if "raises" in code else ".")
+        )
+        if code.get("detail"):
+            lines.append(f"- `detail`: {escaped(code['detail'].split(': ')[0])}.")
+        lines.append(f"- {effect(code)}")
+        links = [*standard(name), *[link for link in found.links() if link not in standard(name)]]
+        if links:
+            lines.append(f"- Evidence: {', '.join(links[:3])}.")
+        if found.vectors:
+            lines.append(f"- Vector: {found.example.place}.")
+        if site:
+            lines.append(f"- [Bytes before and after](rules/{name}.md)")
+        lines.append("")
+    lines.append(NUMBERED.read_text("utf-8"))
+    lines += ["## Rules of `streamweld check`", "", "Each rule names the document that it comes from.", ""]
+    for family in spec("rules")["rules"]:
+        lines += [f"### Rules of {family}", "", "| rule | severity | text | source |", "|---|---|---|---|"]
+        for rule in check_rules().values():
+            if rule.id.split(".")[0] == family:
+                lines.append(
+                    f'| <a id="{rule.id}"></a>{named(rule.id)} | {rule.severity} | {sentence(escaped(rule.text))} '
+                    f"| {rule.source} |"
+                )
+        lines.append("")
+    table = spec("history_rules")
+    for title, kind, rules in (
+        ("History edits", "history", table["edits"]),
+        ("History checks", "history_check", table["checks"]),
+        ("Request rules", "requests", spec("requests")["rules"]),
+    ):
+        lines += [f"## {title}", "", "| rule | severity | text | source |", "|---|---|---|---|"]
+        lines += [
+            f'| <a id="{kind}.{name}"></a>{named(f"{kind}.{name}", name)} | {rule["severity"]} '
+            f"| {sentence(escaped(rule['text']))} | {linked(rule['source'])} |"
+            for name, rule in rules.items()
+        ]
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+# ---- events, command line, gateways, losses -------------------------------------------------------------------------
+
+
+def events_page() -> str:
+    from streamweld import _events
+
+    table = spec("events")
+    lines = [
+        "# Events and fields",
+        "",
+        "Every event class of `streamweld.events`, with its fields in the order of construction. Each event has",
+        "`.type`, the name in snake case, and `.to_dict()`. [Events](../concepts/events.md) explains their order.",
+        "",
+    ]
+    for name, fields in table["events"].items():
+        cls = getattr(_events, name)
+        lines += [f"## {name}", "", f"`type`: `{cls.type}`", "", markdown(cls.__doc__ or ""), ""]
+        lines += ["| field | type | default |", "|---|---|---|"]
+        common = [] if name in table["plain"] else ["choice: int=0", "provider_metadata: object?"]
+        for declared in [*fields, *common]:
+            field_name, _, kind = declared.partition(": ")
+            kind, has_default, default = kind.partition("=")
+            if kind.endswith("?"):
+                lines.append(f"| `{field_name}` | {kind[:-1]} or `None` | `None` |")
+            else:
+                value = f"`{default or repr('')}`" if has_default else "required"
+                lines.append(f"| `{field_name}` | {kind} | {value.replace('false', 'False')} |")
+        for attribute in ("parsed", "dispatchable", "normalized"):
+            member = cls.__dict__.get(attribute)
+            if member is not None:
+                call = "()" if callable(member) else ""
+                lines += ["", f"**`.{attribute}{call}`**: {markdown(member.__doc__ or '').split(chr(10) * 2)[0]}"]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def markdown(docstring: str) -> str:
+    """A docstring as Markdown: dedented, without its Args and Raises sections."""
+    text = re.split(r"\n\s*(?:Args|Raises|Returns):\n", docstring)[0]
+    return "\n".join(line.strip() for line in text.strip().split("\n"))
+
+
+def cli_page() -> str:
+    import click
+    from streamweld.cli import main
+
+    lines = [
+        "# Command line",
+        "",
+        "Install it with `pip install 'streamweld[cli]'`; `streamweld proxy` also needs the extra `proxy`.",
+        "",
+        "Exit codes: 0 success, 1 findings, 2 wrong usage, 3 a file could not be read or written.",
+        "",
+    ]
+
+    def describe(command: click.Command, path: str, level: int) -> None:
+        context = click.Context(command, info_name=path)
+        lines.extend([f"{'#' * level} {path}", ""])
+        lines.extend(["````text", command.get_usage(context), "````", ""])
+        body = (command.help or "").replace("\b\n", "").strip()
+        lines.extend([escaped(re.sub(r"(?m)^ +", "", body)), ""])
+        rows = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
+        if rows and level > 1:
+            lines.extend(["| option | meaning |", "|---|---|"])
+            for option in rows:
+                record = option.get_help_record(context)
+                if record is not None:
+                    lines.append(f"| `{record[0]}` | {escaped(record[1])} |")
+            lines.append("")
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                if child is not None and not child.hidden:
+                    describe(child, f"{path} {name}", min(level + 1, 4))
+
+    describe(main, "streamweld", 2)
+    return "\n".join(lines)
+
+
+def losses_page() -> str:
+    lines = [
+        "# Conversion losses",
+        "",
+        "A conversion reports what its target cannot express, once per kind, as the diagnostic",
+        "[`not_carried`](../rules/not_carried.md). Its `detail` is an id of this table.",
+        "",
+        "| id | feature | targets | reason |",
+        "|---|---|---|---|",
+    ]
+    for loss in spec("conversions")["losses"]:
+        targets = ", ".join(f"`{target}`" for target in loss["targets"])
+        lines.append(f"| `{loss['id']}` | {escaped(loss['feature'])} | {targets} | {escaped(loss['reason'])} |")
+    return "\n".join([*lines, ""])
+
+
+def gateways_page() -> str:
+    lines = [
+        "# Gateway profiles",
+        "",
+        "What `gateway=` of `streamweld.history` and `streamweld.requests` accepts. A profile lists the constraints",
+        "of one gateway on request histories, each with its source. A plain name selects the newest profile with",
+        "that name.",
+        "",
+    ]
+    for profile in spec("gateways")["profiles"]:
+        name = f"{profile['name']}@{profile['date']}"
+        lines += [f"## {name}", ""]
+        for target, entry in profile["targets"].items():
+            like = f", like `{entry['like']}` except for the constraints below" if entry.get("like") else ""
+            lines += [f"Target `{target}`{like}.", ""]
+            constraints = entry.get("constraints") or {}
+            if constraints:
+                lines += ["| constraint | value | source |", "|---|---|---|"]
+            for constraint, row in constraints.items():
+                if row is None:
+                    lines.append(f"| `{constraint}` | no such constraint | |")
+                    continue
+                value = json.dumps(row[0], ensure_ascii=False)
+                lines.append(f"| `{constraint}` | `{value}` | {linked(row[1])} |")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def changelog_page() -> str:
+    return (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+# ---- llms.txt -------------------------------------------------------------------------------------------------------
+
+
+def llms_txt(nav: Any, site_url: str) -> str:
+    """https://llmstxt.org: a title, a summary, and one link for each page of the navigation."""
+    made = pages()
+
+    def summary(path: str) -> str:
+        source = ROOT / "docs" / path
+        text = made[path] if path in made else source.read_text("utf-8")
+        for block in re.sub(r"<!--.*?-->|^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE).split("\n\n"):
+            if block.strip() and not block.lstrip().startswith(("#", "|", "<", "-", ":", "!")):
+                return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(block.split())).split(". ")[0].rstrip(".:")
+        return ""
+
+    def url(path: str) -> str:
+        return site_url + re.sub(r"(?:^|(?<=/))index\.md$|\.md$", lambda m: "" if "index" in m[0] else "/", path)
+
+    lines = [
+        "# streamweld",
+        "",
+        "> A Python library that parses, repairs and converts LLM streams: Chat Completions, Responses, Anthropic",
+        "> Messages, Gemini, and the two streams of the AI SDK.",
+        "",
+    ]
+
+    def listed(entries: list[Any], title: str) -> None:
+        lines.extend([f"## {title}", ""])
+        for entry in entries:
+            ((name, path),) = entry.items() if isinstance(entry, dict) else ((title, entry),)
+            lines.append(f"- [{name}]({url(path)}): {summary(path)}")
+        lines.append("")
+
+    listed([entry for entry in nav if isinstance(next(iter(entry.values())), str)], "Start")
+    for entry in nav:
+        ((name, target),) = entry.items()
+        if isinstance(target, list):
+            listed(target, name)
+    return "\n".join(lines)
+
+
+# ---- all of it ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def pages() -> dict[str, str]:
+    """Path below `docs/` -> text, of every generated page of the site."""
+    out = {
+        "rules.md": overview(site=True),
+        "changelog.md": changelog_page(),
+        "reference/events.md": events_page(),
+        "reference/cli.md": cli_page(),
+        "reference/losses.md": losses_page(),
+        "reference/gateways.md": gateways_page(),
+    }
+    for name, code in spec("diagnostics")["codes"].items():
+        out[f"rules/{name}.md"] = code_page(name, code)
+    for rule in check_rules().values():
+        out[f"rules/{rule.id}.md"] = check_page(rule)
+    table = spec("history_rules")
+    for kind, key in (("history", "edits"), ("history_check", "checks")):
+        for name, entry in table[key].items():
+            out[f"rules/{kind}.{name}.md"] = history_page(kind, name, entry)
+    for name, entry in spec("requests")["rules"].items():
+        out[f"rules/requests.{name}.md"] = request_page(name, entry)
+    return out
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description="Write docs/rules.md.")
+    arguments.add_argument("--check", action="store_true", help="only report whether docs/rules.md is up to date")
+    check = arguments.parse_args().check
+    path = ROOT / "docs" / "rules.md"
+    text = overview(site=False)
+    if not check:
+        path.write_text(text, "utf-8")
+        return 0
+    if path.exists() and path.read_text("utf-8") == text:
+        return 0
+    sys.stderr.write("docs/rules.md is out of date: run `make docs-generate`\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "python"))
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""A griffe extension: show the doctests of a docstring as code blocks, wherever they occur in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+# A doctest runs from a line with a prompt to the next blank line.
+DOCTEST = re.compile(r"(?m)^(?P<indent> *)>>> .*(?:\n(?! *$).*)*")
+
+
+def fenced(text: str) -> str:
+    """The docstring with each doctest between fences, and a blank line before it."""
+
+    def fence(match: re.Match[str]) -> str:
+        indent = match["indent"]
+        return f"\n{indent}```pycon\n{match[0]}\n{indent}```\n"
+
+    return DOCTEST.sub(fence, text)
+
+
+class FencedDoctests(griffe.Extension):
+    """Rewrites every docstring once, when griffe has loaded its object."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        if obj.docstring is not None and ">>>" in obj.docstring.value and "```pycon" not in obj.docstring.value:
+            obj.docstring.value = fenced(obj.docstring.value)

@@ -1,0 +1,62 @@
+"""MkDocs hooks: add the generated pages to the site, and write `llms.txt` beside them.
+
+`docs/generate.py` makes the pages. They exist only in the build, except `docs/rules.md`, which is checked in so that
+it can be read in the repository.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mkdocs.structure.files import File, InclusionLevel
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# MkDocs restores sys.path once this file is loaded, so everything that is needed later is imported here.
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "python")]
+
+import generate  # noqa: E402 (found through the path above)
+import streamweld.cli  # noqa: E402, F401
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Leave pages that another branch has not brought yet out of the navigation."""
+    config.nav = _existing(config.nav or [])
+    return config
+
+
+def _existing(nav: list[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for entry in nav:
+        if isinstance(entry, dict):
+            ((title, target),) = entry.items()
+            if isinstance(target, list):
+                kept.append({title: _existing(target)})
+                continue
+            if target == "bulk.md" and not (ROOT / "docs" / target).exists():
+                continue
+        kept.append(entry)
+    return kept
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add every generated page; per-code pages are linked from the overview and not listed in the navigation."""
+    for path, text in generate.pages().items():
+        old = files.get_file_from_path(path)
+        if old is not None:
+            files.remove(old)
+        page = File.generated(config, path, content=text)
+        if path.startswith("rules/"):
+            page.inclusion = InclusionLevel.NOT_IN_NAV
+        files.append(page)
+    return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write `llms.txt`: what the project is, and one line for each page."""
+    (Path(config.site_dir) / "llms.txt").write_text(generate.llms_txt(config.nav, config.site_url), "utf-8")

@@ -1,0 +1,146 @@
+"""Every code block of README and `docs/` runs, and prints what the block after it shows.
+
+A page runs from top to bottom in one namespace, in a folder of its own. Commands run in a shell. Commands that install,
+build or start something that does not end are checked instead: the extra, the target, the options must exist.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import tomllib
+from configparser import RawConfigParser
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+from streamweld import stream
+from streamweld.cli import main
+
+from tests.docs.pages import ROOT, Block, blocks, matches, written
+from tests.docs.session import addresses, gateway, prepare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integrations.dropin.server import Gateway
+
+__all__ = ["gateway"]
+
+PAGES = [pytest.param(path, id=path.relative_to(ROOT).as_posix()) for path in written()]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_blocks_of_a_page_run(
+    path: Path, backend: str, gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "backend", backend)
+    monkeypatch.chdir(tmp_path)
+    for name, value in prepare(tmp_path, gateway, backend).items():
+        monkeypatch.setenv(name, value)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(path.read_text("utf-8")):
+        place = f"{path.name}:{block.line}"
+        for name, value in addresses(gateway, block.gateway).items():
+            monkeypatch.setenv(name, value)
+        match block.language:
+            case "python":
+                _runs(block, namespace, place)
+            case "console":
+                _commands(block, place, backend)
+            case "json":
+                json.loads(block.code)
+            case "toml":
+                tomllib.loads(block.code)
+            case "ini":
+                _unit(block, place)
+            case "text":
+                pass
+            case other:
+                pytest.fail(f"{place}: a block of {other!r}, which no test runs")
+
+
+def _runs(block: Block, namespace: dict[str, Any], place: str) -> None:
+    out = StringIO()
+    with redirect_stdout(out):
+        exec(compile("\n" * block.line + block.code, place, "exec"), namespace)
+    expected = block.expected or ""
+    assert matches(expected, out.getvalue()), f"{place} printed\n{out.getvalue()}\nand not\n{expected}"
+
+
+def _unit(block: Block, place: str) -> None:
+    """A systemd unit: its command line must be one that streamweld accepts."""
+    unit = RawConfigParser()
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string(block.code)
+    program, line = unit["Service"]["ExecStart"].split(" ", 1)
+    assert program.endswith("/streamweld"), place
+    assert _is_checked_alone(f"streamweld {line}", place)
+
+
+def _commands(block: Block, place: str, backend: str) -> None:
+    joined = block.code.replace("\\\n", " ")
+    for entry in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]:
+        line, _, shown = entry.partition("\n")
+        if _is_checked_alone(line, place):
+            continue
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, encoding="utf-8", check=False)
+        assert done.returncode in (0, 1), f"{place}: {line}: {done.stdout}{done.stderr}"
+        if shown.strip():
+            expected = shown.replace("backend     native", f"backend     {backend}")
+            # A command may go on where the page stops: what is shown is its beginning.
+            assert matches(expected.rstrip() + "\n…", done.stdout), (
+                f"{place}: {line} printed\n{done.stdout}\nand not\n{expected}"
+            )
+
+
+def _is_checked_alone(line: str, place: str) -> bool:
+    words = shlex.split(line, comments=True)
+    while "=" in words[0]:
+        words = words[1:]
+    match words:
+        case ["pip", "install", *what]:
+            extras = {name for word in what for name in re.findall(r"[\w-]+", "".join(re.findall(r"\[(.*)\]", word)))}
+            assert extras <= set(PROJECT["project"]["optional-dependencies"]), f"{place}: {line}"
+        case ["make", *targets]:
+            names = [target for target in targets if "=" not in target]
+            for target in names:
+                assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), f"{place}: {line}"
+        case ["uv", "run", "streamweld" | "pytest", *_]:
+            pass
+        case ["curl" | "git" | "docker" | "systemctl" | "journalctl", *_]:
+            pass
+        case ["opentelemetry-instrument", "streamweld", "proxy", *options] | ["streamweld", "proxy", *options]:
+            proxy = main.get_command(click.Context(main), "proxy")
+            assert proxy is not None
+            proxy.make_context("streamweld proxy", list(options))
+        case _:
+            return False
+    return True
+
+
+def test_pages_are_found() -> None:
+    assert len(PAGES) > 15
+    assert sum(len(blocks(page.values[0].read_text("utf-8"))) for page in PAGES) > 60  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "output", "same"),
+    [
+        ("a\n…\nc", "a\nb\nb\nc\n", True),
+        ("a\n…\nc", "a\nc\n", True),
+        ("a …", "a b\n", True),
+        ("a", "a\nb\n", False),
+        ("a\n…\nc", "a\nb\n", False),
+        ("", "", True),
+        ("", "a\n", False),
+    ],
+)
+def test_shown_output_is_compared(pattern: str, output: str, same: bool) -> None:
+    assert matches(pattern, output) is same

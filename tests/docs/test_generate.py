@@ -1,0 +1,103 @@
+"""The generated pages: up to date, complete, and true to the vectors."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import pytest
+from streamweld import Policy, StreamParser
+from streamweld._spec import CODES, load_rules
+
+from tests.docs.pages import DOCS, ROOT
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    found = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules["generate"] = module  # its dataclasses look themselves up
+    found.loader.exec_module(module)
+    return module
+
+
+def test_rules_md_is_up_to_date(generate: ModuleType) -> None:
+    assert (DOCS / "rules.md").read_text("utf-8") == generate.overview(site=False), "run `make docs-generate`"
+
+
+def test_every_code_and_rule_has_an_anchor_and_a_page(generate: ModuleType) -> None:
+    text = (DOCS / "rules.md").read_text("utf-8")
+    rules = [f"{family}.{name}" for family, table in load_rules()["rules"].items() for name in table]
+    assert [code for code in CODES if f"\n### {code}\n" not in text] == []
+    assert [rule for rule in rules if f'<a id="{rule}"></a>' not in text] == []
+    assert [name for name in [*CODES, *rules] if f"rules/{name}.md" not in generate.pages()] == []
+    numbers = ["R1", "R2", "R3", *[f"AM{number}" for number in range(1, 13)]]
+    assert [number for number in numbers if f"\n### {number}\n" not in text] == []
+    assert [f"A{number}" for number in range(1, 9) if f'<a id="a{number}"></a>' not in text] == []
+
+
+def test_every_switch_of_policy_is_among_the_ambiguities() -> None:
+    """The first value that a paragraph names is the default."""
+    text = (DOCS / "site" / "numbered-rules.md").read_text("utf-8")
+    first = dict(re.findall(r"`Policy\((\w+)=…\)`.*?`(\w+)`:", text, re.DOTALL))
+    others = {"base", "actions", "inline_reasoning", "close_calls_at", "missing_terminal"}
+    assert first == {option.name: str(option.default) for option in fields(Policy) if option.name not in others}
+
+
+def test_every_rule_of_the_checker_has_bytes(generate: ModuleType) -> None:
+    without = [
+        rule for rule in generate.check_rules() if "**Bytes before**" not in generate.pages()[f"rules/{rule}.md"]
+    ]
+    assert without == []
+
+
+def test_every_diagnostic_has_bytes_that_show_it(generate: ModuleType) -> None:
+    """The example is the vector that the page names, and reading it gives the code."""
+    without = [code for code, found in generate.diagnosed().items() if not found.vectors]
+    assert without == []
+    vector = generate.diagnosed()["args_doubled"].example
+    parser = StreamParser(dialect=vector.folder, **generate.parser_options(vector.test.get("options", {})))
+    parser.feed(vector.body)
+    parser.close()
+    assert "args_doubled" in {note.code for note in parser.diagnostics}
+
+
+def test_most_diagnostics_have_public_evidence(generate: ModuleType) -> None:
+    without = [code for code in CODES if "## Evidence" not in generate.pages()[f"rules/{code}.md"]]
+    assert len(without) <= 14, without
+
+
+@pytest.mark.parametrize(
+    ("why", "links"),
+    [
+        (
+            "seen in a/b#1 and a/b!2",
+            ["[a/b#1](https://github.com/a/b/issues/1)", "[a/b#2](https://github.com/a/b/pull/2)"],
+        ),
+        ("https://example.com/x. More", ["<https://example.com/x>"]),
+        ("report 001", []),
+    ],
+)
+def test_links_are_taken_from_a_vectors_why(generate: ModuleType, why: str, links: list[str]) -> None:
+    assert generate.references(why) == links
+
+
+def test_the_pages_of_events_show_every_field(generate: ModuleType) -> None:
+    text = generate.events_page()
+    assert "## ToolCall\n" in text
+    assert "| `reason` | str or `None` | `None` |" in text
+    assert "| `custom` | bool | `False` |" in text
+
+
+def test_contributing_names_targets_that_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = set(re.findall(r"`make ([a-z-]+)", (DOCS / "contributing.md").read_text("utf-8")))
+    assert {name for name in named if not re.search(rf"^[\w -]*\b{name}\b[\w -]*:", makefile, re.MULTILINE)} == set()

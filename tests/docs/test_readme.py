@@ -1,0 +1,31 @@
+"""README is short, and leads from the problem to the documentation."""
+
+from __future__ import annotations
+
+import re
+
+from tests.docs.pages import ROOT, blocks
+
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_it_installs_first_and_shows_three_examples() -> None:
+    first, *rest = [block for block in blocks(README) if block.language != "text"]
+    assert first.code == "$ pip install streamweld\n"
+    code = "\n".join(block.code for block in rest)
+    for example in ("repair(OpenAI()", "sw.parse(body)", "streamweld inspect sample.sse", "231 tool calls"):
+        assert example in code
+
+
+def test_its_links_lead_to_files() -> None:
+    """They are whole addresses, because the page is shown on PyPI as well."""
+    blob = "https://github.com/streamweld/streamweld/blob/main/"
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README)
+    files = [link.removeprefix(blob) for link in links if link.startswith(blob)]
+    assert len(files) > 8
+    assert [file for file in files if not (ROOT / file).exists()] == []
+    assert [link for link in links if not link.startswith("https://")] == []

@@ -151,7 +151,7 @@ def main(arguments: list[str] | None = None) -> int:
     runner = actions.add_parser("run", help="build, replay the corpora, search")
     runner.add_argument("--seconds", type=int, default=5, help="how long each target searches")
     runner.add_argument("--sanitizer", choices=["address"])
-    runner.add_argument("--jobs", type=int, default=2, help="targets at a time")
+    runner.add_argument("--jobs", type=int, default=1, help="targets at a time")
     runner.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     seeder = actions.add_parser("seeds", help="write the seeds of each target to a folder")
     seeder.add_argument("folder", type=Path)

@@ -19,7 +19,7 @@ Standard library and git only.
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import hashlib
 import json
 import os
@@ -228,7 +228,7 @@ def run(names: list[str], *, short: bool, fresh: bool) -> int:
             "dirty": dirty,
             "sources": sources,
             "product": digest_of(PRODUCT),
-            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         }
         if not short:
             with RECORDS.open("a", encoding="utf-8") as out:
@@ -250,8 +250,8 @@ def state_of(step: Step, record: dict[str, Any] | None, *, release: bool) -> tup
         return State.MISSING, "no record: run `make nightly`"
     if record["state"] != "passed":
         return State(record["state"]), record["figure"] or f"exit status {record['exit']}"
-    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(record["date"])
-    if age > datetime.timedelta(days=MAX_AGE):
+    age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(record["date"])
+    if age > dt.timedelta(days=MAX_AGE):
         return State.STALE, f"the record is {age.days} days old"
     if record["command"] != step.long:
         return State.STALE, "the command has changed since"
@@ -314,10 +314,10 @@ def page(lines: list[str], steps: list[Step], passed: int, hosted: int, problems
             "<!-- Written by `make reliability` from the records of `make nightly`. Do not edit. -->",
             "",
             "Each row is a property, the command that checks it, and the figure that the command measured at a commit.",
-            "`make nightly` measures, `make reliability` writes this page and `reliability.json`, and fails if a row has no",
-            f"record, a failing record, or one older than {MAX_AGE} days. A `+` after a commit marks uncommitted changes.",
-            "A row in state *hosted* cannot run on the maintainers' machine: the named workflow runs it, and this page makes",
-            "no claim about its result.",
+            "`make nightly` measures, `make reliability` writes this page and `reliability.json`, and fails if a row",
+            f"has no record, a failing record, or one older than {MAX_AGE} days. A `+` after a commit marks",
+            "uncommitted changes. A row in state *hosted* cannot run on the maintainers' machine: the named workflow",
+            "runs it, and this page makes no claim about its result.",
             "",
             f"**{passed} steps passed, {hosted} hosted, {len(problems)} not green.**",
             "",

@@ -39,18 +39,14 @@ $(STAMPS)/venv:
 	@command -v $(CARGO) >/dev/null || { echo 'streamweld is built with cargo, which is not on PATH: https://rustup.rs' >&2; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade
-	$(PY) -m pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.14,<2'
+	$(PY) -m pip install --quiet --require-hashes --requirement .ci/locks/build.txt
 	@mkdir -p $(STAMPS) && touch $@
 
-# One stamp for each set of extras, so that `make demo` need not wait for a type checker.
-EXTRAS_demo := cli
-EXTRAS_test := cli,test
-EXTRAS_bench := cli,test,bench
-EXTRAS_lint := cli,test,bench,lint
-EXTRAS_history := cli,bench-history
-
-$(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
-	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]'
+# One stamp for each environment, so that `make demo` need not wait for a type checker. Every package comes from a lock file
+# with hashes; .ci/locks/update writes them from uv.lock.
+$(STAMPS)/%: .ci/locks/%.txt pyproject.toml | $(STAMPS)/venv
+	$(PY) -m pip install --quiet --require-hashes --requirement $<
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Always asked for: cargo alone knows whether a source, a lock file or an embedded table has changed.

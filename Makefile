@@ -116,6 +116,20 @@ reliability: | $(STAMPS)/venv ## write reliability.json and docs/reliability.md;
 scorecard-short: setup build ## the short forms of the scorecard that no suite covers, as .ci/run runs them
 	$(PY) .ci/scorecard.py run --short $(ROWS)
 
+.PHONY: fuzz release-check reproducible audit
+fuzz: build ## fuzz the core and the Python entry points for FUZZ_SECONDS=60 a target
+	$(PY) .ci/fuzz.py run --seconds $(or $(FUZZ_SECONDS),60)
+	$(PY) .ci/fuzz_python.py --seconds $(or $(FUZZ_SECONDS),60)
+
+release-check: build ## wheels, source distribution, clean environments, metadata, workflows, core crate
+	.ci/release-check
+
+reproducible: | $(STAMPS)/venv ## two builds of the wheel give the same bytes, one from the source distribution, offline
+	.ci/reproducible
+
+audit: ## known vulnerabilities of Python and npm packages (asks advisory databases)
+	.ci/audit
+
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
 	$(PY) -m pytest benches $(BENCH_ARGS)

@@ -4,8 +4,8 @@ usage: core_crate.py
 
 The crate reads tables of both backends from python/streamweld/_spec, outside of its own folder, where cargo would not
 pack them. The staged package therefore begins at the root of the repository and holds the crate and these files, at the
-places that they have here. Values of the workspace are written out. The Rust examples of rust/core/README.md are compiled as
-examples of the package. Standard library, cargo and git only.
+places that they have here. Values of the workspace are written out. The Rust examples of rust/core/README.md are
+compiled and run as examples of the package. Standard library, cargo and git only.
 """
 
 from __future__ import annotations

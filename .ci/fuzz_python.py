@@ -3,8 +3,8 @@
 usage: fuzz_python.py [--seconds N]
 
 For any input: parsing, converting, repairing, checking and framing raise nothing but StreamError, and the native
-backend gives the same events, diagnostics, error and output bytes as the pure one. Inputs have the layout of `rust/fuzz`. The
-first run makes `.venv/fuzz` from `.ci/locks/fuzz.txt`. Needs the extension (`make build`).
+backend gives the same events, diagnostics, error and output bytes as the pure one. Inputs have the layout of
+`rust/fuzz`. The first run makes `.venv/fuzz` from `.ci/locks/fuzz.txt`. Needs the extension (`make build`).
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ def main() -> int:
     print("".join(f"not caught: {name}\n" for name in open_ones), end="")
     print(
         f"{counts.total()} mutants of {len(every)} tested: {counts['CaughtMutant']} caught, "
-        f"{counts['Timeout']} timed out, {counts['Unviable']} do not compile, {len(missed)} missed, {len(missed) - len(open_ones)} of them explained; "
+        f"{counts['Timeout']} timed out, {counts['Unviable']} do not compile, "
+        f"{len(missed)} missed, {len(missed) - len(open_ones)} of them explained; "
         f"{len(left)} left"
     )
     return int(bool(open_ones or left))

@@ -1,7 +1,7 @@
 """Builds the fuzz targets of `rust/fuzz` and runs them: corpora first, then new inputs for some seconds.
 
 usage: fuzz.py run [--seconds N] [--sanitizer address] [--jobs N] [TARGET]...
-       fuzz.py seeds DIR
+       fuzz.py keep [TARGET]...
 
 The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but they are built here with the
 coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from the inputs in
@@ -15,9 +15,11 @@ Standard library only.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -127,6 +129,31 @@ def lay_out(target: str, folder: Path) -> int:
     return len(inputs)
 
 
+def keep(programs: Path, target: str) -> str:
+    """Merge what was found into the kept inputs: those that reach code that the seeds do not."""
+    given, found = FUZZ / "target" / "seeds" / target, FUZZ / "target" / "found" / target
+    merged = FUZZ / "target" / "merged" / target
+    shutil.rmtree(given, ignore_errors=True)
+    shutil.rmtree(merged, ignore_errors=True)
+    merged.mkdir(parents=True)
+    found.mkdir(parents=True, exist_ok=True)
+    lay_out(target, given)
+    vectors = set(seeds(target))
+    done = subprocess.run(
+        [str(programs / target), "-merge=1", f"-max_len={LONGEST}", str(merged), str(given), str(found)],
+        capture_output=True, text=True, errors="replace", check=False, env={**os.environ, "RUST_BACKTRACE": "0"},
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"fuzz: merging {target} ended with {done.returncode}\n{done.stderr[-2000:]}")
+    kept = sorted({path.read_bytes() for path in merged.iterdir()} - vectors)
+    place = FUZZ / "corpus" / f"{target}.zip"
+    place.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+        for data in kept:  # equal inputs make equal bytes
+            archive.writestr(zipfile.ZipInfo(hashlib.sha256(data).hexdigest()[:16]), data, zipfile.ZIP_DEFLATED)
+    return f"{target}: {len(kept)} inputs kept, {place.stat().st_size} bytes"
+
+
 def run(programs: Path, target: str, seconds: int) -> tuple[str, int, int, str]:
     """(target, executions, exit status, output) of the replay and the search of one target."""
     given, found = FUZZ / "target" / "seeds" / target, FUZZ / "target" / "found" / target
@@ -153,16 +180,17 @@ def main(arguments: list[str] | None = None) -> int:
     runner.add_argument("--sanitizer", choices=["address"])
     runner.add_argument("--jobs", type=int, default=1, help="targets at a time")
     runner.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
-    seeder = actions.add_parser("seeds", help="write the seeds of each target to a folder")
-    seeder.add_argument("folder", type=Path)
+    keeper = actions.add_parser("keep", help="merge what was found into the kept corpora")
+    keeper.add_argument("targets", nargs="*", metavar="TARGET")
     options = parser.parse_args(arguments)
-    if options.action == "seeds":
-        for target in TARGETS:
-            print(f"{target}: {lay_out(target, options.folder / target)} inputs")
-        return 0
     if unknown := set(options.targets) - set(TARGETS):
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
     targets = options.targets or list(TARGETS)
+    if options.action == "keep":
+        programs = build(targets, None)
+        for target in targets:
+            print(keep(programs, target), flush=True)
+        return 0
     programs = build(targets, options.sanitizer)
     failed, total = [], 0
     with ThreadPoolExecutor(options.jobs) as pool:

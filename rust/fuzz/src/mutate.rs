@@ -213,21 +213,36 @@ fn edited(value: Value, random: &mut Random, donor: Option<Value>) -> Value {
                 _ => format!("{head}{}{tail}", STRINGS[random.below(STRINGS.len())]),
             })
         }
-        (Value::Number(_), 1..=3) => [
-            json!(-1),
-            json!(0),
-            json!(1),
-            json!(2),
-            json!(u64::MAX),
-            json!(1.0),
-            json!("1"),
-            json!(1e300),
-        ][random.below(8)]
-        .clone(),
+        (Value::Number(_), 1..=3) => number(random),
         (_, 4) => json!(STRINGS[random.below(STRINGS.len())]),
         (_, 5) => {
             [Value::Null, json!(true), json!([]), json!({}), json!(0)][random.below(5)].clone()
         }
         (value, _) => value,
+    }
+}
+
+/// Numbers around the edges of the types that decoders use, and what gateways send in place of numbers.
+fn number(random: &mut Random) -> Value {
+    let integers = [
+        -1,
+        0,
+        1,
+        2,
+        127,
+        128,
+        i64::from(i32::MIN) - 1,
+        i64::from(i32::MAX) + 1,
+        i64::from(u32::MAX),
+        i64::from(u32::MAX) + 1,
+        i64::MIN,
+        i64::MAX,
+    ];
+    match random.below(16) {
+        0 => json!(u64::MAX),
+        1 => json!(1.0),
+        2 => json!(1e300),
+        3 => json!("1"),
+        _ => json!(integers[random.below(integers.len())]),
     }
 }

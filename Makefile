@@ -39,24 +39,14 @@ $(STAMPS)/venv:
 	@command -v $(CARGO) >/dev/null || { echo 'streamweld is built with cargo, which is not on PATH: https://rustup.rs' >&2; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade
-	$(PY) -m pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.14,<2'
+	$(PY) -m pip install --quiet --require-hashes --requirement .ci/locks/build.txt
 	@mkdir -p $(STAMPS) && touch $@
 
-# One stamp for each set of extras and dependency groups, so that `make demo` need not wait for a type checker.
-EXTRAS_demo := cli
-EXTRAS_test := cli,otel,proxy
-GROUPS_test := test
-EXTRAS_bench := cli,otel,proxy
-GROUPS_bench := test bench
-EXTRAS_lint := cli,otel,proxy
-GROUPS_lint := test bench lint
-EXTRAS_history := cli
-GROUPS_history := bench-history
-EXTRAS_docs := cli,otel,proxy
-GROUPS_docs := test docs
-
-$(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
-	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]' $(GROUPS_$*:%=--group %)
+# One stamp for each environment, so that `make demo` need not wait for a type checker. Every package comes from a lock file
+# with hashes; .ci/locks/update writes them from uv.lock.
+$(STAMPS)/%: .ci/locks/%.txt pyproject.toml | $(STAMPS)/venv
+	$(PY) -m pip install --quiet --require-hashes --requirement $<
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Always asked for: cargo alone knows whether a source, a lock file or an embedded table has changed.
@@ -125,6 +115,20 @@ reliability: | $(STAMPS)/venv ## write reliability.json and docs/reliability.md;
 
 scorecard-short: setup build ## the short forms of the scorecard that no suite covers, as .ci/run runs them
 	$(PY) .ci/scorecard.py run --short $(ROWS)
+
+.PHONY: fuzz release-check reproducible audit
+fuzz: build ## fuzz the core and the Python entry points for FUZZ_SECONDS=60 a target
+	$(PY) .ci/fuzz.py run --seconds $(or $(FUZZ_SECONDS),60)
+	$(PY) .ci/fuzz_python.py --seconds $(or $(FUZZ_SECONDS),60)
+
+release-check: build ## wheels, source distribution, clean environments, metadata, workflows, core crate
+	.ci/release-check
+
+reproducible: | $(STAMPS)/venv ## two builds of the wheel give the same bytes, one from the source distribution, offline
+	.ci/reproducible
+
+audit: ## known vulnerabilities of Python and npm packages (asks advisory databases)
+	.ci/audit
 
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend

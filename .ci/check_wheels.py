@@ -3,7 +3,8 @@
 usage: check_wheels.py WHEEL...
 
 A wheel holds exactly the package files that git knows, at most one extension module, and its own metadata: no tests,
-caches, .pth files or stray builds. RECORD is right for every byte. orjson is the only thing a plain install pulls in.
+caches, .pth files or stray builds. It is at most 4 MB. RECORD is right for every byte. orjson is the only thing a plain
+install pulls in. A native wheel for Linux names its manylinux or musllinux version.
 Standard library and git only.
 """
 
@@ -24,6 +25,7 @@ PACKAGE_SUFFIXES = {".py", ".pyi", ".json", ".typed"}
 EXTENSION = re.compile(r"streamweld/_native\.[A-Za-z0-9_.-]*(so|pyd)")
 METADATA_FILES = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 RUNTIME_DEPENDENCIES = {"orjson"}
+MOST_BYTES = 4_000_000
 
 
 def tracked_package_files() -> set[str]:
@@ -91,6 +93,10 @@ def metadata_problems(metadata: Message, tags: Message, filename: str, pure: boo
 
 def check(path: Path, tracked: set[str]) -> list[str]:
     pure = path.name.endswith("-py3-none-any.whl")
+    if path.stat().st_size > MOST_BYTES:
+        return [f"{path.stat().st_size} bytes, more than {MOST_BYTES}"]
+    if "-linux_" in path.name:
+        return ["the platform tag promises no version of the C library"]
     distribution, version = path.name.split("-")[:2]
     dist_info = f"{distribution}-{version}.dist-info"
     with zipfile.ZipFile(path) as wheel:
@@ -112,7 +118,7 @@ def main(paths: list[str]) -> int:
     failed = False
     for path in map(Path, paths):
         problems = check(path, tracked)
-        print(f"{'bad' if problems else 'ok '} {path.name}")
+        print(f"{'bad' if problems else 'ok '} {path.name} ({path.stat().st_size} bytes)")
         for problem in problems:
             print(f"    {problem}")
         failed |= bool(problems)

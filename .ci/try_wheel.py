@@ -1,8 +1,9 @@
 """Installs a wheel the way a user would, in an environment of its own, and runs the demo from it.
 
-usage: try_wheel.py WHEEL native|pure
+usage: try_wheel.py [--suites] WHEEL native|pure
 
 Away from the source tree, with none of the development tools; first without and then with the command-line extra.
+`--suites` then runs the vectors on the installed wheel and, for a native one, the comparison of both backends.
 Standard library only; the environment is made with the Python that runs this.
 """
 
@@ -14,6 +15,10 @@ import tempfile
 import venv
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ("anyio", "hypothesis", "pytest", "pytest-benchmark", "pytest-timeout", "pytest-xdist")
+VECTORS = ("test_vectors", "test_sse_vectors", "test_convert_vectors", "test_repair_vectors")
+COMPARISON = ("test_twins", "test_twins_items")
 PLACE = "import pathlib, streamweld; print(pathlib.Path(streamweld.__file__).resolve())"
 
 
@@ -21,7 +26,19 @@ def fail(message: str) -> None:
     raise SystemExit(f"try_wheel: {message}")
 
 
-def main(wheel: Path, backend: str) -> None:
+def modules(names: tuple[str, ...]) -> list[str]:
+    """Files of test modules, wherever they are below tests/."""
+    found = [path for name in names for path in (ROOT / "tests").rglob(f"{name}.py") if path.parent.name != "history"]
+    return [str(path) for path in found if path.parent.name != "requests"]
+
+
+def pins() -> str:
+    """The versions of the lock file, as constraints."""
+    lines = (ROOT / ".ci" / "locks" / "test.txt").read_text(encoding="utf-8").splitlines()
+    return "".join(line.removesuffix(" \\") + "\n" for line in lines if re.match(r"[A-Za-z0-9]", line))
+
+
+def main(wheel: Path, backend: str, *, suites: bool) -> None:
     with tempfile.TemporaryDirectory() as name:
         home = Path(name).resolve()
         venv.create(home / "env", with_pip=True)
@@ -30,10 +47,10 @@ def main(wheel: Path, backend: str) -> None:
         environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
         environment |= {"STREAMWELD_BACKEND": backend, "PYTHONUTF8": "1"}
 
-        def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        def run(*arguments: str | Path, cwd: Path = home) -> subprocess.CompletedProcess[str]:
             line = [str(argument) for argument in arguments]
             return subprocess.run(
-                line, cwd=home, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
+                line, cwd=cwd, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
             )
 
         def must(*arguments: str | Path) -> str:
@@ -57,9 +74,21 @@ def main(wheel: Path, backend: str) -> None:
         print(shown)
         if not re.search(rf"\bbackend\s+{backend}\b", shown):
             fail(f"the demo does not name the {backend} backend")
+        if suites:
+            constraints = home / "constraints.txt"
+            constraints.write_text(pins(), encoding="utf-8")
+            must(*pip, "install", "--constraint", constraints, *TOOLS)
+            del environment["STREAMWELD_BACKEND"]
+            files = modules(VECTORS) + (modules(COMPARISON) if backend == "native" else ["--no-native"])
+            # The root of the repository gives `tests`; the package itself is below python/, which is not on the path.
+            done = run(python, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *files, cwd=ROOT)
+            if done.returncode:
+                fail(f"the suites failed\n{done.stdout}{done.stderr}")
+            print("\n".join(done.stdout.splitlines()[-4:]))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[2] not in ("native", "pure"):
+    arguments = [argument for argument in sys.argv[1:] if argument != "--suites"]
+    if len(arguments) != 2 or arguments[1] not in ("native", "pure"):
         raise SystemExit(__doc__)
-    main(Path(sys.argv[1]).resolve(), sys.argv[2])
+    main(Path(arguments[0]).resolve(), arguments[1], suites="--suites" in sys.argv)

@@ -1,8 +1,7 @@
 """Our decisions where the event stream format leaves room, on the 224 cases of ../shared/data/sse_cases.json.
 
 The cases themselves run in test_sse_vectors, which restates them. Here: every case that is implementation-defined or
-ends early has a decision in sse_decisions.json, both backends follow it, and the stream parser never drops data
-silently.
+ends early has a decision in sse_decisions.json, both backends follow it, and the stream parser drops no data silently.
 """
 
 from __future__ import annotations

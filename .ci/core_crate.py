@@ -1,0 +1,101 @@
+"""Stages the core crate as it would be published, and runs `cargo publish --dry-run` on it.
+
+usage: core_crate.py
+
+The crate reads tables of both backends from python/streamweld/_spec, outside of its own folder, where cargo would not
+pack them. The staged package therefore begins at the root of the repository and holds the crate and these files, at the
+places that they have here. Values of the workspace are written out. The Rust examples of rust/core/README.md are
+compiled and run as examples of the package. Standard library, cargo and git only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = Path("rust/core")
+SPEC = Path("python/streamweld/_spec")
+README = CORE / "README.md"
+
+
+def tracked(*paths: Path) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--", *map(str, paths)], check=True, capture_output=True, text=True
+    ).stdout
+    return [Path(name) for name in listed.split("\0") if name]
+
+
+def manifest(examples: list[tuple[str, str]]) -> str:
+    """Cargo.toml of the staged package."""
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+    crate = tomllib.loads((ROOT / CORE / "Cargo.toml").read_text(encoding="utf-8"))
+    shared = workspace["package"]
+    lines = [
+        "[package]",
+        *(f'{key} = "{shared[key]}"' for key in ("version", "edition", "rust-version", "license")),
+        f'name = "{crate["package"]["name"]}"',
+        f'description = "{crate["package"]["description"]}"',
+        f'readme = "{README}"',
+        'repository = "https://github.com/streamweld/streamweld"',
+        'keywords = ["llm", "sse", "streaming", "parser", "openai"]',
+        'categories = ["parser-implementations", "encoding"]',
+        "autoexamples = false",
+        "autotests = false",
+        "autobenches = false",
+        "[workspace]",
+        "[lib]",
+        f'path = "{CORE}/src/lib.rs"',
+        "[dependencies]",
+    ]
+    for name in crate["dependencies"]:
+        wanted = workspace["dependencies"][name]
+        wanted = {"version": wanted} if isinstance(wanted, str) else wanted
+        features = ", ".join(f'"{feature}"' for feature in wanted.get("features", []))
+        lines.append(f'{name} = {{ version = "{wanted["version"]}", features = [{features}] }}')
+    for name, path in examples:
+        lines += ["[[example]]", f'name = "{name}"', f'path = "{path}"']
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    blocks = re.findall(r"```rust\n(.*?)```", (ROOT / README).read_text(encoding="utf-8"), re.DOTALL)
+    if not blocks:
+        raise SystemExit(f"core_crate: {README} has no Rust example")
+    with tempfile.TemporaryDirectory() as name:
+        stage = Path(name)
+        facts = [path for path in tracked(SPEC) if path.suffix == ".json"]
+        sources = tracked(CORE / "src", CORE / "examples", README, Path("LICENSE"))
+        for path in sources + facts:
+            (stage / path.parent).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, stage / path)
+        examples = [(path.stem, str(path)) for path in sources if path.parent == CORE / "examples"]
+        for number, block in enumerate(blocks, 1):
+            path = CORE / "examples" / f"readme_{number}.rs"
+            (stage / path).write_text(block, encoding="utf-8")
+            examples.append((path.stem, str(path)))
+        (stage / "Cargo.toml").write_text(manifest(examples), encoding="utf-8")
+        shutil.copyfile(ROOT / "Cargo.lock", stage / "Cargo.lock")
+        target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target" / "core-crate"))
+        environment = {**os.environ, "CARGO_TARGET_DIR": target}
+
+        def cargo(*arguments: str) -> None:
+            subprocess.run(["cargo", *arguments], cwd=stage, env=environment, check=True)
+
+        for number in range(1, len(blocks) + 1):
+            cargo("run", "--quiet", "--example", f"readme_{number}")
+        cargo("package", "--allow-dirty", "--list")
+        cargo("publish", "--dry-run", "--allow-dirty", "--quiet")
+        (packed,) = Path(target, "package").glob("*.crate")
+        print(f"{packed.name}: {packed.stat().st_size} bytes, {len(examples)} examples, {len(facts)} tables")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

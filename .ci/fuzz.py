@@ -1,0 +1,208 @@
+"""Builds the fuzz targets of `rust/fuzz` and runs them: corpora first, then new inputs for some seconds.
+
+usage: fuzz.py run [--seconds N] [--sanitizer address] [--jobs N] [TARGET]...
+       fuzz.py keep [TARGET]...
+
+The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but they are built here with the
+coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from the inputs in
+`rust/fuzz/corpus/TARGET.zip`, which are kept, and from the project's own vectors, which are read where they are. New
+inputs go to `rust/fuzz/target/found/TARGET`; an input that fails goes to `rust/fuzz/artifacts/TARGET`.
+
+`--sanitizer address` also instruments memory accesses. It needs RUSTC_BOOTSTRAP=1, which this script sets.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+FUZZ = ROOT / "rust" / "fuzz"
+VECTORS = ROOT / "tests" / "vectors"
+TARGETS = tuple(sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs")))
+DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
+LONGEST = 8192
+# What `cargo fuzz` passes to rustc.
+COVERAGE = (
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "-Ccodegen-units=1",
+    "--cfg=fuzzing",
+)
+
+
+def build(targets: list[str], sanitizer: str | None) -> Path:
+    """Build the targets; return the folder with the programs."""
+    host = re.search(r"^host: (\S+)$", output("rustc", "-vV"), re.MULTILINE)
+    if host is None:
+        raise SystemExit("fuzz: rustc -vV names no host")
+    flags, environment = list(COVERAGE), dict(os.environ)
+    place = FUZZ / "target"
+    if sanitizer:
+        flags.append(f"-Zsanitizer={sanitizer}")
+        environment["RUSTC_BOOTSTRAP"] = "1"
+        place /= sanitizer
+    environment |= {"RUSTFLAGS": " ".join(flags), "CARGO_TARGET_DIR": str(place)}
+    cargo = ["cargo", "build", "--locked", "--quiet", "--release", "--manifest-path", str(FUZZ / "Cargo.toml")]
+    # With --target, build scripts are not instrumented.
+    subprocess.run(
+        [*cargo, "--target", host[1], *(word for target in targets for word in ("--bin", target))],
+        check=True,
+        env=environment,
+    )
+    return place / host[1] / "release"
+
+
+def output(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def chunk_bytes(chunk: Any) -> bytes:
+    """One entry of `chunks`, as vectors/README.md describes it."""
+    if isinstance(chunk, str):
+        return chunk.encode()
+    if isinstance(chunk, list):
+        return b"".join(chunk_bytes(part) for part in chunk)
+    if "hex" in chunk:
+        return bytes.fromhex(chunk["hex"])
+    return bytes(chunk["text"].encode() * chunk["times"])
+
+
+def bodies(folder: str) -> list[bytes]:
+    found = []
+    for path in sorted((VECTORS / folder).glob("*.json")):
+        for vector in json.loads(path.read_text(encoding="utf-8"))["tests"]:
+            if folder == "json":
+                found.append(chunk_bytes(vector["input"]))
+            elif "chunks" in vector:
+                found.append(b"".join(chunk_bytes(chunk) for chunk in vector["chunks"]))
+    return [body for body in found if len(body) <= LONGEST // 2]
+
+
+def seeds(target: str) -> list[bytes]:
+    """Inputs from the project's vectors: options, read sizes, body."""
+    name = target.replace("_", "-")
+    if target == "assembler":
+        return [bytes([0, 2, 0, 40]) + bytes((7 * n * k + 13 * k) % 256 for k in range(24)) for n in range(24)]
+    if target in ("framer", "json"):
+        folders = [("sse" if target == "framer" else "json", 0)]
+    elif name in DIALECTS:
+        folders = [(name, 0)]
+    else:
+        folders = [(dialect, number << 5) for number, dialect in enumerate(DIALECTS)]
+    if target == "converter":  # each source to the target that follows it
+        folders = [(dialect, (number + 1) % 6 << 5) for number, dialect in enumerate(DIALECTS)]
+    reads = (b"", b"\x00", b"\x07\x30", b"\x80\x02\x11")
+    inputs = []
+    for folder, options in folders:
+        for number, body in enumerate(bodies(folder)):
+            sizes = reads[number % len(reads)]
+            inputs.append(bytes([options | number % 3, len(sizes)]) + sizes + body)
+    return inputs
+
+
+def lay_out(target: str, folder: Path) -> int:
+    """Write the seeds and the kept inputs of a target into a folder; return their number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    inputs = seeds(target)
+    kept = FUZZ / "corpus" / f"{target}.zip"
+    if kept.is_file():
+        with zipfile.ZipFile(kept) as archive:
+            inputs += [archive.read(name) for name in archive.namelist()]
+    for number, data in enumerate(inputs):
+        (folder / f"{number:05}").write_bytes(data)
+    return len(inputs)
+
+
+def keep(programs: Path, target: str) -> str:
+    """Merge what was found into the kept inputs: those that reach code that the seeds do not."""
+    given, found = FUZZ / "target" / "seeds" / target, FUZZ / "target" / "found" / target
+    merged = FUZZ / "target" / "merged" / target
+    shutil.rmtree(given, ignore_errors=True)
+    shutil.rmtree(merged, ignore_errors=True)
+    merged.mkdir(parents=True)
+    found.mkdir(parents=True, exist_ok=True)
+    lay_out(target, given)
+    vectors = set(seeds(target))
+    done = subprocess.run(
+        [str(programs / target), "-merge=1", f"-max_len={LONGEST}", str(merged), str(given), str(found)],
+        capture_output=True, text=True, errors="replace", check=False, env={**os.environ, "RUST_BACKTRACE": "0"},
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"fuzz: merging {target} ended with {done.returncode}\n{done.stderr[-2000:]}")
+    kept = sorted({path.read_bytes() for path in merged.iterdir()} - vectors)
+    place = FUZZ / "corpus" / f"{target}.zip"
+    place.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+        for data in kept:  # equal inputs make equal bytes
+            archive.writestr(zipfile.ZipInfo(hashlib.sha256(data).hexdigest()[:16]), data, zipfile.ZIP_DEFLATED)
+    return f"{target}: {len(kept)} inputs kept, {place.stat().st_size} bytes"
+
+
+def run(programs: Path, target: str, seconds: int) -> tuple[str, int, int, str]:
+    """(target, executions, exit status, output) of the replay and the search of one target."""
+    given, found = FUZZ / "target" / "seeds" / target, FUZZ / "target" / "found" / target
+    artifacts = FUZZ / "artifacts" / target
+    for folder in (found, artifacts):
+        folder.mkdir(parents=True, exist_ok=True)
+    lay_out(target, given)
+    done = subprocess.run(
+        [
+            str(programs / target), str(found), str(given), f"-max_total_time={seconds}", f"-max_len={LONGEST}",
+            "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1", f"-artifact_prefix={artifacts}/",
+        ],
+        capture_output=True, text=True, errors="replace", check=False, env={**os.environ, "RUST_BACKTRACE": "0"},
+    )  # fmt: skip
+    executed = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
+    return target, int(executed[1]) if executed else 0, done.returncode, done.stderr
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="fuzz.py", description=__doc__.splitlines()[0] if __doc__ else None)
+    actions = parser.add_subparsers(dest="action", required=True)
+    runner = actions.add_parser("run", help="build, replay the corpora, search")
+    runner.add_argument("--seconds", type=int, default=5, help="how long each target searches")
+    runner.add_argument("--sanitizer", choices=["address"])
+    runner.add_argument("--jobs", type=int, default=1, help="targets at a time")
+    runner.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    keeper = actions.add_parser("keep", help="merge what was found into the kept corpora")
+    keeper.add_argument("targets", nargs="*", metavar="TARGET")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.targets) - set(TARGETS):
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
+    targets = options.targets or list(TARGETS)
+    if options.action == "keep":
+        programs = build(targets, None)
+        for target in targets:
+            print(keep(programs, target), flush=True)
+        return 0
+    programs = build(targets, options.sanitizer)
+    failed, total = [], 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for target, executed, status, log in pool.map(lambda name: run(programs, name, options.seconds), targets):
+            total += executed
+            print(f"{target:14} {executed:9} executions{'' if status == 0 else f', exit status {status}'}", flush=True)
+            if status or not executed:
+                failed.append(target)
+                print("\n".join(log.splitlines()[-60:]), flush=True)
+    print(f"{len(targets)} targets, {total} executions, {len(failed)} failed {' '.join(failed)}".rstrip())
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

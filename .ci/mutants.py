@@ -1,0 +1,107 @@
+"""Mutation testing of the Rust core with cargo-mutants, on a seeded sample (row R19).
+
+usage: mutants.py [--count N] [--minutes M]
+
+Draws N mutants with a fixed seed and tests them in small batches. Outcomes are kept in `.nightly/mutants.jsonl` for the
+sources that they were found with, so a run that was stopped continues. A mutant that no test catches must be in
+`.ci/mutants.toml` with its explanation; the step fails on any other, and until all N are tested.
+Needs cargo-mutants on PATH (`cargo install --locked cargo-mutants`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / ".nightly" / "mutants.jsonl"
+EXPLAINED = ROOT / ".ci" / "mutants.toml"
+SEED = 19
+BATCH = 5
+CARGO = ("cargo", "mutants", "--package", "streamweld-core", "--no-shuffle", "--colors", "never")
+
+
+def listed() -> list[str]:
+    done = subprocess.run([*CARGO, "--list"], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [re.sub(r":\d+:\d+: ", ": ", line) for line in done.stdout.splitlines() if line]
+
+
+def sources() -> str:
+    done = subprocess.run(
+        ["git", "ls-tree", "HEAD", "rust/core", "tests/vectors", "python/streamweld/_spec"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return hashlib.sha256(done.stdout.encode()).hexdigest()[:16]
+
+
+def tested(batch: list[str], *, baseline: bool) -> dict[str, str]:
+    """The outcome of each mutant of a batch."""
+    with tempfile.TemporaryDirectory() as out:
+        # A mutant is chosen by its name, in which the line may be any.
+        names = [re.escape(name).replace(r":\ ", r":\d+:\d+:\ ", 1) for name in batch]
+        filters = [word for name in names for word in ("--re", f"^{name}$")]
+        command = [*CARGO, *filters, "--output", out, "--baseline", "run" if baseline else "skip"]
+        command += ["--timeout", "300", "--cargo-arg=--locked", "--", "--quiet"]
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+        found = Path(out, "mutants.out", "outcomes.json")
+        if done.returncode not in (0, 2, 3) or not found.is_file():
+            raise SystemExit(f"mutants: cargo mutants ended with {done.returncode}\n{done.stdout}{done.stderr}")
+        outcomes = json.loads(found.read_text(encoding="utf-8"))["outcomes"]
+    rows = {}
+    for outcome in outcomes:
+        if outcome["scenario"] != "Baseline":
+            name = re.sub(r":\d+:\d+: ", ": ", outcome["scenario"]["Mutant"]["name"])
+            rows[name] = outcome["summary"]
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="mutants.py", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--count", type=int, default=200, help="how many mutants are drawn")
+    parser.add_argument("--minutes", type=float, default=230, help="when to stop; the next run continues")
+    options = parser.parse_args()
+    end, of = time.monotonic() + options.minutes * 60, sources()
+    every = sorted(set(listed()))
+    chosen = random.Random(SEED).sample(every, min(options.count, len(every)))
+    KEPT.parent.mkdir(exist_ok=True)
+    known: dict[str, str] = {}
+    if KEPT.is_file():
+        rows = map(json.loads, KEPT.read_text(encoding="utf-8").splitlines())
+        known = {row["mutant"]: row["outcome"] for row in rows if row["sources"] == of}
+    left = [name for name in chosen if name not in known]
+    first = True
+    while left and time.monotonic() < end:
+        batch, left = left[:BATCH], left[BATCH:]
+        found = tested(batch, baseline=first)
+        first = False
+        with KEPT.open("a", encoding="utf-8") as out:
+            for name in batch:
+                known[name] = found.get(name, "Unviable")
+                out.write(json.dumps({"sources": of, "mutant": name, "outcome": known[name]}) + "\n")
+                print(f"{known[name]:14} {name}", flush=True)
+    explained = {row["mutant"]: row["why"] for row in tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["survivor"]}
+    counts = Counter(known[name] for name in chosen if name in known)
+    missed = [name for name in chosen if known.get(name) == "MissedMutant"]
+    open_ones = [name for name in missed if name not in explained]
+    print("".join(f"not caught: {name}\n" for name in open_ones), end="")
+    print(
+        f"{counts.total()} mutants of {len(every)} tested: {counts['CaughtMutant']} caught, "
+        f"{counts['Timeout']} timed out, {counts['Unviable']} do not compile, "
+        f"{len(missed)} missed, {len(missed) - len(open_ones)} of them explained; "
+        f"{len(left)} left"
+    )
+    return int(bool(open_ones or left))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

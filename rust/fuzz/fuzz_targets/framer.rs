@@ -1,0 +1,42 @@
+//! The framer gives the same events for any cut of any bytes, and reports the same leftovers and caps.
+#![no_main]
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use streamweld_core::limits::Limits;
+use streamweld_core::sse::Framer;
+use streamweld_core::sse::Item;
+use streamweld_fuzz::invariants::assert_same;
+use streamweld_fuzz::{Case, case, mutate};
+
+fn read(case: &Case<'_>, limits: &Limits, pieces: &[&[u8]]) -> String {
+    let mut framer = Framer::new(limits, case.options & 32 != 0);
+    let mut log = String::new();
+    let mut on = |item: Item<'_>| {
+        log.push_str(&format!("{item:?}\n"));
+        Ok(())
+    };
+    match pieces
+        .iter()
+        .try_for_each(|piece| framer.feed(piece, &mut on))
+    {
+        Ok(()) => log + &format!("{:?}", framer.finish()),
+        Err(fault) => log + &format!("{fault:?}"),
+    }
+}
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate::mutate(data, size, max_size, seed)
+});
+
+fuzz_target!(|data: &[u8]| {
+    let case = case(data);
+    let mut limits = case.config().limits;
+    if case.options & 4 != 0 {
+        limits.max_event_bytes = Some(40);
+        limits.max_field_bytes = Some(10);
+    }
+    let whole = read(&case, &limits, &[case.body]);
+    assert_same("in pieces", &whole, &read(&case, &limits, &case.pieces()));
+    let bytes: Vec<&[u8]> = case.body.chunks(1).collect();
+    assert_same("byte by byte", &whole, &read(&case, &limits, &bytes));
+});

@@ -2,8 +2,8 @@
 
 usage: normalize_wheel.py WHEEL...
 
-cargo-cyclonedx names path dependencies by where they were built. Without that, the same sources give the same bytes in any
-folder, and a published wheel does not show how a build machine is laid out. Standard library only.
+cargo-cyclonedx names path dependencies by where they were built. Without that, the same sources give the same bytes in
+any folder, and a published wheel does not show how a build machine is laid out. Standard library only.
 """
 
 import base64

@@ -48,6 +48,7 @@ EXTRAS_test := cli,test
 EXTRAS_bench := cli,test,bench
 EXTRAS_lint := cli,test,bench,lint
 EXTRAS_history := cli,bench-history
+EXTRAS_bulk := cli,test,bench-bulk
 
 $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
 	$(PY) -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS_$*)]'
@@ -100,7 +101,7 @@ $(NODE_MODULES): tests/node/package.json tests/node/package-lock.json
 
 # Clients and frameworks that cannot live beside those of the test extra: what they make of repaired streams is tested.
 # The frameworks take long to install: they are for the full counts.
-ENVIRONMENTS := old $(if $(STREAMWELD_FULL),recipes)
+ENVIRONMENTS := old $(if $(STREAMWELD_FULL),recipes engines)
 
 .PHONY: environments
 environments: $(ENVIRONMENTS:%=$(VENV)/%/made)
@@ -111,13 +112,17 @@ $(VENV)/%/made: tests/dropin/environments/%.txt | $(STAMPS)/venv
 	@touch $@
 
 .PHONY: nightly
-nightly: setup build ## memory caps at 128 MB and time up to 64,000 things, on a machine that does nothing else (hours)
-	STREAMWELD_NIGHTLY=1 $(PY) -m pytest -n 0 --timeout 7200 tests/test_memory_caps.py tests/test_linear_time.py tests/test_cut_silent.py tests/test_cut_wire.py tests/test_twins_repair.py $(PYTEST_ARGS)
+nightly: setup build $(VENV)/engines/made ## memory caps at 128 MB and time up to 64,000 things, on a machine that does nothing else (hours)
+	STREAMWELD_NIGHTLY=1 $(PY) -m pytest -n 0 --timeout 7200 tests/test_memory_caps.py tests/test_linear_time.py tests/test_cut_silent.py tests/test_cut_wire.py tests/test_twins_repair.py tests/bulk/test_engines.py $(PYTEST_ARGS)
 	$(CARGO) test --locked --release scaling -- --ignored --nocapture
 
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
 	$(PY) -m pytest benches $(BENCH_ARGS)
+
+.PHONY: bench-bulk
+bench-bulk: $(STAMPS)/bulk build ## columns of recorded bodies over Arrow, beside orjson, DuckDB and Polars
+	PYTHONPATH=python:. $(PY) -m benches.bulk $(BENCH_ARGS)
 
 .PHONY: bench-history bench-convert race
 bench-history: ## converters of histories, in an environment of their own: litellm wants an older openai

@@ -18,6 +18,7 @@ from streamweld.cli.demo import demo
 from streamweld.cli.history import history
 from streamweld.cli.inspect import inspect
 from streamweld.cli.proxy import proxy
+from streamweld.cli.scan import scan
 from streamweld.errors import UsageError
 
 __all__ = ["main", "run"]
@@ -45,6 +46,7 @@ main.add_command(convert)
 main.add_command(check)
 main.add_command(history)
 main.add_command(proxy)
+main.add_command(scan)
 main.add_command(bench)
 
 

@@ -86,8 +86,8 @@ class Totals:
     bytes: int = 0
     with_findings: int = 0
     unreadable: int = 0
-    dialects: Counter[str] = field(default_factory=Counter)
-    codes: Counter[str] = field(default_factory=Counter)
+    dialects: Counter[str] = field(default_factory=Counter[str])
+    codes: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, row: dict[str, Any]) -> list[str]:
         codes = findings(row)
@@ -158,7 +158,7 @@ class Parts:
 
     def __init__(self, output: Path, kind: Format, task: Task) -> None:
         self.output = output
-        self.kind = kind
+        self.kind: Format = kind
         self.folder = output.with_name(output.name + ".parts")
         self.task = task
         self.count = 0
@@ -346,7 +346,7 @@ def _run(
     meter = Progress(task, start, totals, shown=shown)
     after = start
     for rows, after in _read(task, start, jobs):
-        wanted = []
+        wanted: list[dict[str, Any]] = []
         for row in rows:
             codes = totals.add(row)
             error = row["error"]

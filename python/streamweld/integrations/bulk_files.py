@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from streamweld import arrow
+from streamweld.arrow import schema
 from streamweld.errors import UsageError
 from streamweld.integrations._pyarrow import load_pyarrow
 
@@ -46,7 +46,7 @@ def format_of(path: str) -> Format:
 
 def _schema(pyarrow: Any) -> Any:
     own = [("path", pyarrow.string()), ("row", pyarrow.int64()), ("bytes", pyarrow.int64())]
-    made = pyarrow.schema(arrow.schema())
+    made = pyarrow.schema(schema())
     return pyarrow.schema([*own, *made], metadata=made.metadata)
 
 

@@ -9,6 +9,10 @@ and Arrow IPC need pyarrow (extra `bulk`), which is imported when such a file is
 memory; a HAR file and captured traffic are read whole.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+# (JSON and flows as others write them: what is in a container is known only once it is looked at)
+
 from __future__ import annotations
 
 import base64

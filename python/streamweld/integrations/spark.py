@@ -20,7 +20,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from streamweld import arrow
+from streamweld.arrow import COLUMNS, schema, spark_ddl
+from streamweld.arrow import parse as parse_batch
 from streamweld.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,14 +54,14 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
     Raises:
         UsageError: if a column of the output does not exist, or if the native backend is not in use.
     """
-    arrow.schema(options.get("columns", arrow.COLUMNS))
+    schema(options.get("columns", COLUMNS))
     return partial(_responses, options)
 
 
 def _responses(options: BulkOptions, batches: Iterable[Any]) -> Iterator[Any]:
     """Runs on the workers. Spark compares fields only; the metadata of the schema stays here."""
     for batch in batches:
-        yield arrow.parse(batch, **options).replace_schema_metadata(None)
+        yield parse_batch(batch, **options).replace_schema_metadata(None)
 
 
 def parse(frame: Any, **options: Unpack[BulkOptions]) -> Any:
@@ -85,5 +86,5 @@ def parse(frame: Any, **options: Unpack[BulkOptions]) -> Any:
     selected = frame.select(*[f"`{name}`" for name in dict.fromkeys((*keep, body))])
     types = {field.name: field.dataType.simpleString() for field in selected.schema.fields}
     kept = [f"`{name}` {types[name]}" for name in keep]
-    made = arrow.spark_ddl(options.get("columns", arrow.COLUMNS))
+    made = spark_ddl(options.get("columns", COLUMNS))
     return selected.mapInArrow(responses(**options), ", ".join([*kept, *filter(None, [made])]))

@@ -138,7 +138,8 @@ impl Sink for Fold {
                 metadata,
                 ..
             }) => {
-                if !(text.is_empty() && metadata.is_none()) && self.enters(choice) {
+                let empty = text.is_empty() && metadata.is_none();
+                if !empty && self.enters(choice) {
                     self.refusal.push_str(text);
                 }
             }
@@ -157,28 +158,30 @@ impl Sink for Fold {
                 choice,
                 ..
             } => {
-                if self.enters(choice) {
-                    self.calls.push(Call {
-                        part,
-                        call_id: call_id.to_owned(),
-                        item_id: owned(item_id),
-                        name: name.to_owned(),
-                        arguments: arguments.to_owned(),
-                        state,
-                        reason,
-                        raw_arguments: owned(raw_arguments),
-                        aliases: aliases.to_vec(),
-                        custom,
-                        provider_executed,
-                    });
+                if !self.enters(choice) {
+                    return;
                 }
+                self.calls.push(Call {
+                    part,
+                    call_id: call_id.to_owned(),
+                    item_id: owned(item_id),
+                    name: name.to_owned(),
+                    arguments: arguments.to_owned(),
+                    state,
+                    reason,
+                    raw_arguments: owned(raw_arguments),
+                    aliases: aliases.to_vec(),
+                    custom,
+                    provider_executed,
+                });
             }
             Event::ToolResult {
                 call_id, choice, ..
             } => {
-                if self.enters(choice) {
-                    self.answered.push(call_id.to_owned());
+                if !self.enters(choice) {
+                    return;
                 }
+                self.answered.push(call_id.to_owned());
             }
             Event::Source { choice, .. } | Event::File { choice, .. } => {
                 self.enters(choice);
@@ -192,9 +195,10 @@ impl Sink for Fold {
                 choice,
                 ..
             } => {
-                if self.enters(choice) {
-                    self.finish = Some((reason, owned(raw_reason)));
+                if !self.enters(choice) {
+                    return;
                 }
+                self.finish = Some((reason, owned(raw_reason)));
             }
             Event::Usage(usage) => {
                 let counts = Usage {
@@ -230,9 +234,9 @@ enum Builder {
     Text(StringBuilder),
     Int(Int32Builder),
     Long(Int64Builder),
-    Calls(Calls),
-    Usages(Usages),
-    Diagnostics(Diagnostics),
+    Calls(Box<Calls>),
+    Usages(Box<Usages>),
+    Diagnostics(Box<Diagnostics>),
     Error,
 }
 
@@ -241,9 +245,9 @@ impl Builder {
         match column {
             Column::Choices => Builder::Int(Int32Builder::new()),
             Column::Created | Column::DiagnosticsDropped => Builder::Long(Int64Builder::new()),
-            Column::ToolCalls | Column::ServerToolCalls => Builder::Calls(Calls::new()),
-            Column::Usage => Builder::Usages(Usages::new()),
-            Column::Diagnostics => Builder::Diagnostics(Diagnostics::new()),
+            Column::ToolCalls | Column::ServerToolCalls => Builder::Calls(Box::new(Calls::new())),
+            Column::Usage => Builder::Usages(Box::new(Usages::new())),
+            Column::Diagnostics => Builder::Diagnostics(Box::new(Diagnostics::new())),
             Column::Error => Builder::Error,
             _ => Builder::Text(StringBuilder::new()),
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import gc
 import subprocess
 import sys
@@ -179,6 +181,40 @@ def test_a_null_struct_is_a_null_row() -> None:
     assert [(row["id"], row["text"]) for row in found] == [(1, "Héllo"), (None, None)]
 
 
+KEPT: dict[str, Any] = {
+    "timestamp": pa.array([dt.datetime(2026, 1, 1)] * 3, pa.timestamp("us", "Europe/Berlin")),  # noqa: DTZ001
+    "decimal": pa.array([decimal.Decimal("1.5"), None, decimal.Decimal("2.5")], pa.decimal128(10, 2)),
+    "dictionary": pa.array(["a", "b", None]).dictionary_encode(),
+    "list": pa.array([[1], None, [2, 3]]),
+    "list view": pa.array([[1], None, [2, 3]], pa.list_view(pa.int64())),
+    "struct": pa.array([{"x": 1}, None, {"x": 2}]),
+    "map": pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int32())),
+    "string view": pa.array(["longer than twelve bytes", None, "x"], pa.string_view()),
+    "null": pa.nulls(3),
+    "run-end encoded": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["a", "b"])),
+    "extension": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef"] * 3, pa.binary(16))),
+    "union": pa.UnionArray.from_dense(
+        pa.array([0, 1, 0], pa.int8()), pa.array([0, 0, 1], pa.int32()), [pa.array([1, 2]), pa.array(["x"])]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("start", [0, 1])
+def test_kept_columns_pass_through(name: str, start: int) -> None:
+    data = pa.table({"kept": KEPT[name], "body": [chat(1), None, anthropic()]}).slice(start)
+    parsed = streamweld.arrow.parse(data, keep=["kept"])
+    assert parsed.schema.field("kept").type == KEPT[name].type
+    expected = KEPT[name].to_pylist()[start:]
+    assert parsed["kept"].to_pylist() == expected
+    of_events = streamweld.arrow.events(data, keep=["kept"])
+    assert of_events.schema.field("kept").type == KEPT[name].type
+    rows = set(of_events["row"].to_pylist())
+    assert rows == {row for row in range(3 - start) if row + start != 1}
+    for kept, row in zip(of_events["kept"].to_pylist(), of_events["row"].to_pylist(), strict=True):
+        assert kept == expected[row]
+
+
 def test_the_schema_is_what_parse_makes() -> None:
     made = streamweld.arrow.parse(table([chat(1)]))
     described = streamweld.arrow.schema()
@@ -287,9 +323,11 @@ def test_a_reader_that_fails_keeps_its_error() -> None:
 def test_the_limits_are_those_of_a_stream() -> None:
     """300 MB in one event: refused when the cap is passed, with the rows beside it unharmed."""
     long = b'data: {"choices":[{"delta":{"content":"' + b"x" * 300_000_000 + b'"}}]}\n\n'
-    found = streamweld.arrow.parse(
-        pa.table({"body": pa.array([chat(1), long, chat(2)], pa.large_binary())})
-    ).to_pylist()
+    batch = pa.record_batch({"body": pa.array([chat(1), long, chat(2)], pa.large_binary())})
+    read = streamweld.arrow.parse(batch)
+    # Read in several parts because of its size, and one batch all the same.
+    assert isinstance(read, pa.RecordBatch)
+    found = read.to_pylist()
     assert [row["text"] for row in found] == ["Héllo", "", "Héllo"]
     assert found[1]["error"]["type"] == "LimitExceeded"
     assert found[1]["error"]["rule"] == "limit_max_event_bytes"

@@ -25,7 +25,6 @@ pytestmark = [
         reason="engines need an environment of their own: make test-all",
     ),
     pytest.mark.timeout(1800 if NIGHTLY else 300),
-    pytest.mark.xdist_group("engines"),
 ]
 
 

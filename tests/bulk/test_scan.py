@@ -323,6 +323,21 @@ def test_without_pyarrow(tmp_path: Path, folder: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "calls.parquet.parts").exists()
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_with_the_pure_backend(tmp_path: Path, folder: Path, suffix: str) -> None:
+    out = tmp_path / f"calls{suffix}"
+    command = [sys.executable, "-m", "streamweld", "scan", str(folder), "-o", str(out)]
+    environment = {**os.environ, "STREAMWELD_BACKEND": "pure"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if suffix == ".jsonl":
+        assert done.returncode == 0, done.stderr
+        assert [facts(row) for row in rows(out)] == [truth(number) for number in range(12)]
+    else:
+        assert done.returncode == 2
+        assert "streamweld: streamweld.arrow needs the native backend" in done.stderr
+        assert not (tmp_path / "calls.parquet.parts").exists()
+
+
 def test_usage(tmp_path: Path, folder: Path) -> None:
     for arguments, sentence in (
         ([], "there is nothing to scan"),

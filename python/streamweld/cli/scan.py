@@ -23,8 +23,7 @@ from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, table
 from streamweld.cli.scan_rows import findings, rows_of
 from streamweld.errors import UsageError
-from streamweld.integrations._pyarrow import load_pyarrow
-from streamweld.integrations.bulk_files import FORMATS, format_of, join, write_part
+from streamweld.integrations.bulk_files import FORMATS, check, format_of, join, write_part
 from streamweld.integrations.captures import captures, find
 from streamweld.options import DIALECTS, Base
 
@@ -327,8 +326,7 @@ def scan(
         totals = _to_table(task, jobs, shown)
     else:
         kind = kind or format_of(output)
-        if kind != "jsonl":
-            load_pyarrow()
+        check(kind)
         totals = _to_file(task, jobs, shown, Parts(Path(output), kind, task), resume=resume)
         click.echo(f"{totals.rows} streams, {totals.rows - totals.with_findings} without a finding", err=True)
     sys.exit(UNREADABLE if totals.unreadable else FINDINGS if totals.with_findings else FINE)

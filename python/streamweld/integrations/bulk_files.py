@@ -18,7 +18,7 @@ from streamweld.integrations._pyarrow import load_pyarrow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["FORMATS", "Format", "format_of", "join", "write_part"]
+__all__ = ["FORMATS", "Format", "check", "format_of", "join", "write_part"]
 
 Format: TypeAlias = Literal["parquet", "ipc", "jsonl"]
 FORMATS: Final[tuple[Format, ...]] = ("parquet", "ipc", "jsonl")
@@ -42,6 +42,17 @@ def format_of(path: str) -> Format:
     if found is None:
         raise UsageError(f"{path}: the output must end in {', '.join(_SUFFIXES)}")
     return found
+
+
+def check(kind: Format) -> None:
+    """Find out whether the format can be written here, before anything is read.
+
+    Raises:
+        MissingExtra: if it needs pyarrow, which is not installed.
+        UsageError: if it needs the native backend, which is not in use.
+    """
+    if kind != "jsonl":
+        _schema(load_pyarrow())
 
 
 def _schema(pyarrow: Any) -> Any:

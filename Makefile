@@ -96,7 +96,7 @@ $(NODE_MODULES): tests/node/package.json tests/node/package-lock.json
 
 # Clients and frameworks that cannot live beside those of the test extra: what they make of repaired streams is tested.
 # The frameworks take long to install: they are for the full counts.
-ENVIRONMENTS := old $(if $(STREAMWELD_FULL),recipes)
+ENVIRONMENTS := old $(if $(STREAMWELD_FULL),recipes engines)
 
 .PHONY: environments
 environments: $(ENVIRONMENTS:%=$(VENV)/%/made)
@@ -107,7 +107,7 @@ $(VENV)/%/made: tests/integrations/dropin/environments/%.txt | $(STAMPS)/venv
 	@touch $@
 
 .PHONY: nightly reliability scorecard-short
-nightly: setup build ## measure the reliability scorecard (hours; continues where it stopped); ROWS="R4 R11" for some rows
+nightly: setup build $(VENV)/engines/made ## measure the reliability scorecard (hours; continues where it stopped); ROWS="R4 R11" for some rows
 	$(PY) .ci/scorecard.py run $(ROWS)
 
 reliability: | $(STAMPS)/venv ## write reliability.json and docs/reliability.md; fails on a missing, stale or failing row
@@ -133,6 +133,10 @@ audit: ## known vulnerabilities of Python and npm packages (asks advisory databa
 .PHONY: bench
 bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
 	$(PY) -m pytest benches $(BENCH_ARGS)
+
+.PHONY: bench-bulk
+bench-bulk: $(STAMPS)/bulk build ## columns of recorded bodies over Arrow, beside orjson, DuckDB and Polars
+	PYTHONPATH=python:. $(PY) -m benches.bulk $(BENCH_ARGS)
 
 .PHONY: bench-history bench-convert race
 bench-history: ## converters of histories, in an environment of their own: litellm wants an older openai

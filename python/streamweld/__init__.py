@@ -16,6 +16,7 @@ for the end, run `response.dispatchable_calls` instead: it leaves out what was a
 `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does
 against the rules of its own dialect. `StreamConverter`, `convert`, `iter_convert` and `aconvert` write a stream in
 another dialect. `streamweld.history` converts and mends request histories, `streamweld.requests` whole requests.
+`streamweld.arrow` parses columns of recorded streams.
 `backend` tells which of the two backends reads: `native` or `pure`.
 """
 
@@ -89,6 +90,7 @@ __all__ = [
     "aconvert",
     "aiter_batches",
     "aiter_events",
+    "arrow",
     "backend",
     "check",
     "convert",
@@ -104,15 +106,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from streamweld import history, requests
+    from streamweld import arrow, history, requests
 
     __version__: str
 else:
 
     def __getattr__(name):
         """On demand: `__version__`, because reading a distribution's metadata costs more than importing the rest, and
-        `history` and `requests`, which are no part of reading a stream."""
-        if name in ("history", "requests"):
+        `arrow`, `history` and `requests`, which are no part of reading a stream."""
+        if name in ("arrow", "history", "requests"):
             from importlib import import_module
 
             return import_module(f"streamweld.{name}")

@@ -30,6 +30,10 @@ from streamweld.errors import StreamError
 
 __all__ = [
     "BUILD_INFO",
+    "ArrowBatch",
+    "ArrowReader",
+    "ArrowSchema",
+    "ArrowTable",
     "Converter",
     "Diagnostic",
     "File",
@@ -57,6 +61,8 @@ __all__ = [
     "Unknown",
     "UpstreamErrorEvent",
     "Usage",
+    "describe_arrow",
+    "read_arrow",
 ]
 
 BUILD_INFO: Final[str]
@@ -114,3 +120,45 @@ class Framer:
     @property
     def reconnection_time(self) -> int | None: ...
     def feed(self, data: bytes | bytearray | memoryview, /) -> list[tuple[str, str, str, int | None]]: ...
+
+@final
+class ArrowBatch:
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+    def __arrow_c_schema__(self) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def __len__(self) -> int: ...
+
+@final
+class ArrowTable:
+    def __arrow_c_schema__(self) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def __len__(self) -> int: ...
+
+@final
+class ArrowReader:
+    def __arrow_c_schema__(self) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+@final
+class ArrowSchema:
+    @property
+    def ddl(self) -> str: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def version(self) -> str: ...
+    def __arrow_c_schema__(self) -> Any: ...
+
+def describe_arrow(columns: list[str] | None, /) -> ArrowSchema: ...
+def read_arrow(
+    data: Any,
+    /,
+    *,
+    columns: list[str] | None,
+    body: str,
+    keep: list[str],
+    dialect: str,
+    config: dict[str, Any],
+    threads: int,
+    lazy: bool,
+) -> ArrowBatch | ArrowTable | ArrowReader: ...

@@ -19,6 +19,7 @@ from streamweld.cli.explain import explain
 from streamweld.cli.history import history
 from streamweld.cli.inspect import inspect
 from streamweld.cli.proxy import proxy
+from streamweld.cli.scan import scan
 from streamweld.errors import UsageError
 
 __all__ = ["main", "run"]
@@ -47,6 +48,7 @@ main.add_command(check)
 main.add_command(explain)
 main.add_command(history)
 main.add_command(proxy)
+main.add_command(scan)
 main.add_command(bench)
 
 

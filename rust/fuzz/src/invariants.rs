@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use streamweld_core::delta::InputEnd;
-use streamweld_core::event::{Event, Sink};
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::event::{Event, Sink};
 use streamweld_core::{Config, Dialect, Parser};
 
 /// Everything that a reader is shown, as text.

@@ -6,9 +6,9 @@
 pub mod invariants;
 pub mod mutate;
 
-use streamweld_core::delta::InputEnd;
-use streamweld_core::fault::Fault;
-use streamweld_core::policy::{Base, Policy};
+use streamweld_core::model::delta::InputEnd;
+use streamweld_core::model::fault::Fault;
+use streamweld_core::model::policy::{Base, Policy};
 use streamweld_core::{Config, Dialect, Parser};
 
 use invariants::{Lifecycle, assert_same, transcript};

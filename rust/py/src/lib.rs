@@ -2,6 +2,7 @@
 //!
 //! No rule of any stream lives here. Of the package it may import `errors`, `_arguments` and `_json`, at the first use.
 
+mod arrow;
 mod config;
 mod convert;
 #[allow(unsafe_code)]
@@ -24,6 +25,11 @@ mod _native {
     use pyo3::prelude::*;
 
     use crate::delta::Types;
+
+    #[pymodule_export]
+    use crate::arrow::{
+        ArrowBatch, ArrowReader, ArrowSchema, ArrowTable, describe_arrow, read_arrow,
+    };
 
     #[pymodule_export]
     use crate::convert::Converter;

@@ -1,0 +1,248 @@
+"""Read columns of recorded streams: Arrow in, Arrow out.
+
+    import pyarrow.parquet as pq
+    import streamweld.arrow
+
+    calls = streamweld.arrow.parse(pq.read_table("captures.parquet"), keep=("request_id",), threads=4)
+
+`parse` makes one row of each body, `events` one row of each event. The input is any object with the Arrow PyCapsule
+interface: a table, record batch, column or reader of pyarrow, Polars, DuckDB, Daft, pandas and others; pyarrow is not
+required. The work is done without the interpreter lock and without a Python object for each row.
+
+Needs the native backend. `docs/bulk.md` has the schema, and recipes for Spark, Ray, Daft, DuckDB and Polars.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from streamweld._backend import backend
+from streamweld._extension import extension
+from streamweld.errors import UsageError
+from streamweld.options import DIALECTS, Limits, to_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld._native import ArrowSchema
+    from streamweld.options import Base, Dialect, Policy
+
+__all__ = ["COLUMNS", "ArrowArray", "ArrowStream", "events", "events_schema", "parse", "schema", "spark_ddl"]
+
+COLUMNS: Final = (
+    "dialect",
+    "completeness",
+    "finish_reason",
+    "text",
+    "reasoning",
+    "tool_calls",
+    "usage",
+    "diagnostics",
+    "error",
+)
+"""The columns that `parse` makes unless `columns` names others."""
+
+_LIMITS: Final = Limits()
+_MAX_THREADS: Final = 256
+
+
+class ArrowArray(Protocol):
+    """An array, column or record batch of any Arrow library."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """Export the data; see the Arrow PyCapsule interface."""
+        ...
+
+
+class ArrowStream(Protocol):
+    """A table or reader of any Arrow library."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Export the data; see the Arrow PyCapsule interface."""
+        ...
+
+
+def parse(
+    data: ArrowArray | ArrowStream,
+    *,
+    body: str = "body",
+    keep: Sequence[str] = (),
+    dialect: Dialect = "auto",
+    policy: Base | Policy = "salvage",
+    columns: Sequence[str] = COLUMNS,
+    threads: int = 1,
+    limits: Limits = _LIMITS,
+) -> Any:
+    """Parse a column of bodies into a table of responses, one row for each body, in the same order.
+
+    A body that cannot be read never raises: its row holds what was read before the fault, and `error` says what
+    happened. A null body gives a row of nulls.
+
+    Args:
+        data: an object with the Arrow PyCapsule interface. A single column is read as the column of bodies.
+        body: the column of bodies: binary or UTF-8 in any of their Arrow layouts, or a dictionary of those.
+        keep: columns of the input to pass through unchanged; they come first.
+        dialect: the wire format of all bodies; `auto` detects it for each.
+        policy: as for `streamweld.parse`. The default reports a truncated stream or an error of the gateway as data.
+        columns: the columns to make, `COLUMNS` and `response_id`, `model`, `created`, `raw_finish_reason`,
+            `choices`, `refusal`, `server_tool_calls` and `diagnostics_dropped` beside the default ones.
+        threads: how many threads read one batch, 1 to 256.
+        limits: the caps of each body. A body that exceeds one is a row with an `error`.
+
+    Returns:
+        A pyarrow object of the same kind if `data` is one. Otherwise an object with the PyCapsule interface, which
+        `polars.DataFrame`, DuckDB, `pyarrow.table` and others accept. A stream without a length, such as
+        `pyarrow.RecordBatchReader`, is read batch by batch as the result is consumed.
+
+    Raises:
+        UsageError: if a column is missing or has the wrong type, if an option is invalid, if the Arrow data is
+            corrupt, or if the native backend is not in use.
+    """
+    return _read(
+        data,
+        columns=_names("columns", columns),
+        body=body,
+        keep=keep,
+        dialect=dialect,
+        policy=policy,
+        threads=threads,
+        limits=limits,
+    )
+
+
+def events(
+    data: ArrowArray | ArrowStream,
+    *,
+    body: str = "body",
+    keep: Sequence[str] = (),
+    dialect: Dialect = "auto",
+    policy: Base | Policy = "salvage",
+    threads: int = 1,
+    limits: Limits = _LIMITS,
+) -> Any:
+    """Parse a column of bodies into a table of events, one row for each event, in order.
+
+    `row` is the number of the body in the input, `position` that of the event in its stream, `type` the event's type;
+    the other columns are the fields of the event classes. A body that cannot be read ends with a row of type `error`,
+    whose `code` is the rule that was broken. A null body has no rows.
+
+    Args:
+        data: as for `parse`.
+        body: as for `parse`.
+        keep: columns of the input to repeat for each event; they come first.
+        dialect: as for `parse`.
+        policy: as for `parse`.
+        threads: as for `parse`.
+        limits: as for `parse`.
+
+    Returns:
+        As for `parse`.
+
+    Raises:
+        UsageError: as for `parse`.
+    """
+    return _read(
+        data, columns=None, body=body, keep=keep, dialect=dialect, policy=policy, threads=threads, limits=limits
+    )
+
+
+def schema(columns: Sequence[str] = COLUMNS) -> ArrowSchema:
+    """Describe the columns that `parse` makes.
+
+    Args:
+        columns: as for `parse`.
+
+    Returns:
+        An object with `names`, `ddl` (the columns in Spark's data definition language), `version`, and
+        `__arrow_c_schema__`: `pyarrow.schema(streamweld.arrow.schema())`. The version is also the value of
+        `streamweld:schema` in the metadata of the schema; it changes when a column changes.
+
+    Raises:
+        UsageError: if a column does not exist, or if the native backend is not in use.
+    """
+    described: ArrowSchema = _native().describe_arrow(_names("columns", columns))
+    return described
+
+
+def events_schema() -> ArrowSchema:
+    """Describe the columns that `events` makes, as `schema` does those of `parse`.
+
+    Raises:
+        UsageError: if the native backend is not in use.
+    """
+    described: ArrowSchema = _native().describe_arrow(None)
+    return described
+
+
+def spark_ddl(columns: Sequence[str] = COLUMNS) -> str:
+    """Return the columns that `parse` makes as a schema string for Spark.
+
+    Args:
+        columns: as for `parse`.
+
+    Raises:
+        UsageError: if a column does not exist, or if the native backend is not in use.
+    """
+    return schema(columns).ddl
+
+
+def _native() -> Any:
+    module = extension()
+    if backend != "native" or module is None:
+        raise UsageError("streamweld.arrow needs the native backend; this process uses the pure-Python one")
+    return module
+
+
+def _names(option: str, names: Sequence[str]) -> list[str]:
+    if isinstance(names, str):
+        raise UsageError(f"{option}={names!r}: it must be a sequence of names, such as [{names!r}]")
+    listed = list(names)
+    for name in listed:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"{option}: {name!r} is not the name of a column")
+    return listed
+
+
+def _read(
+    data: Any,
+    *,
+    columns: list[str] | None,
+    body: str,
+    keep: Sequence[str],
+    dialect: Dialect,
+    policy: Base | Policy,
+    threads: int,
+    limits: Limits,
+) -> Any:
+    native = _native()
+    if dialect not in DIALECTS:
+        raise UsageError(f"dialect={dialect!r}: it must be one of {', '.join(DIALECTS)}")
+    kept = _names("keep", keep)
+    for name in kept:
+        if kept.count(name) > 1:
+            raise UsageError(f"keep: {name!r} is there twice")
+    if columns is not None and not columns and not kept:
+        raise UsageError("columns=(): the output would have no column")
+    (named,) = _names("body", [body])
+    if type(threads) is not int or not 1 <= threads <= _MAX_THREADS:
+        raise UsageError(f"threads={threads!r}: it must be a whole number from 1 to {_MAX_THREADS}")
+    made = native.read_arrow(
+        data,
+        columns=columns,
+        body=named,
+        keep=kept,
+        dialect=dialect,
+        config=to_config(policy, limits),
+        threads=threads,
+        lazy=not hasattr(data, "__len__"),
+    )
+    # Whoever passes an object of pyarrow has imported it.
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is None or type(data).__module__.partition(".")[0] != "pyarrow":
+        return made
+    if isinstance(made, native.ArrowBatch):
+        return pyarrow.record_batch(made)
+    if isinstance(made, native.ArrowTable):
+        return pyarrow.table(made)
+    return pyarrow.RecordBatchReader.from_stream(made)

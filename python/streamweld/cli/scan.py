@@ -1,0 +1,399 @@
+"""`streamweld scan`: read many recorded streams into one table."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections import Counter, deque
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import click
+
+from streamweld._show import printable
+from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, table
+from streamweld.cli.scan_rows import findings, rows_of
+from streamweld.errors import UsageError
+from streamweld.integrations.bulk_files import FORMATS, check, format_of, join, write_part
+from streamweld.integrations.captures import captures, find
+from streamweld.options import DIALECTS, Base
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamweld.integrations.bulk_files import Format
+    from streamweld.integrations.captures import Capture
+    from streamweld.options import Dialect
+
+__all__ = ["scan"]
+
+_CHUNK_BYTES: Final = 4 << 20
+_CHUNK_ROWS: Final = 256
+_PART_BYTES: Final = 64 << 20
+_PART_ROWS: Final = 4_096
+_LISTED: Final = 200  # rows with findings in the table
+_STEP: Final = 0.5  # seconds between two lines of progress
+# Rules of `CaptureError`: the input, not the stream, cannot be read.
+_UNREADABLE: Final = frozenset(
+    ["unreadable", "corrupt_file", "corrupt_row", "missing_column", "wrong_type", "unsupported_encoding"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is read and how: a scan that goes on has to be the same one."""
+
+    files: list[str]
+    column: str | None
+    dialect: Dialect
+    policy: Base
+    findings_only: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "files": self.files,
+            "column": self.column,
+            "dialect": self.dialect,
+            "policy": self.policy,
+            "findings_only": self.findings_only,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to go on: the number of a file, and of a row in it."""
+
+    file: int = 0
+    row: int = 0
+
+
+@dataclass(slots=True)
+class Totals:
+    """What was read so far. Its size does not depend on the number of rows."""
+
+    rows: int = 0
+    bytes: int = 0
+    with_findings: int = 0
+    unreadable: int = 0
+    dialects: Counter[str] = field(default_factory=Counter[str])
+    codes: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, row: dict[str, Any]) -> list[str]:
+        codes = findings(row)
+        self.rows += 1
+        self.bytes += row["bytes"] or 0
+        self.with_findings += bool(codes)
+        self.unreadable += row["error"] is not None and row["error"]["rule"] in _UNREADABLE
+        self.dialects[row["dialect"] or "unknown"] += 1
+        self.codes.update(codes)
+        return codes
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("rows", "bytes", "with_findings", "unreadable")} | {
+            "dialects": dict(self.dialects),
+            "codes": dict(self.codes),
+        }
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Totals:
+        counts = {name: data[name] for name in ("rows", "bytes", "with_findings", "unreadable")}
+        return cls(**counts, dialects=Counter(data["dialects"]), codes=Counter(data["codes"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Captures that are read together, and where the next chunk starts."""
+
+    captures: list[Capture]
+    after: Place
+
+
+def _chunks(task: Task, start: Place) -> Iterator[Chunk]:
+    held: list[Capture] = []
+    size = 0
+    after = start
+    for number in range(start.file, len(task.files)):
+        first = start.row if number == start.file else 0
+        for capture in captures(task.files[number], column=task.column, start=first):
+            held.append(capture)
+            size += len(capture.body or b"")
+            after = Place(number, capture.row + 1)
+            if size >= _CHUNK_BYTES or len(held) >= _CHUNK_ROWS:
+                yield Chunk(held, after)
+                held, size = [], 0
+        after = Place(number + 1)
+    yield Chunk(held, after)
+
+
+def _read(task: Task, start: Place, jobs: int) -> Iterator[tuple[list[dict[str, Any]], Place]]:
+    """The rows in the order of the input; at most two chunks a job are in memory."""
+    read = partial(rows_of, dialect=task.dialect, policy=task.policy)
+    chunks = _chunks(task, start)
+    if jobs == 1:
+        for chunk in chunks:
+            yield read(chunk.captures), chunk.after
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        waiting = deque((pool.submit(read, chunk.captures), chunk.after) for chunk in islice(chunks, 2 * jobs))
+        while waiting:
+            future, after = waiting.popleft()
+            rows = future.result()
+            waiting.extend((pool.submit(read, chunk.captures), chunk.after) for chunk in islice(chunks, 1))
+            yield rows, after
+
+
+class Parts:
+    """The output while it is written: a folder of parts beside it, and a journal that says what is in them."""
+
+    def __init__(self, output: Path, kind: Format, task: Task) -> None:
+        self.output = output
+        self.kind: Format = kind
+        self.folder = output.with_name(output.name + ".parts")
+        self.task = task
+        self.count = 0
+        self.rows: list[dict[str, Any]] = []
+        self.size = 0
+
+    def begin(self, *, resume: bool) -> tuple[Place, Totals]:
+        """Start, or go on after the last part that was finished.
+
+        Raises:
+            UsageError: if an interrupted scan is there and `resume` is false, or if it was another scan.
+        """
+        journal = self.folder / "journal.jsonl"
+        if not self.folder.exists():
+            if resume and not self.output.exists():
+                click.echo(f"streamweld: {self.output}: nothing to resume, starting", err=True)
+            self.folder.mkdir(parents=True)
+            journal.write_text(json.dumps(self.task.to_dict()) + "\n", "ascii")
+            return Place(), Totals()
+        if not resume:
+            raise UsageError(f"{self.folder} is left of an interrupted scan; pass --resume, or remove it")
+        try:
+            first, *lines = journal.read_text("ascii").splitlines()
+            before = json.loads(first)
+            parts = [json.loads(line) for line in lines if line.endswith("}}")]
+        except (OSError, ValueError):
+            raise UsageError(f"{journal} cannot be read; remove {self.folder} and start again") from None
+        if before != self.task.to_dict():
+            raise UsageError(f"{self.folder} belongs to a scan of other files or with other options; remove it")
+        if not parts:
+            return Place(), Totals()
+        self.count = len(parts)
+        last = parts[-1]
+        return Place(last["file"], last["row"]), Totals.of(last["totals"])
+
+    def add(self, rows: list[dict[str, Any]], after: Place, totals: Totals) -> None:
+        self.rows += rows
+        self.size += sum(row["bytes"] or 0 for row in rows)
+        if self.size >= _PART_BYTES or len(self.rows) >= _PART_ROWS:
+            self.flush(after, totals)
+
+    def flush(self, after: Place, totals: Totals) -> None:
+        """Finish a part, then write it into the journal: what is in the journal is whole."""
+        write_part(self._part(self.count), self.rows, self.kind)
+        line = {"part": self.count, "file": after.file, "row": after.row, "totals": totals.to_dict()}
+        with (self.folder / "journal.jsonl").open("a", encoding="ascii") as journal:
+            journal.write(json.dumps(line) + "\n")
+            journal.flush()
+            os.fsync(journal.fileno())
+        self.count += 1
+        self.rows, self.size = [], 0
+
+    def finish(self, after: Place, totals: Totals) -> None:
+        """Join the parts into the output and remove them."""
+        if self.rows or self.count == 0:
+            self.flush(after, totals)
+        join((self._part(number) for number in range(self.count)), self.output, self.kind)
+        shutil.rmtree(self.folder)
+
+    def _part(self, number: int) -> Path:
+        return self.folder / f"{number:06}.{self.kind}"
+
+
+class Progress:
+    """One line on standard error: rate and remaining time, by bytes of the files."""
+
+    def __init__(self, task: Task, start: Place, totals: Totals, *, shown: bool) -> None:
+        self.shown = shown
+        self.streams = totals.rows  # read by an earlier run
+        self.files = len(task.files)
+        self.sizes = [_size(path) for path in task.files] if shown else []
+        self.before = sum(self.sizes[: start.file])
+        self.began = time.monotonic()
+        self.next = self.began
+
+    def show(self, after: Place, totals: Totals, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if not self.shown or (now < self.next and not last):
+            return
+        self.next = now + _STEP
+        done = sum(self.sizes[: after.file])
+        seconds = max(now - self.began, 1e-6)
+        rate = (done - self.before) / seconds
+        streams = (totals.rows - self.streams) / seconds
+        whole = sum(self.sizes)
+        left = _duration((whole - done) / rate) if rate else "unknown time"
+        line = (
+            f"{after.file:,} of {self.files:,} files, {totals.rows:,} streams, {streams:,.0f} a second, "
+            f"{rate / 1e6:,.1f} MB/s, {left} left, {totals.with_findings:,} with findings"
+        )
+        end = "\n" if last or not sys.stderr.isatty() else ""
+        click.echo(f"{chr(13) + chr(27) + '[K' if sys.stderr.isatty() else ''}{line}{end}", err=True, nl=False)
+
+
+def _size(path: str) -> int:
+    with suppress(OSError):
+        return Path(path).stat().st_size
+    return 0
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _listed(paths: tuple[str, ...], files_from: str | None, recursive: bool) -> list[str]:
+    files = list(find(paths, recursive=recursive))
+    if files_from is not None:
+        text = sys.stdin.read() if files_from == "-" else Path(files_from).read_text("utf-8", "surrogateescape")
+        files += [line for line in text.splitlines() if line]
+    if not files:
+        raise UsageError("there is nothing to scan: name files, directories or patterns, or pass --files-from")
+    return files
+
+
+@click.command(short_help="Read many recorded streams into one table.")
+@click.argument("paths", nargs=-1, metavar="PATH…")
+@click.option("--files-from", metavar="FILE", help="Read further paths from FILE, one a line; - is standard input.")
+@click.option("--column", metavar="NAME", help="Column, or member of each line, that holds the body.  [default: body]")
+@click.option("--recursive", is_flag=True, help="Descend into directories.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes that parse.")
+@click.option("-o", "--output", metavar="FILE", help="Write .parquet, .arrow or .jsonl; a table without it.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="Format of the output; by default that of its name.")
+@click.option("--findings-only", is_flag=True, help="Only rows with a diagnostic of severity warning or error.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted scan to the same output.")
+@click.option("--progress/--no-progress", default=None, help="Show rate and remaining time.  [default: on a terminal]")
+@click.option(
+    "--policy",
+    type=click.Choice(get_args(Base)),
+    default="salvage",
+    show_default=True,
+    help="What to do about a fault; salvage reports it and reads on.",
+)
+@click.option("--dialect", type=click.Choice(DIALECTS), default="auto", show_default=True, help="The wire format.")
+def scan(
+    paths: tuple[str, ...],
+    files_from: str | None,
+    column: str | None,
+    recursive: bool,
+    jobs: int,
+    output: str | None,
+    kind: Format | None,
+    findings_only: bool,
+    resume: bool,
+    progress: bool | None,
+    policy: Base,
+    dialect: Dialect,
+) -> None:
+    """Read recorded streams from files, directories and patterns into one table, one row a stream.
+
+    A file holds one body; or rows of bodies, if it is JSON Lines (with the member --column), Parquet or Arrow IPC (with
+    the column --column), a HAR archive, HTTP messages as a proxy records them, or mitmproxy flows. Files that end in
+    .gz are decompressed. Parquet and Arrow need the extra `bulk`.
+
+    A file or row that cannot be read is a row with an error, and is reported on standard error.
+
+    Exit codes: 0 all clean, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file or row could not
+    be read.
+    """
+    if output is None and (resume or kind is not None):
+        raise UsageError("--resume and --format need --output")
+    task = Task(_listed(paths, files_from, recursive), column, dialect, policy, findings_only)
+    shown = sys.stderr.isatty() if progress is None else progress
+    if output is None:
+        totals = _to_table(task, jobs, shown)
+    else:
+        kind = kind or format_of(output)
+        check(kind)
+        totals = _to_file(task, jobs, shown, Parts(Path(output), kind, task), resume=resume)
+        click.echo(f"{totals.rows} streams, {totals.rows - totals.with_findings} without a finding", err=True)
+    sys.exit(UNREADABLE if totals.unreadable else FINDINGS if totals.with_findings else FINE)
+
+
+def _run(
+    task: Task,
+    jobs: int,
+    start: Place,
+    totals: Totals,
+    shown: bool,
+    keep: Callable[[list[dict[str, Any]], Place], None],
+) -> Place:
+    """Reads everything from `start` on and hands on the rows that are wanted."""
+    meter = Progress(task, start, totals, shown=shown)
+    after = start
+    for rows, after in _read(task, start, jobs):
+        wanted: list[dict[str, Any]] = []
+        for row in rows:
+            codes = totals.add(row)
+            error = row["error"]
+            if error is not None and error["rule"] in _UNREADABLE:
+                click.echo(f"streamweld: {printable(error['message'])}", err=True)
+            if codes or not task.findings_only:
+                wanted.append(row)
+        keep(wanted, after)
+        meter.show(after, totals)
+    meter.show(after, totals, last=True)
+    return after
+
+
+def _to_file(task: Task, jobs: int, shown: bool, parts: Parts, *, resume: bool) -> Totals:
+    start, totals = parts.begin(resume=resume)
+    try:
+        after = _run(task, jobs, start, totals, shown, lambda rows, after: parts.add(rows, after, totals))
+    except KeyboardInterrupt:
+        click.echo(f"streamweld: interrupted; go on with --resume, or remove {parts.folder}", err=True)
+        raise
+    parts.finish(after, totals)
+    return totals
+
+
+def _to_table(task: Task, jobs: int, shown: bool) -> Totals:
+    totals = Totals()
+    listed: list[tuple[str, ...]] = []
+
+    def keep(rows: list[dict[str, Any]], _: Place) -> None:
+        for row in rows:
+            codes = findings(row)
+            if codes and len(listed) < _LISTED:
+                place = f"{row['path']}:{row['row']}" if row["row"] else row["path"]
+                listed.append((place, row["dialect"] or "unknown", row["completeness"] or "", ", ".join(codes)))
+
+    _run(task, jobs, Place(), totals, shown, keep)
+    out = console()
+    if listed:
+        rows = table("file", "dialect", "completeness", "findings")
+        for line in listed:
+            rows.add_row(*[printable(cell) for cell in line])
+        out.print(rows)
+        if totals.with_findings > len(listed):
+            out.print(f"and {totals.with_findings - len(listed)} more with findings; --output lists all")
+    dialects = table("streams", "dialect", right=("streams",))
+    for name, count in totals.dialects.most_common():
+        dialects.add_row(str(count), name)
+    out.print(dialects)
+    out.print(f"{totals.rows} streams, {totals.rows - totals.with_findings} without a finding")
+    for code, count in totals.codes.most_common():
+        out.print(f"{count:6}  {code}")
+    return totals

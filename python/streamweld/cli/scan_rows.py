@@ -1,0 +1,133 @@
+"""The rows of `streamweld scan`: one recorded body each, with the columns of `streamweld.arrow.parse`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from streamweld.errors import StreamError, UpstreamError
+from streamweld.stream import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld.events import ToolCall
+    from streamweld.integrations.captures import Capture
+    from streamweld.options import Base, Dialect
+    from streamweld.response import Response
+
+__all__ = ["findings", "rows_of"]
+
+_NOTHING = (
+    "dialect",
+    "completeness",
+    "finish_reason",
+    "text",
+    "reasoning",
+    "tool_calls",
+    "usage",
+    "diagnostics",
+    "error",
+)
+_CALL = ("part", "call_id", "item_id", "name", "arguments", "state", "reason", "raw_arguments", "aliases", "custom")
+_DIAGNOSTIC = ("code", "severity", "byte_offset", "event_ordinal", "part", "detail")
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cached_input_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+)
+
+
+def rows_of(captures: Sequence[Capture], dialect: Dialect, policy: Base) -> list[dict[str, Any]]:
+    """The rows of some captures, in order. Runs in the worker processes."""
+    return [_row(capture, dialect, policy) for capture in captures]
+
+
+def findings(row: dict[str, Any]) -> list[str]:
+    """The codes of severity warning or error, and the rule of the error, each once."""
+    codes = [found["code"] for found in row["diagnostics"] or () if found["severity"] != "info"]
+    if row["error"] is not None:
+        codes.append(row["error"]["rule"])
+    return list(dict.fromkeys(codes))
+
+
+def _row(capture: Capture, dialect: Dialect, policy: Base) -> dict[str, Any]:
+    body = capture.body
+    place = {"path": capture.path, "row": capture.row, "bytes": None if body is None else len(body)}
+    nothing: dict[str, Any] = dict.fromkeys(_NOTHING)
+    if capture.error is not None:
+        error = capture.error
+        return place | nothing | {"error": _error(type(error).__name__, error.rule, str(error), error.problem)}
+    if body is None:
+        return place | nothing
+    try:
+        response = parse(body, dialect=dialect, policy=policy)
+    except StreamError as error:
+        return place | _columns(error.partial, _raised(error))
+    return place | _columns(response, _sent(response))
+
+
+def _columns(response: Response | None, error: dict[str, Any] | None) -> dict[str, Any]:
+    if response is None:
+        return dict.fromkeys(_NOTHING) | {"error": error}
+    usage = response.usage
+    runnable = {call.part for call in response.dispatchable_calls}
+    return {
+        "dialect": response.dialect,
+        "completeness": response.completeness,
+        "finish_reason": response.finish_reason,
+        "text": response.text,
+        "reasoning": response.reasoning,
+        "tool_calls": [_call(call) | {"dispatchable": call.part in runnable} for call in response.tool_calls],
+        "usage": None
+        if usage is None
+        else {name: getattr(usage, name) for name in _COUNTS}
+        | {"raw": None if usage.raw is None else json.dumps(usage.raw, ensure_ascii=False, separators=(",", ":"))},
+        "diagnostics": [{name: getattr(found, name) for name in _DIAGNOSTIC} for found in response.diagnostics],
+        "error": error,
+    }
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {name: getattr(call, name) for name in _CALL} | {"aliases": list(call.aliases)}
+
+
+def _raised(error: StreamError) -> dict[str, Any]:
+    sent = error if isinstance(error, UpstreamError) else None
+    return _error(
+        type(error).__name__,
+        error.rule,
+        str(error),
+        error.detail,
+        code=None if sent is None else sent.code,
+        kind=None if sent is None else sent.kind,
+        retryable=error.retryable,
+        byte_offset=error.byte_offset,
+        event_ordinal=error.event_ordinal,
+    )
+
+
+def _sent(response: Response) -> dict[str, Any] | None:
+    """The error that the gateway sent, where the policy reads on after it."""
+    sent = response.error
+    if sent is None:
+        return None
+    place = next((found for found in response.diagnostics if found.code == "upstream_error"), None)
+    return _raised(
+        UpstreamError(
+            rule="upstream_error",
+            code=sent.code,
+            kind=sent.kind,
+            message=sent.message,
+            byte_offset=None if place is None else place.byte_offset,
+            event_ordinal=None if place is None else place.event_ordinal,
+        )
+    )
+
+
+def _error(kind_of_error: str, rule: str, message: str, detail: str, **more: Any) -> dict[str, Any]:
+    rest = dict.fromkeys(("code", "kind", "retryable", "byte_offset", "event_ordinal"))
+    return {"type": kind_of_error, "rule": rule, "message": message, "detail": detail or None} | rest | more

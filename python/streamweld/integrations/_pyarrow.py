@@ -1,0 +1,23 @@
+"""pyarrow, imported when it is needed: the extra `bulk`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from streamweld.errors import MissingExtra
+
+__all__ = ["load_pyarrow"]
+
+
+def load_pyarrow() -> Any:
+    """Import pyarrow with its Parquet module.
+
+    Raises:
+        MissingExtra: if it is not installed.
+    """
+    try:
+        import_module("pyarrow.parquet")
+        return import_module("pyarrow")
+    except ModuleNotFoundError:
+        raise MissingExtra("bulk", "pyarrow") from None

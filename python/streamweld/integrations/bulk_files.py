@@ -1,0 +1,115 @@
+"""Write scanned rows as Parquet, Arrow IPC or JSON Lines, in parts that are joined at the end.
+
+Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported when such a file is written. No row is held longer
+than its part.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from streamweld.arrow import schema
+from streamweld.errors import UsageError
+from streamweld.integrations._pyarrow import load_pyarrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["FORMATS", "Format", "check", "format_of", "join", "write_part"]
+
+Format: TypeAlias = Literal["parquet", "ipc", "jsonl"]
+FORMATS: Final[tuple[Format, ...]] = ("parquet", "ipc", "jsonl")
+_SUFFIXES: Final[Mapping[str, Format]] = {
+    ".parquet": "parquet",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".feather": "ipc",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+
+
+def format_of(path: str) -> Format:
+    """The format that the name of an output file stands for.
+
+    Raises:
+        UsageError: if the name has none of the known suffixes.
+    """
+    found = _SUFFIXES.get(Path(path).suffix.lower())
+    if found is None:
+        raise UsageError(f"{path}: the output must end in {', '.join(_SUFFIXES)}")
+    return found
+
+
+def check(kind: Format) -> None:
+    """Find out whether the format can be written here, before anything is read.
+
+    Raises:
+        MissingExtra: if it needs pyarrow, which is not installed.
+        UsageError: if it needs the native backend, which is not in use.
+    """
+    if kind != "jsonl":
+        _schema(load_pyarrow())
+
+
+def _schema(pyarrow: Any) -> Any:
+    own = [("path", pyarrow.string()), ("row", pyarrow.int64()), ("bytes", pyarrow.int64())]
+    made = pyarrow.schema(schema())
+    return pyarrow.schema([*own, *made], metadata=made.metadata)
+
+
+def write_part(path: Path, rows: Sequence[Mapping[str, Any]], kind: Format) -> None:
+    """Write rows to a file of their own. It is renamed into place when it is whole."""
+    partial = path.with_suffix(".partial")
+    if kind == "jsonl":
+        with partial.open("w", encoding="ascii") as file:
+            file.writelines([json.dumps(row) + "\n" for row in rows])
+    else:
+        pyarrow = load_pyarrow()
+        table = pyarrow.Table.from_pylist(list(rows), schema=_schema(pyarrow))
+        with pyarrow.OSFile(str(partial), "wb") as file, _writer(pyarrow, file, table.schema, kind) as writer:
+            writer.write_table(table)
+    partial.replace(path)
+
+
+def join(parts: Iterable[Path], path: Path, kind: Format) -> None:
+    """Write the parts to one file, which is renamed into place when it is whole."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        if kind == "jsonl":
+            with partial.open("wb") as file:
+                for part in parts:
+                    with part.open("rb") as source:
+                        while piece := source.read(1 << 20):
+                            file.write(piece)
+        else:
+            pyarrow = load_pyarrow()
+            schema = _schema(pyarrow)
+            with pyarrow.OSFile(str(partial), "wb") as file, _writer(pyarrow, file, schema, kind) as writer:
+                for part in parts:
+                    for table in _tables(pyarrow, part, kind):
+                        writer.write_table(table)
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
+
+
+def _writer(pyarrow: Any, file: Any, schema: Any, kind: Format) -> Any:
+    if kind == "parquet":
+        return pyarrow.parquet.ParquetWriter(file, schema, compression="zstd")
+    return pyarrow.ipc.new_file(file, schema)
+
+
+def _tables(pyarrow: Any, part: Path, kind: Format) -> Iterable[Any]:
+    if kind == "parquet":
+        with pyarrow.parquet.ParquetFile(part) as source:
+            for number in range(source.num_row_groups):
+                yield source.read_row_group(number)
+        return
+    with pyarrow.OSFile(str(part)) as source:
+        yield pyarrow.ipc.open_file(source).read_all()

@@ -1,0 +1,1 @@
+"""Bulk reading: columns of bodies over Arrow, `streamweld scan`, and the engines."""

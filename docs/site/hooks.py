@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
+# Pages that come with other changes. Once they are here, remove this and `on_config`.
+OTHERS = {"bulk.md", "versioning.md"}
 ROOT = Path(__file__).resolve().parent.parent.parent
 # MkDocs restores sys.path once this file is loaded, so everything that is needed later is imported here.
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "python")]
@@ -38,7 +40,7 @@ def _existing(nav: list[Any]) -> list[Any]:
             if isinstance(target, list):
                 kept.append({title: _existing(target)})
                 continue
-            if target == "bulk.md" and not (ROOT / "docs" / target).exists():
+            if target in OTHERS and not (ROOT / "docs" / target).exists():
                 continue
         kept.append(entry)
     return kept

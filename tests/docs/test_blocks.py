@@ -6,11 +6,13 @@ build or start something that does not end are checked instead: the extra, the t
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import shlex
 import subprocess
 import tomllib
+import warnings
 from configparser import RawConfigParser
 from contextlib import redirect_stdout
 from io import StringIO
@@ -25,6 +27,7 @@ from tests.docs.pages import ROOT, Block, blocks, matches, written
 from tests.docs.session import addresses, gateway, prepare
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.integrations.dropin.server import Gateway
@@ -36,15 +39,31 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 
+@pytest.fixture
+def namespace() -> Iterator[dict[str, Any]]:
+    """The names of one page. Its examples leave clients open, as short scripts do: the sockets are closed here."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    yield names
+    names.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("path", PAGES)
 def test_the_blocks_of_a_page_run(
-    path: Path, backend: str, gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path,
+    backend: str,
+    gateway: Gateway,
+    namespace: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stream, "backend", backend)
     monkeypatch.chdir(tmp_path)
     for name, value in prepare(tmp_path, gateway, backend).items():
         monkeypatch.setenv(name, value)
-    namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(path.read_text("utf-8")):
         place = f"{path.name}:{block.line}"
         for name, value in addresses(gateway, block.gateway).items():

@@ -40,7 +40,7 @@ def allowed(name: str, filler: str, how: str) -> int:
 def test_a_flood_of_filler_is_not_kept(name: str) -> None:
     fillers = tuple(FILLERS) if NIGHTLY else SAMPLE
     done = subprocess.run(
-        [sys.executable, "-m", "tests.flood", name, *fillers],
+        [sys.executable, "-m", "tests.support.load.flood", name, *fillers],
         cwd=ROOT,
         env=os.environ,
         capture_output=True,

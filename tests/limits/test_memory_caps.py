@@ -41,7 +41,7 @@ def test_fillers(backend: str, stage: str) -> None:
     if stage == "check" and backend == "native":
         pytest.skip("there is one checker for both backends")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fillers", backend, stage],
+        [sys.executable, "-m", "tests.support.load.fillers", backend, stage],
         cwd=ROOT,
         env=os.environ,
         capture_output=True,

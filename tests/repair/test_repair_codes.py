@@ -147,6 +147,71 @@ def test_what_messages_lack_is_told_where_it_is_missed(backend: str, why: str, v
     assert told == [("rewritten", why, place, at)]
 
 
+CANDIDATE = b'{"candidates":[{"content":{"parts":[{"text":"a"}%s],"role":"model"},"index":0%s}]}'
+ELEMENTS = [CANDIDATE % more for more in ((b"", b""), (b',{"futurePart":{}}', b""), (b"", b',"finishReason":"STOP"'))]
+BETWEEN = [b",", b",\n", b",\n\n", b"\n\n,\n\n"]
+
+
+@pytest.mark.parametrize("size", [1, 100, 1000])
+@pytest.mark.parametrize("between", BETWEEN, ids=["one-line", "a-line-each", "blank-lines", "commas-alone"])
+def test_a_loss_in_an_array_is_told_with_its_element(backend: str, between: bytes, size: int) -> None:
+    body = b"[" + between.join(ELEMENTS) + b"]"
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    with using(backend):
+        converter = sw.StreamConverter(target="same", source="gemini")
+        strict = sw.StreamConverter(target="same", source="gemini", policy=sw.Policy(actions={"not_carried": "raise"}))
+        for one in (converter, strict):
+            for piece in pieces:
+                one.feed(piece)
+            one.close()
+    place = body.index(ELEMENTS[1])
+    told = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
+    assert told == [("array_body", "", 1, 0), ("not_carried", "unknown", place, 1)]
+    error = strict.error
+    assert error is not None
+    assert (error.rule, error.byte_offset, error.event_ordinal, error.raw) == ("not_carried", place, 1, ELEMENTS[1])
+    assert strict.response.completeness == "truncated"
+    assert strict.response.text == "aa"
+
+
+def test_a_loss_that_is_a_fault_comes_before_what_is_wrong_behind_it(backend: str) -> None:
+    body = b"[" + ELEMENTS[0] + b"," + ELEMENTS[1] + b",{]"
+    with using(backend):
+        converter = repair(body, source="gemini", policy=sw.Policy(actions={"not_carried": "raise"}))
+    assert converter.error is not None
+    assert converter.error.rule == "not_carried"
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+@pytest.mark.parametrize("between", BETWEEN)
+def test_no_element_of_an_array_passes_outside_of_an_event(backend: str, between: bytes, size: int) -> None:
+    first, _, last = ELEMENTS
+    elements = [first, first.replace(b'"a"', b'"b"'), last.replace(b'"a"', b'"c"')]
+    body = b"[" + between.join(elements) + b"]"
+    with using(backend):
+        converter = sw.StreamConverter(target="same", source="gemini")
+        made = b"".join(converter.feed(body[at : at + size]) for at in range(0, len(body), size)) + converter.close()
+    lines = made.splitlines()
+    assert all(line.startswith(b"data: {") for line in lines[::2])
+    assert not any(lines[1::2])
+    assert sw.parse(made, dialect="gemini").text == "abc"
+    assert [d.code for d in converter.diagnostics] == ["array_body"]
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+@pytest.mark.parametrize("between", [b"\n", b"\n\n", b"\r\n\r\n\r\n"])
+def test_no_line_that_is_a_document_passes_outside_of_an_event(backend: str, between: bytes, size: int) -> None:
+    lines = [piece.removeprefix(b"data: ").strip() for piece in (text("a"), text("b"), text("c"), end("stop"))]
+    body = b"".join(line.removesuffix(DONE).strip() + between for line in lines)
+    with using(backend):
+        converter = sw.StreamConverter(target="same", source="chat")
+        made = b"".join(converter.feed(body[at : at + size]) for at in range(0, len(body), size)) + converter.close()
+    assert all(line.startswith(b"data: ") for line in made.splitlines() if line)
+    assert sw.parse(made, dialect="chat").text == "abc"
+    assert converter.diagnostics[0].code == "json_lines_body"
+    assert converter.response.text == "abc"
+
+
 @pytest.mark.parametrize("size", [1, 1000])
 def test_an_answer_with_too_long_a_line_is_cut(backend: str, size: int) -> None:
     body = b'event: response.created\ndata: {"type":"response.completed","response":{'

@@ -1,6 +1,6 @@
 """What an upstream can send without saying anything, and what each stage keeps of it.
 
-`python -m tests.fillers BACKEND STAGE`
+`python -m tests.support.load.fillers BACKEND STAGE`
 Prints a line a filler: its name, what was raised, and by how many bytes memory grew at the most. Each filler runs in a
 process of its own, so that none finds memory that another one left.
 """

@@ -1,6 +1,6 @@
 """Filler through each integration, as it is and packed, and how far the process grows (128 MiB with the full counts).
 
-`python -m tests.flood INTEGRATION [FILLER ...]`
+`python -m tests.support.load.flood INTEGRATION [FILLER ...]`
 Prints a line of JSON for each filler, before and behind the first event, plain and packed: by how many bytes memory
 grew at the most, what was raised, how much came out and the last of it. Each runs in a process of its own.
 """

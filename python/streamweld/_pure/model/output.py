@@ -45,6 +45,7 @@ class Output:
         "mended",
         "name",
         "offset",
+        "on_element",
         "opening",
         "ordinal",
         "payload",
@@ -70,6 +71,9 @@ class Output:
         self.faulted = False  # an exception is certain already: repairs on the way to it are recorded, not raised
         self.silent = False  # no event objects are wanted; diagnostics are kept all the same
         self.sink: Callable[[Event], None] | None = None  # takes the events, one by one, instead of the list
+        self.on_element: Callable[[], None] | None = (
+            None  # the same is told of each element of an array, when it is read
+        )
         # Why the sink wants no more, if it has a reason: raised behind the payload at hand.
         self.refusal: errors.StreamError | None = None
         # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
@@ -121,6 +125,16 @@ class Output:
         """
         self.touched = True
         self.why = self.why or why
+
+    def mend(self) -> None:
+        """Readers of its dialect do not expect the payload at hand, which a code says of it or of the whole body."""
+        self.touched = self.mended = True
+
+    def element(self) -> None:
+        """An element of an array was read. Others may follow before anything is passed on."""
+        self.mend()
+        if self.on_element is not None:
+            self.on_element()
 
     def rename(self, name: str) -> None:
         """Readers of its dialect would take the payload at hand as it was taken, if its event had that name.

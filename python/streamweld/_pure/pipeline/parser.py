@@ -95,6 +95,11 @@ class Parser:
         return self._stage.ordinal
 
     @property
+    def reads_array(self) -> bool:
+        """The body is one JSON array."""
+        return self._stage.is_array
+
+    @property
     def has_ended(self) -> bool:
         """The dialect's own end was read, whatever the answer came to."""
         return self._stage.done
@@ -263,6 +268,7 @@ class Parser:
         try:
             for element, offset in self._array.feed(data):
                 self._stage.payload(element, "message", offset, stray=False)
+                self._out.element()
         except ElementTooLong as hit:
             self._stage.place(hit.offset, self._stage.ordinal)
             raise self._out.limit("max_event_bytes", hit.limit) from None

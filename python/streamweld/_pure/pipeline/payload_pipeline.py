@@ -343,7 +343,9 @@ class PayloadPipeline:
                 self._lines = True
                 self._out.diagnose("json_lines_body")
                 return False
-        if not self._in_lines():
+        if self._in_lines():
+            self._out.mend()  # the first line was told for all
+        else:
             self._out.diagnose("body_not_streamed" if whole else "stray_payload")
         return whole
 

@@ -130,6 +130,7 @@ class Repairer:
         self.error: StreamError | None = None
         self.repaired = False
         self._parser.out.sink = self._take
+        self._parser.out.on_element = self._tell
 
     @property
     def dialect(self) -> str | None:
@@ -314,6 +315,8 @@ class Repairer:
         """The block is whole: as sent, to be left out, or the first to be written anew."""
         out = self._parser.out
         self._last_out = False
+        if self._parser.reads_array:
+            out.mend()  # also what stands between two elements
         if out.touched or (out.emptied and not self._is_empty and not self._ended):
             self._explain()
             self._render()
@@ -418,10 +421,13 @@ class Repairer:
                 out.diagnose("rewritten", detail=out.why)
 
     def _flush(self) -> None:
-        out = self._parser.out
         self._sent.append(self._job.frames.take())
+        self._tell()
+
+    def _tell(self) -> None:
+        """Say what was lost of the payload at hand."""
         for loss in self._job.losses.take():
-            out.diagnose("not_carried", detail=loss)
+            self._parser.out.diagnose("not_carried", detail=loss)
 
     def _taken(self) -> bytes:
         taken = b"".join(self._sent)

@@ -349,6 +349,8 @@ pub enum WireFact<'a> {
     Emptied,
     /// A code says that they do not expect it; whether it brought nothing.
     Mended { emptied: bool },
+    /// An element of an array was taken, which they do not expect. Others may follow before anything is passed on.
+    Element,
     /// Of the part that opens next: its index, that inside of its item, and its item's id.
     Address {
         index: Option<i64>,

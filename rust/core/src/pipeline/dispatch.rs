@@ -143,9 +143,11 @@ impl PayloadPipeline {
             if first && !body && !self.framed && standing.one_line {
                 self.lines = true;
                 out.diagnose(Code::JSON_LINES_BODY, None, "")?;
-            } else if body && !self.in_lines() {
+            } else if self.in_lines() {
+                out.sign(WireFact::Mended { emptied: false }); // the first line was told for all
+            } else if body {
                 out.diagnose(Code::BODY_NOT_STREAMED, None, "")?;
-            } else if !self.in_lines() {
+            } else {
                 out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
             }
         }

@@ -8,6 +8,7 @@ use crate::dialect::decode_context::Incoming;
 use crate::dialect::decode_context::Step;
 use crate::dialect::decode_context::one_line_of_data;
 use crate::dialect::payload::PlacedPayload;
+use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::limits::as_len;
 use crate::model::output::Output;
@@ -58,6 +59,8 @@ impl FrameReceiver<'_, '_> {
                 stray: false,
             };
             self.stage.arrival(&mut self.out, arrival)?;
+            self.out.sign(WireFact::Element);
+            self.out.taken(Ok(()))?;
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ impl PayloadPipeline {
             return Err(place(Fault::limit(LimitName::max_events, limit)));
         }
         self.framed |= !(arrival.stray || self.array);
-        if self.swift && !arrival.stray && !self.done {
+        if self.swift && !(arrival.stray || self.array || self.done) {
             let PlacedPayload { event, data, .. } = arrival;
             let known = self.known(out, Incoming::Payload { event, data });
             if out.taken(known).map_err(place)? > 0 {

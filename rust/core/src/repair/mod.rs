@@ -311,6 +311,9 @@ impl Repairer {
 
     /// The block is whole: as sent, to be left out, or the first to be written anew.
     fn judge(&mut self, read: &mut Read<'_, '_>) -> Step {
+        if self.parser.reads_array() {
+            self.hand.block.mend(); // also what stands between two elements
+        }
         let hand = &self.hand;
         self.last_out = false;
         let says = hand.block.brought || hand.block.counts;

@@ -178,6 +178,10 @@ impl Sink for RepairSink {
                     self.block.touch("index_taken"); // readers keep one item at an index
                 }
             }
+            WireFact::Element => {
+                self.block.mend();
+                self.tell_element();
+            }
             WireFact::Reason(choice) => self.block.counts |= self.said.reason(choice),
             WireFact::Counted => {
                 self.block.counts = true;
@@ -284,6 +288,18 @@ impl RepairSink {
             }
         }
         Ok(())
+    }
+
+    /// Says the losses of an element of an array, before the next one is at hand.
+    fn tell_element(&mut self) {
+        self.write_pieces();
+        if self.stopped {
+            return;
+        }
+        if let Err(fault) = self.tell(&[]) {
+            self.stopped = true;
+            self.refusal = Some(fault);
+        }
     }
 
     fn say(&mut self, code: Code, detail: &'static str, block: &[u8]) -> Step {

@@ -55,6 +55,11 @@ impl Verdict {
         self.why.get_or_insert(why);
     }
 
+    /// A code says that readers do not expect it.
+    pub(crate) fn mend(&mut self) {
+        (self.mended, self.touched) = (true, true);
+    }
+
     /// Why the block is written anew, where no code says it.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         self.why.filter(|_| !self.mended)
@@ -70,11 +75,8 @@ impl Verdict {
                 self.why.get_or_insert(why);
             }
             WireFact::Emptied => self.emptied = true,
-            WireFact::Mended { emptied } => {
-                self.mended = true;
-                self.emptied |= emptied;
-                self.touched |= !emptied;
-            }
+            WireFact::Mended { emptied: true } => (self.mended, self.emptied) = (true, true),
+            WireFact::Mended { emptied: false } => self.mend(),
             _ => return false,
         }
         true

@@ -1,9 +1,9 @@
 """The position of a part in its item, whatever `content_index` or `summary_index` says.
 
-Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number for two
-parts, so the number that an event carries is a label: the first part of an item has position 0, the next one position 1.
-A label that is not known yet may still belong to a known part: a delta to the only announced part without text, a close
-to the only part that is not closed. Holds indexes and channels; no text and no part.
+Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number for
+two parts, so the number that an event carries is a label: the first part of an item has position 0, the next one
+position 1. A label that is not known yet may still belong to a known part: a delta to the only announced part without
+text, a close to the only part that is not closed. Holds indexes and channels; no text and no part.
 """
 
 from __future__ import annotations

@@ -33,7 +33,16 @@ _Part = str | dict[str, Any]  # some bridges write the text alone
 class TextReader:
     """The texts of one stream."""
 
-    __slots__ = ("_annotated", "_assembler", "_carried", "_closed", "_members", "_members_of", "_places", "_summary_places")
+    __slots__ = (
+        "_annotated",
+        "_assembler",
+        "_carried",
+        "_closed",
+        "_members",
+        "_members_of",
+        "_places",
+        "_summary_places",
+    )
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler

@@ -134,7 +134,12 @@ impl ContentIndexes {
     }
 
     /// The position of the part that an event means. `Open`: a closed part of that label was another one.
-    pub(crate) fn of(&mut self, whom: &Whom<'_>, channel: Channel, purpose: Purpose) -> Option<i64> {
+    pub(crate) fn of(
+        &mut self,
+        whom: &Whom<'_>,
+        channel: Channel,
+        purpose: Purpose,
+    ) -> Option<i64> {
         let opens = purpose == Purpose::Open;
         let before = self.known(whom).filter(|_| opens);
         if before.is_some_and(|key| self.at(&key).is_some_and(|message| message.is_over)) {

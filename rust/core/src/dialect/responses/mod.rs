@@ -228,7 +228,10 @@ impl Responses {
         let mut whom = reader.whom(place)?;
         if let Some(sort) = sort {
             let sent = whom.sub;
-            whom = self.items.texts.placed(whom, &mut reader.wire, sort, Purpose::Delta);
+            whom = self
+                .items
+                .texts
+                .placed(whom, &mut reader.wire, sort, Purpose::Delta);
             if whom.sub != sent {
                 return Ok(()); // a repair writes it anew
             }

@@ -203,7 +203,11 @@ impl Texts {
             }
             return Ok(false);
         };
-        let purpose = if closes { Purpose::Close } else { Purpose::Open };
+        let purpose = if closes {
+            Purpose::Close
+        } else {
+            Purpose::Open
+        };
         let whom = self.placed(sent, &mut reader.wire, sort, purpose);
         let here = Pointer::ROOT.member("part");
         let text = reader.text(&part, here, member);

@@ -85,7 +85,10 @@ class ItemSurface:
         if item is None:
             bound = state.book.at(kind, address.index)
             item = bound if bound is not None and bound.open and not bound.announced else None
-        item = known_item(state, kind, address, item)
+        if item is None:
+            item = new_item(state, kind, address)
+        else:
+            learn(state, item, address)
         state.book.bind(item, address)
         item.announced = item.opened_bare = True
         if item.index is not None:
@@ -130,6 +133,8 @@ class ItemSurface:
             return
         address = state.book.usable(address)
         item = state.book.find(kind, address, "delta")
+        if item is not None and _is_over(item, address):
+            item = None
         if item is None and not text:
             return
         if item is None and address.index is not None and not state.shared.ids_optional:
@@ -250,6 +255,10 @@ class ItemSurface:
         if item.kind == "call" and item.call is not None:
             describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
         end_item(state, item, encrypted_content, metadata)
+        if kind is None and address.index is not None:
+            # Deltas of another type opened parts of their own in the block.
+            for other in state.book.open_at(address.index):
+                end_item(state, other, None, None)
 
     def restate_part(
         self,
@@ -449,6 +458,11 @@ def _whole(
         rename_call(state, item, name)
     tell_arguments(state, item, arguments)
     end_item(state, item, None, None)
+
+
+def _is_over(item: Item, address: Address) -> bool:
+    """A thought came to the index of one that is closed. No id says that it is the same, so it is another one."""
+    return item.kind == "reasoning" and not item.open and item.item_id is None and address.item_id is None
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:

@@ -86,7 +86,11 @@ impl Assembler {
             };
             bound.filter(free)
         });
-        let item = known_item(&mut desk, choice, kind, &address, known)?;
+        let item = match known {
+            Some(item) => item,
+            None => new_item(&mut desk, choice, kind, &address)?,
+        };
+        learn(&mut desk, choice, item, &address)?;
         choice.book.bind(item, &address);
         if let Some(item) = choice.book.get_mut(item) {
             item.announced = true;
@@ -137,6 +141,7 @@ impl Assembler {
         };
         let at = cleared(&desk, at);
         let found = find(choice, &at, Purpose::Delta);
+        let found = found.filter(|item| !is_over(choice, *item, &at.address));
         if found.is_none() && text.is_empty() {
             return Ok(());
         }
@@ -299,7 +304,16 @@ impl Assembler {
             };
             describe(&mut desk, choice, slot, traits)?;
         }
-        end_item(&mut desk, choice, item, encrypted_content, metadata)
+        end_item(&mut desk, choice, item, encrypted_content, metadata)?;
+        let Some(index) = address.index.filter(|_| kind.is_none()) else {
+            return Ok(());
+        };
+        // Deltas of another type opened parts of their own in the block.
+        choice
+            .book
+            .open_at(index)
+            .into_iter()
+            .try_for_each(|other| end_item(&mut desk, choice, other, None, None))
     }
 
     /// A terminal list tells a part again: what is missing is made, what is open closes, nothing is appended.
@@ -375,6 +389,13 @@ fn make(at: &PartAt<'_>) -> Make {
 pub(crate) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option<usize> {
     let calls = &choice.calls;
     choice.book.find(calls, at.kind, &at.address, purpose)
+}
+
+/// A thought came to the index of one that is closed. No id says that it is the same, so it is another one.
+pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
+    let ids = |item: &Item| item.item_id.is_some() || address.item_id.is_some();
+    let item = choice.book.get(item);
+    item.is_some_and(|item| item.kind == ItemKind::Reasoning && !item.open && !ids(item))
 }
 
 pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {

@@ -209,6 +209,10 @@ impl<K: Eq + Hash> Set<K> {
         self.0.contains_key(key)
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &K> {
+        self.0.keys()
+    }
+
     /// True where it was not there.
     pub fn insert(&mut self, key: K) -> bool {
         self.0.insert(key, ())

@@ -361,13 +361,16 @@ class ItemIndex:
             if found is not None:
                 return found
         if address.index is not None:
-            here = [self.at(kind, address.index) for kind in KINDS]
-            opened = [item for item in here if item is not None and item.open]
-            return max(opened, key=lambda item: item.number, default=None)
+            return max(self.open_at(address.index), key=lambda item: item.number, default=None)
         if address.item_id is None and address.call_id is None:
             number = self._order.last()
             return None if number is None else self._items[number]
         return None
+
+    def open_at(self, index: int) -> list[Item]:
+        """The open items that an index is bound to."""
+        here = [self.at(kind, index) for kind in KINDS]
+        return [item for item in here if item is not None and item.open]
 
     def call_of(self, call_id: str) -> Call | None:
         """The call that a result speaks of: the latest with that id, also behind a step that is over."""

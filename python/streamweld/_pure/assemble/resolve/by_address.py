@@ -68,7 +68,12 @@ def new_item(state: Choice, kind: ItemKind, address: Address) -> Item:
 
 def new_call(state: Choice, address: Address, *, custom: bool, provider_executed: bool) -> Item:
     """A new item with its call."""
-    item = new_item(state, "call", address)
+    _make_room(state, address)
+    return _begin_call(state, address, custom=custom, provider_executed=provider_executed)
+
+
+def _begin_call(state: Choice, address: Address, *, custom: bool, provider_executed: bool) -> Item:
+    item = state.book.create("call", address)
     begin_call(state, item, address, custom=custom, provider_executed=provider_executed)
     fill(state, item)
     return item
@@ -99,9 +104,9 @@ def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
 
 
 def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | None) -> Item:
-    """The item that a delta led to, or a placeholder for one that nobody opened."""
+    """The item that a delta led to, or a placeholder for one that nobody opened. It ends nothing that is open."""
     if item is None:
-        return new_item(state, kind, address)
+        return state.book.create(kind, address)
     learn(state, item, address)
     return item
 
@@ -111,7 +116,7 @@ def addressed_call(state: Choice, address: Address, brings: str | None) -> Item 
     address = state.book.usable(address)
     item = state.book.find("call", address, "delta")
     if item is None:
-        return new_call(state, address, custom=False, provider_executed=False) if brings else None
+        return _begin_call(state, address, custom=False, provider_executed=False) if brings else None
     if brings and item.call is not None and state.book.is_guess(address):
         _say_guess(state, item.call)
     learn(state, item, address)

@@ -42,7 +42,7 @@ _TAIL = frozenset({"content_block_delta", "message_delta", "message_stop", "erro
 class AnthropicDecoder:
     """One stream's decoder. There is one choice."""
 
-    __slots__ = ("_assembler", "_blocks", "_id", "_out", "_reason", "_started", "_streamed", "ended")
+    __slots__ = ("_assembler", "_blocks", "_id", "_out", "_reason", "_started", "_streamed", "_told_at_start", "ended")
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         limits: Mapping[str, int | None] = config["limits"]
@@ -53,6 +53,7 @@ class AnthropicDecoder:
         self._started = False
         self._streamed = False  # a block was
         self._reason = False  # why the message ended was said
+        self._told_at_start = ""  # the stop reason that `message_start` brought along
         self.ended = False
 
     @staticmethod
@@ -113,7 +114,7 @@ class AnthropicDecoder:
 
     def marker(self) -> None:
         """`[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing."""
-        if self._reason:
+        if self._reason or self._told_at_start:
             self._out.touch("done_marker")  # readers wait for message_stop
             self._done()
 
@@ -198,7 +199,12 @@ class AnthropicDecoder:
     ) -> None:
         path = ("message",)
         identity = notes.clean(notes.a_text(message, path, "id")) or None
-        if self._started:
+        adopts = self._started and self._id is None and not self._reason
+        if adopts:
+            # Content came first: it is of this message, which contradicts nothing.
+            self._out.touch("late_start")  # readers begin again with it
+            self._id = identity
+        elif self._started:
             if self._reason or identity is None or identity == self._id or self._assembler.has_told_call(0):
                 # M13: the same message again, or one whose calls may run already.
                 self._out.diagnose("message_repeated", detail=identity or "")
@@ -207,10 +213,12 @@ class AnthropicDecoder:
             self._blocks.begin()
             self._id = identity
         extra |= leftovers(payload, path, message, MESSAGE_FIELDS)
-        if not self._started:
+        if not self._started or adopts:
             self._start(extra, identity, notes.clean(notes.a_text(message, path, "model")) or None)
         else:
             self._leave(extra)
+        reason = notes.a_text(message, path, "stop_reason")
+        self._told_at_start = notes.clean(reason) if reason.strip() else ""
         blocks = self._content(payload, message, path, event, notes)
         if blocks:
             self._out.touch("content_at_start")  # readers would have them beside the ones that are streamed
@@ -289,6 +297,9 @@ class AnthropicDecoder:
 
     def _done(self) -> None:
         self._blocks.finish()
+        if self._told_at_start and not self._reason:
+            self._out.touch("reason_at_start")  # readers take it from message_delta
+            self._assembler.finish(0, self._told_at_start)
         self._assembler.done()
         self.ended = True
 

@@ -36,6 +36,23 @@ if TYPE_CHECKING:
 
 _INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
 _ANSWERS = frozenset({"text", "tool_use"})
+# What the deltas of a block bring, and what a delta brings.
+_BRINGS = {
+    "text": "text",
+    "thinking": "thinking",
+    "redacted_thinking": "thinking",
+    "tool_use": "input",
+    "server_tool_use": "input",
+    "mcp_tool_use": "input",
+}
+_OWN = {
+    "text_delta": "text",
+    "citations_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "input_json_delta": "input",
+}
+_THINKING_UNDER_TEXT = DELTA_FIELDS["thinking_delta"] | {"text"}
 _INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
 
 
@@ -79,6 +96,7 @@ class BlockReader:
         "_out",
         "_restated",
         "_standing",
+        "_standing_kind",
     )
 
     def __init__(self, assembler: Assembler, out: Output, max_index: int | None) -> None:
@@ -91,6 +109,7 @@ class BlockReader:
         """A message starts, or starts again."""
         self._open: set[int] = set()  # the indexes of the blocks that are open
         self._standing: int | None = None  # of the latest block on the wire, of any kind, until it is stopped
+        self._standing_kind = ""  # what its deltas bring
         self._last: int | None = None  # the index of the latest start
         self._last_kind = "text"  # of its block
         self._fresh = 0  # the next index that no start has named
@@ -123,8 +142,9 @@ class BlockReader:
     # Starts, deltas, stops
 
     def hold(self, blocks: list[Block]) -> None:
-        """Blocks that `message_start` brought along: each is used unless a start names its index again."""
+        """Blocks that `message_start` brought along: each is used unless a start names its index, before or after."""
         self._held = blocks
+        self._restated.update(range(min(self._fresh, len(blocks))))
 
     def start(self, block: Block, index: int | None) -> None:
         """content_block_start. Without an index it is the next one."""
@@ -141,6 +161,7 @@ class BlockReader:
         if index != self._fresh:
             self._out.touch("other_index")  # readers put blocks one behind the other, and find them by their index
         self._standing = index
+        self._standing_kind = _BRINGS.get(type_of(block.value), "")
         self._start(block, index)
         self._out.standing = None if index in self._open else index
 
@@ -235,6 +256,8 @@ class BlockReader:
         if recovered and kind != "text_delta":
             return True
         self._expect(index)
+        if self._standing is not None and _OWN.get(kind, self._standing_kind) != self._standing_kind:
+            self._out.touch("other_kind")  # readers drop a delta of another type, or raise
         if index is None:
             index = self._last
         if index is not None:
@@ -245,7 +268,11 @@ class BlockReader:
             case "text_delta":
                 self._push("message", address, "raw", block.text("text"), metadata)
             case "thinking_delta":
-                self._push("reasoning", address, "thinking", block.text("thinking"), metadata)
+                text = block.text("thinking")
+                if not text and block.value.get("text") is not None:
+                    self._out.touch("other_member")  # readers look for `thinking`
+                    text, metadata = block.text("text"), block.metadata(_THINKING_UNDER_TEXT)
+                self._push("reasoning", address, "thinking", text, metadata)
             case "signature_delta":
                 signature = block.notes.clean(block.text("signature"))
                 self._assembler.part_attributes(

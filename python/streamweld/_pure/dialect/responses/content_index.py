@@ -1,31 +1,61 @@
-"""The place of a part in its message, whatever `content_index` calls it.
+"""The position of a part in its item, whatever `content_index` or `summary_index` says.
 
-The content of a whole message lists its parts by their places. Some gateways give two parts one `content_index`: then
-the second has the next free place, and so has what comes behind it. Knows indexes and channels; no text and no part.
+Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number for
+two parts, so the number that an event carries is a label: the first part of an item has position 0, the next one
+position 1. A label that is not known yet may still belong to a known part: a delta to the only announced part without
+text, a close to the only part that is not closed. Holds indexes and channels; no text and no part.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.part.text import Channel
     from streamweld._pure.model.delta import Address
 
-__all__ = ["ContentIndexes"]
+__all__ = ["ContentIndexes", "Purpose"]
 
+Purpose = Literal["open", "delta", "value", "close"]
+_Stage = Literal["opened", "text", "valued", "closed"]
+
+_STAGES: tuple[_Stage, ...] = ("opened", "text", "valued", "closed")
 _REMEMBERED = 4096  # messages, and parts of each
+
+# The stages of the parts that an event with an unknown label may mean, and the stage that an event leads to.
+_MAY_MEAN: dict[Purpose, tuple[_Stage, ...]] = {
+    "open": (),
+    "delta": ("opened",),
+    "value": ("opened", "text"),
+    "close": ("opened", "text", "valued"),
+}
+_LEADS_TO: dict[Purpose, _Stage] = {"open": "opened", "delta": "text", "value": "valued", "close": "closed"}
 
 
 class _Message:
-    __slots__ = ("closed", "is_over", "named", "next", "taken")
+    __slots__ = ("at_stage", "is_over", "named", "stages", "taken")
 
     def __init__(self) -> None:
         self.named: dict[tuple[Channel, int], int] = {}  # by what the events call it
-        self.closed: set[tuple[Channel, int]] = set()
-        self.taken: dict[int, Channel] = {}
-        self.next = 0  # behind all that are taken
+        self.taken: dict[int, Channel | None] = {}  # None: a part of a type that nobody models
+        self.stages: dict[int, _Stage] = {}
+        self.at_stage: dict[tuple[Channel, _Stage], set[int]] = {}
         self.is_over = False  # what opens is a part of another one
+
+    def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
+        """The one part of the channel that an event with an unknown label may mean."""
+        found = [self.at_stage.get((channel, stage), set()) for stage in _MAY_MEAN[purpose]]
+        return next(iter(set().union(*found))) if sum(map(len, found)) == 1 else None
+
+    def advance(self, place: int, channel: Channel, purpose: Purpose) -> None:
+        """The part at the place gets to the stage that the event leads to; it never gets back to an earlier one."""
+        before, after = self.stages.get(place), _LEADS_TO[purpose]
+        if before is not None:
+            if _STAGES.index(before) >= _STAGES.index(after):
+                return
+            self.at_stage[channel, before].discard(place)
+        self.stages[place] = after
+        self.at_stage.setdefault((channel, after), set()).add(place)
 
 
 class ContentIndexes:
@@ -46,9 +76,9 @@ class ContentIndexes:
             self._by_index.pop(address.index, None)
             self._ids.pop(address.index, None)
 
-    def of(self, address: Address, channel: Channel, *, opens: bool = False) -> int | None:
-        """The place of the part that an event speaks of. `opens`: a closed one of that name was another one."""
-        sent = address.sub
+    def of(self, address: Address, channel: Channel, purpose: Purpose) -> int | None:
+        """The position of the part that an event means. `open`: a closed part of that label was another one."""
+        sent, opens = address.sub, purpose == "open"
         before = self._known(address) if opens else None
         if before is not None and before.is_over:
             self.begin(address)
@@ -57,22 +87,22 @@ class ContentIndexes:
             return sent
         name = (channel, sent)
         place = message.named.get(name)
-        if place is not None and not (opens and name in message.closed):
-            return place
-        if len(message.taken) >= _REMEMBERED:
-            return sent
-        place = message.next if sent in message.taken else sent
-        message.named[name] = place
-        message.closed.discard(name)
-        message.taken[place] = channel
-        message.next = max(message.next, place + 1)
+        if place is None or (opens and message.stages[place] == "closed"):
+            if len(message.named) >= _REMEMBERED or len(message.taken) >= _REMEMBERED:
+                return sent
+            place = message.only_part(channel, purpose)
+            if place is None:
+                place = len(message.taken)
+            message.named[name] = place
+            message.taken[place] = channel
+        message.advance(place, channel, purpose)
         return place
 
-    def close(self, address: Address, channel: Channel) -> None:
-        """The part is over, as far as events go."""
-        message = self._known(address)
-        if message is not None and address.sub is not None and (channel, address.sub) in message.named:
-            message.closed.add((channel, address.sub))
+    def skip(self, address: Address) -> None:
+        """A part of a type that nobody models opens: it has a position, too."""
+        message = None if address.sub is None else self._message(address)
+        if message is not None and len(message.taken) < _REMEMBERED:
+            message.taken[len(message.taken)] = None
 
     def finish(self, address: Address) -> None:
         """The message is over, as far as events go; a list may tell it again."""

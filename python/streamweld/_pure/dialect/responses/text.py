@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamweld._pure.assemble import Assembler
+    from streamweld._pure.dialect.responses.content_index import Purpose
     from streamweld._pure.dialect.responses.read import Reader
     from streamweld._pure.dialect.responses.spec_tables import Sort
     from streamweld._pure.json.members import Raw
@@ -32,7 +33,16 @@ _Part = str | dict[str, Any]  # some bridges write the text alone
 class TextReader:
     """The texts of one stream."""
 
-    __slots__ = ("_annotated", "_assembler", "_carried", "_closed", "_members", "_members_of", "_places")
+    __slots__ = (
+        "_annotated",
+        "_assembler",
+        "_carried",
+        "_closed",
+        "_members",
+        "_members_of",
+        "_places",
+        "_summary_places",
+    )
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
@@ -42,7 +52,8 @@ class TextReader:
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
-        self._places = ContentIndexes()
+        self._places = ContentIndexes()  # of `content_index`
+        self._summary_places = ContentIndexes()
 
     # Events of their own
 
@@ -53,7 +64,7 @@ class TextReader:
         text = reader.text(event, (), facts.member)
         if not text:
             return
-        address = self._placed(reader.address(event, facts.place), reader, sort)
+        address = self._placed(reader.address(event, facts.place), reader, sort, "delta")
         if not self._carried and self._members_of == _key(address) and sort.item == "message":
             # No event opened the part, and the deltas of a message say nothing of it.
             self._carried = True
@@ -73,7 +84,7 @@ class TextReader:
         """`response.output_text.done` and its kin: the whole text. The part closes with its content part or item."""
         facts = TEXT_VALUES[reader.kind]
         sort = facts.sort
-        address = self._placed(reader.address(event, facts.place), reader, sort)
+        address = self._placed(reader.address(event, facts.place), reader, sort, "value")
         text = reader.text(event, (), facts.member)
         self._assembler.part_value(0, sort.item, address, sort.channel, sort.reasoning, text)
         metadata = reader.metadata(event)
@@ -86,18 +97,18 @@ class TextReader:
         if part is None:
             return True
         sort, member = _sorted(part, SUMMARY if summary else None)
+        sent = reader.address(event, "summary_index" if summary else "content_index")
         if sort is None:
+            if not closes:
+                self._places.skip(sent)
             return False
-        place = "summary_index" if summary else "content_index"
-        sent = reader.address(event, place)
-        address = self._placed(sent, reader, sort, opens=not closes)
+        address = self._placed(sent, reader, sort, "close" if closes else "open")
         text = reader.text(part, ("part",), member)
         members = reader.rest(part, ("part",), PART_FIELDS)
         if closes:
             self._annotations(part, ("part",), reader, address, sort)
             self._assembler.part_closed(0, sort.item, address, sort.channel, sort.reasoning, text, as_object(members))
             self._close(address)
-            self._places.close(sent, sort.channel)
             return True
         if self._members_of == _key(address) and sort.item == "message":
             self._carried = True
@@ -113,20 +124,21 @@ class TextReader:
         if event.get("annotation") is None:
             return
         sort, _ = CONTENT["output_text"]
-        address = self._placed(reader.address(event, "content_index"), reader, sort)
+        address = self._placed(reader.address(event, "content_index"), reader, sort, "delta")
         raw = reader.payload.raw("annotation")
         self._assembler.part_attributes(0, sort.item, address, sort.channel, f"[{raw}]", None, None, None)
         self._count(address, 1)
 
-    def _placed(self, sent: Address, reader: Reader, sort: Sort, *, opens: bool = False) -> Address:
-        """The address of the part that an event speaks of, by its place."""
-        if sort.item != "message":
-            return sent
-        place = self._places.of(sent, sort.channel, opens=opens)
+    def _placed(self, sent: Address, reader: Reader, sort: Sort, purpose: Purpose) -> Address:
+        """The address of the part that an event means, by its position."""
+        place = self._places_of(sort).of(sent, sort.channel, purpose)
         if place == sent.sub:
             return sent
-        reader.notes.touch("index_taken")  # readers keep one part at an index
+        reader.notes.touch("index_taken")  # readers keep the parts of an item in a list
         return replace(sent, sub=place)
+
+    def _places_of(self, sort: Sort) -> ContentIndexes:
+        return self._summary_places if sort.reasoning == "summary" else self._places
 
     # The content of an item
 
@@ -138,12 +150,12 @@ class TextReader:
         self._annotated.pop(key, None)
         self._closed.pop(key, None)
         self._places.begin(address)
+        self._summary_places.begin(address)
         for sort, part, here, place in _content(item, path, reader):
             text = _text(part, here, sort, reader)
             if text:
                 at = replace(address, sub=place)
-                if sort.item == "message":
-                    self._places.of(at, sort.channel, opens=True)
+                self._places_of(sort).of(at, sort.channel, "open")
                 told = as_object({**members, **_rest(part, here, reader)})
                 self._carried = True
                 self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, told)
@@ -159,7 +171,7 @@ class TextReader:
         tell = self._assembler.restate_part if again else self._assembler.part_closed
         announced = self._members_of == _key(address)
         for sort, part, here, place in _content(item, path, reader):
-            at = replace(address, sub=self._places.listed(address, sort.channel, place))
+            at = replace(address, sub=self._places_of(sort).listed(address, sort.channel, place))
             if not isinstance(part, str) and not self._is_closed(at):
                 self._annotations(part, here, reader, at, sort)
             rest = _rest(part, here, reader)
@@ -169,6 +181,7 @@ class TextReader:
             tell(0, sort.item, at, sort.channel, sort.reasoning, text, as_object(rest))
             self._close(at)
         self._places.finish(address)
+        self._summary_places.finish(address)
         if not announced:
             return members
         known = self._members if self._carried else {}

@@ -81,7 +81,19 @@ pub fn new_call(
     address: &Address<'_>,
     traits: Traits<'_>,
 ) -> Result<usize, Fault> {
-    let item = new_item(desk, choice, ItemKind::Call, address)?;
+    make_room(desk, choice, address)?;
+    call_of_delta(desk, choice, address, traits)
+}
+
+/// A new item with its call, which ends nothing that is open.
+fn call_of_delta(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    address: &Address<'_>,
+    traits: Traits<'_>,
+) -> Result<usize, Fault> {
+    let Choice { book, calls, .. } = choice;
+    let item = book.create(desk, calls, ItemKind::Call, address)?;
     begin_call(desk, choice, item, address, traits, false)?;
     fill(choice, item);
     Ok(item)
@@ -138,7 +150,7 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// The item that a delta led to, or a placeholder for one that nobody opened.
+/// The item that a delta led to, or a placeholder for one that nobody opened. It ends nothing that is open.
 pub fn known_item(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -147,7 +159,7 @@ pub fn known_item(
     item: Option<usize>,
 ) -> Result<usize, Fault> {
     match item {
-        None => new_item(desk, choice, kind, address),
+        None => choice.book.create(desk, &choice.calls, kind, address),
         Some(item) => {
             learn(desk, choice, item, address)?;
             Ok(item)
@@ -176,7 +188,7 @@ pub fn addressed_call(
     if !brings {
         return Ok(None);
     }
-    new_call(desk, choice, address, Traits::default()).map(Some)
+    call_of_delta(desk, choice, address, Traits::default()).map(Some)
 }
 
 /// AM2, once a call.

@@ -372,18 +372,22 @@ impl ItemIndex {
         if let Some(found) = kinds.find_map(|kind| self.by_ids(calls, kind, address)) {
             return Some(found);
         }
-        if address.index.is_some() {
-            let here = KINDS
-                .into_iter()
-                .filter_map(|kind| self.at(kind, address.index));
-            return here
-                .filter(|item| self.get(*item).is_some_and(|item| item.open))
-                .max();
+        if let Some(index) = address.index {
+            return self.open_at(index).into_iter().max();
         }
         if address.item_id.is_none() && address.call_id.is_none() {
             return self.open.last(); // each is added once, when it is made
         }
         None
+    }
+
+    /// The open items that an index is bound to.
+    pub fn open_at(&self, index: i64) -> Vec<usize> {
+        let here = KINDS
+            .into_iter()
+            .filter_map(|kind| self.at(kind, Some(index)));
+        here.filter(|item| self.get(*item).is_some_and(|item| item.open))
+            .collect()
     }
 
     /// The item of the call that a result speaks of: the latest with that id, also behind a step that is over.

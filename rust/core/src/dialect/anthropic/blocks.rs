@@ -61,6 +61,8 @@ pub(crate) struct Blocks {
     open: Set<i64>,
     /// The index of the latest block on the wire, of any kind, until it is stopped.
     pub(crate) standing: Option<i64>,
+    /// What its deltas bring.
+    brings: Option<BlockContent>,
     /// The index of the latest start.
     last: Option<i64>,
     /// Its block is one that a turn cannot end with.
@@ -135,8 +137,12 @@ impl Blocks {
         Ok(usable)
     }
 
-    /// Blocks that `message_start` brought along: each is used unless a start names its index again.
+    /// Blocks that `message_start` brought along: each is used unless a start names its index, before or after.
     pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
+        let streamed = usize::try_from(self.fresh).unwrap_or_default();
+        for place in 0..streamed.min(blocks.len()) {
+            self.restated.insert(place);
+        }
         self.held = blocks;
     }
 
@@ -169,6 +175,7 @@ impl Blocks {
             wire.out.touch("other_index"); // readers put blocks one behind the other, and find them by their index
         }
         self.standing = Some(index);
+        self.brings = BlockContent::of_block(&type_of(&block.object.members));
         self.open(wire, block, index, notes)?;
         let bare = Some(index).filter(|index| !self.open.contains(index));
         wire.out.sign(WireFact::Standing(bare));
@@ -259,6 +266,9 @@ impl Blocks {
             return Ok(true);
         }
         self.expect(wire, index);
+        if BlockContent::of_delta(&kind).is_some_and(|own| !self.takes(own)) {
+            wire.out.touch("other_kind"); // readers drop a delta of another type, or raise
+        }
         let index = index.or(self.last);
         if let Some(index) = index.filter(|_| !self.is_plain()) {
             self.give(wire, Some(index.saturating_add(1)))?;
@@ -277,6 +287,19 @@ impl Blocks {
             }
             "thinking_delta" => {
                 let text = notes.a_text(members, at, "thinking");
+                if text.is_empty() && present(find(members, "text")).is_some() {
+                    wire.out.touch("other_member"); // readers look for `thinking`
+                    let text = notes.a_text(members, at, "text");
+                    let modelled: Vec<&str> = modelled.iter().copied().chain(["text"]).collect();
+                    let metadata = block.metadata(&modelled);
+                    push(
+                        wire,
+                        reasoning(index, "thinking"),
+                        text,
+                        metadata.as_deref(),
+                    )?;
+                    return Ok(true);
+                }
                 push(wire, reasoning(index, "thinking"), text, metadata)?;
             }
             "signature_delta" => {
@@ -346,6 +369,12 @@ impl Blocks {
         self.close(wire, index, extra)
     }
 
+    /// Whether the open block, if there is one, has such deltas.
+    #[inline]
+    pub(crate) fn takes(&self, content: BlockContent) -> bool {
+        self.standing.is_none() || self.brings == Some(content)
+    }
+
     /// An event of an open block.
     #[inline]
     pub(crate) fn expect(&self, wire: &mut DecodeContext<'_, '_>, index: Option<i64>) {
@@ -404,6 +433,34 @@ impl Blocks {
     ) -> Step {
         self.open(wire, block, index, notes)?;
         self.close(wire, Some(index), &ExtraFields::default())
+    }
+}
+
+/// What the deltas of a block bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockContent {
+    Text,
+    Thinking,
+    Input,
+}
+
+impl BlockContent {
+    fn of_block(kind: &str) -> Option<BlockContent> {
+        match kind {
+            "text" => Some(BlockContent::Text),
+            "thinking" | "redacted_thinking" => Some(BlockContent::Thinking),
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => Some(BlockContent::Input),
+            _ => None,
+        }
+    }
+
+    fn of_delta(kind: &str) -> Option<BlockContent> {
+        match kind {
+            "text_delta" | "citations_delta" => Some(BlockContent::Text),
+            "thinking_delta" | "signature_delta" => Some(BlockContent::Thinking),
+            "input_json_delta" => Some(BlockContent::Input),
+            _ => None,
+        }
     }
 }
 

@@ -36,7 +36,11 @@ impl Anthropic {
         let at = Pointer::ROOT.member("message");
         let id = notes.a_text(&members, at, "id");
         let id = notes.clean(id);
-        if self.started {
+        // Content came first: it is of this message, which contradicts nothing.
+        let adopts = self.started && self.id.is_none() && !self.reason;
+        if adopts {
+            wire.out.touch("late_start"); // readers begin again with it
+        } else if self.started {
             let told = wire.assembler.has_told_call(0);
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || told {
                 // M13: the same message again, or one whose calls may run already.
@@ -48,7 +52,7 @@ impl Anthropic {
         }
         let mut extra = rest(&event.members, &FACTS.event_fields);
         extra = extra.and(&rest(&members, &FACTS.message_fields));
-        if self.started {
+        if self.started && !adopts {
             leave(wire, &extra)?;
         } else {
             let model = notes.a_text(&members, at, "model");
@@ -58,6 +62,11 @@ impl Anthropic {
             let (id, model) = (id.filter(|_| said(id)), model.filter(|_| said(model)));
             self.start(wire, &extra, id, model)?;
         }
+        let reason = notes.a_text(&members, at, "stop_reason");
+        self.told_at_start = match is_blank(&reason) {
+            true => None,
+            false => Some(notes.clean(reason).into_owned()),
+        };
         let held = content(&members, at, notes).into_iter();
         let held = held.map(|(_, block)| StartBlock {
             raw: block.raw.text.to_owned(),

@@ -56,6 +56,8 @@ pub(crate) struct Anthropic {
     streamed: bool,
     /// Why the message ended was said.
     reason: bool,
+    /// The stop reason that `message_start` brought along.
+    told_at_start: Option<String>,
     ended: bool,
     envelopes: Envelopes,
 }
@@ -68,6 +70,7 @@ impl Anthropic {
             started: false,
             streamed: false,
             reason: false,
+            told_at_start: None,
             ended: false,
             envelopes: Envelopes::default(),
         }
@@ -221,6 +224,11 @@ impl Anthropic {
 
     fn done(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.blocks.finish(wire)?;
+        if let Some(reason) = self.told_at_start.take().filter(|_| !self.reason) {
+            wire.out.touch("reason_at_start"); // readers take it from message_delta
+            let DecodeContext { assembler, out } = &mut *wire;
+            assembler.finish(out, 0, &reason, FACTS.reason(&reason))?;
+        }
         wire.assembler.done(wire.out)?;
         self.ended = true;
         Ok(())
@@ -277,7 +285,7 @@ impl Decoder for Anthropic {
 
     /// `[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        if self.reason {
+        if self.reason || self.told_at_start.is_some() {
             wire.out.touch("done_marker"); // readers wait for message_stop
             return self.done(wire);
         }

@@ -6,6 +6,7 @@ use crate::dialect::anthropic::Anthropic;
 use crate::dialect::anthropic::block::at_index;
 use crate::dialect::anthropic::block::message;
 use crate::dialect::anthropic::block::reasoning;
+use crate::dialect::anthropic::blocks::BlockContent;
 use crate::dialect::anthropic::blocks::is_plainly_written;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::decode_context::DecodeContext;
@@ -55,6 +56,14 @@ impl Anthropic {
         let (Some(index), Some((sort, raw))) = (index, piece(delta.raw)) else {
             return Ok(false);
         };
+        let content = match sort {
+            Sort::Text => BlockContent::Text,
+            Sort::Thought => BlockContent::Thinking,
+            Sort::Arguments => BlockContent::Input,
+        };
+        if !self.blocks.takes(content) {
+            return Ok(false);
+        }
         let wanted = FACTS.needs_name("content_block_delta", payload.event);
         if let Some(name) = wanted {
             wire.out.rename(name);

@@ -1,7 +1,9 @@
-//! The place of a part in its message, whatever `content_index` calls it.
+//! The position of a part in its item, whatever `content_index` or `summary_index` says.
 //!
-//! The content of a whole message lists its parts by their places. Some gateways give two parts one `content_index`: then
-//! the second has the next free place, and so has what comes behind it. Knows indexes and channels; no text and no part.
+//! Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number for
+//! two parts, so the number that an event carries is a label: the first part of an item has position 0, the next one
+//! position 1. A label that is not known yet may still belong to a known part: a delta to the only announced part without
+//! text, a close to the only part that is not closed. Holds indexes and channels; no text and no part.
 
 use crate::dialect::responses::read::Whom;
 use crate::model::delta::Channel;
@@ -12,16 +14,85 @@ use std::mem;
 /// Messages, and parts of each.
 const REMEMBERED: usize = 4096;
 
+/// What an event does with its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Open,
+    Delta,
+    Value,
+    Close,
+}
+
+/// How far a part has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Stage {
+    Opened,
+    Text,
+    Valued,
+    Closed,
+}
+
+impl Purpose {
+    /// The stages of the parts that an event with an unknown label may mean.
+    fn may_mean(self) -> &'static [Stage] {
+        match self {
+            Purpose::Open => &[],
+            Purpose::Delta => &[Stage::Opened],
+            Purpose::Value => &[Stage::Opened, Stage::Text],
+            Purpose::Close => &[Stage::Opened, Stage::Text, Stage::Valued],
+        }
+    }
+
+    fn leads_to(self) -> Stage {
+        match self {
+            Purpose::Open => Stage::Opened,
+            Purpose::Delta => Stage::Text,
+            Purpose::Value => Stage::Valued,
+            Purpose::Close => Stage::Closed,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Message {
     /// By what the events call it.
     named: Map<(Channel, i64), i64>,
-    closed: Set<(Channel, i64)>,
-    taken: Map<i64, Channel>,
-    /// Behind all that are taken.
-    next: i64,
+    /// `None`: a part of a type that nobody models.
+    taken: Map<i64, Option<Channel>>,
+    stages: Map<i64, Stage>,
+    at_stage: Map<(Channel, Stage), Set<i64>>,
     /// What opens is a part of another one.
     is_over: bool,
+}
+
+impl Message {
+    /// The one part of the channel that an event with an unknown label may mean.
+    fn only_part(&self, channel: Channel, purpose: Purpose) -> Option<i64> {
+        let stages = purpose.may_mean().iter();
+        let mut found = stages
+            .filter_map(|stage| self.at_stage.get(&(channel, *stage)))
+            .filter(|places| !places.is_empty());
+        let places = found.next().filter(|places| places.len() == 1)?;
+        if found.next().is_some() {
+            return None;
+        }
+        places.iter().next().copied()
+    }
+
+    /// The part at the place gets to the stage that the event leads to; it never gets back to an earlier one.
+    fn advance(&mut self, place: i64, channel: Channel, purpose: Purpose) {
+        let (before, after) = (self.stages.get(&place).copied(), purpose.leads_to());
+        if before.is_some_and(|before| before >= after) {
+            return;
+        }
+        if let Some(before) = before
+            && let Some(places) = self.at_stage.get_mut(&(channel, before))
+        {
+            places.remove(&place);
+        }
+        self.stages.insert(place, after);
+        self.at_stage.slot((channel, after)).insert(place);
+    }
 }
 
 /// Those of one stream.
@@ -62,8 +133,14 @@ impl ContentIndexes {
         self.renamed = true;
     }
 
-    /// The place of the part that an event speaks of. `opens`: a closed one of that name was another one.
-    pub(crate) fn of(&mut self, whom: &Whom<'_>, channel: Channel, opens: bool) -> Option<i64> {
+    /// The position of the part that an event means. `Open`: a closed part of that label was another one.
+    pub(crate) fn of(
+        &mut self,
+        whom: &Whom<'_>,
+        channel: Channel,
+        purpose: Purpose,
+    ) -> Option<i64> {
+        let opens = purpose == Purpose::Open;
         let before = self.known(whom).filter(|_| opens);
         if before.is_some_and(|key| self.at(&key).is_some_and(|message| message.is_over)) {
             self.begin(whom);
@@ -74,34 +151,33 @@ impl ContentIndexes {
         };
         let name = (channel, sent);
         let known = message.named.get(&name).copied();
-        let again = opens && message.closed.contains(&name);
-        if known.is_some() && !again {
-            return known;
-        }
-        if message.taken.len() >= REMEMBERED {
-            return Some(sent);
-        }
-        let place = if message.taken.contains_key(&sent) {
-            message.next
-        } else {
-            sent
+        let closed = |place: &i64| message.stages.get(place) == Some(&Stage::Closed);
+        let place = match known.filter(|place| !(opens && closed(place))) {
+            Some(place) => place,
+            None => {
+                if message.named.len() >= REMEMBERED || message.taken.len() >= REMEMBERED {
+                    return Some(sent);
+                }
+                let place = message.only_part(channel, purpose);
+                let place = place.unwrap_or(message.taken.len() as i64);
+                message.named.insert(name, place);
+                message.taken.insert(place, Some(channel));
+                place
+            }
         };
-        message.named.insert(name, place);
-        message.closed.remove(&name);
-        message.taken.insert(place, channel);
-        message.next = message.next.max(place.saturating_add(1));
-        self.renamed |= known.is_some();
+        message.advance(place, channel, purpose);
+        self.renamed |= known.is_some_and(|known| known != place);
         Some(place)
     }
 
-    /// The part is over, as far as events go.
-    pub(crate) fn close(&mut self, whom: &Whom<'_>, channel: Channel) {
-        let key = self.known(whom);
-        if let Some(message) = key.and_then(|key| self.at(&key))
-            && let Some(name) = whom.sub.map(|sub| (channel, sub))
-            && message.named.contains_key(&name)
+    /// A part of a type that nobody models opens: it has a position, too.
+    pub(crate) fn skip(&mut self, whom: &Whom<'_>) {
+        if whom.sub.is_some()
+            && let Some(message) = self.message(whom)
+            && message.taken.len() < REMEMBERED
         {
-            message.closed.insert(name);
+            let place = message.taken.len() as i64;
+            message.taken.insert(place, None);
         }
     }
 
@@ -119,7 +195,7 @@ impl ContentIndexes {
         let Some(message) = key.and_then(|key| self.at(&key)) else {
             return place;
         };
-        if message.taken.get(&place) == Some(&channel) {
+        if message.taken.get(&place) == Some(&Some(channel)) {
             return place;
         }
         let named = message.named.get(&(channel, place));

@@ -22,6 +22,7 @@ use crate::dialect::decode_context::Incoming;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decode_context::Step;
 use crate::dialect::decoder::Decoder;
+use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::duplicate_keys::Known;
 use crate::dialect::responses::duplicate_keys::Place;
 use crate::dialect::responses::duplicate_keys::tell_repeated;
@@ -226,7 +227,14 @@ impl Responses {
         let mut reader = Reader::new(around, slots);
         let mut whom = reader.whom(place)?;
         if let Some(sort) = sort {
-            whom = self.items.texts.placed(whom, &mut reader.wire, sort, false);
+            let sent = whom.sub;
+            whom = self
+                .items
+                .texts
+                .placed(whom, &mut reader.wire, sort, Purpose::Delta);
+            if whom.sub != sent {
+                return Ok(()); // a repair writes it anew
+            }
         }
         let address = whom.address();
         let lesson = LearnableDelta {

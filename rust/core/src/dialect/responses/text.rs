@@ -8,6 +8,7 @@ use crate::dialect::decode_context::Step;
 use crate::dialect::responses::content::each_piece;
 use crate::dialect::responses::content::sorted;
 use crate::dialect::responses::content_index::ContentIndexes;
+use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::read::Reader;
 use crate::dialect::responses::read::Whom;
 use crate::dialect::responses::read::rest;
@@ -65,7 +66,9 @@ pub(crate) struct Texts {
     members_of: ItemKey,
     /// The members wait for a part that carries them.
     waiting: bool,
+    /// Of `content_index`.
     places: ContentIndexes,
+    summary_places: ContentIndexes,
 }
 
 blank!(Texts);
@@ -80,26 +83,32 @@ impl Texts {
     /// Whether, since that was asked last, a `content_index` came to mean another part.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
-        self.places.take_renamed()
+        self.places.take_renamed() | self.summary_places.take_renamed()
     }
 
-    /// Whom an event speaks of, by the place of the part.
+    /// Whom an event speaks of, by the position of the part.
     #[inline]
     pub(crate) fn placed<'a>(
         &mut self,
         sent: Whom<'a>,
         wire: &mut DecodeContext<'_, '_>,
         sort: Sort,
-        opens: bool,
+        purpose: Purpose,
     ) -> Whom<'a> {
-        if sort.item != ItemKind::Message {
-            return sent;
-        }
-        let place = self.places.of(&sent, sort.channel, opens);
+        let place = self.places_of(sort).of(&sent, sort.channel, purpose);
         if place != sent.sub {
-            wire.out.touch("index_taken"); // readers keep one part at an index
+            wire.out.touch("index_taken"); // readers keep the parts of an item in a list
         }
         Whom { sub: place, ..sent }
+    }
+
+    #[inline]
+    fn places_of(&mut self, sort: Sort) -> &mut ContentIndexes {
+        if sort == Sort::SUMMARY {
+            &mut self.summary_places
+        } else {
+            &mut self.places
+        }
     }
 
     // Events of their own
@@ -121,7 +130,7 @@ impl Texts {
             return Ok(());
         };
         let sent = reader.whom(Some(place))?;
-        let whom = self.placed(sent, &mut reader.wire, sort, false);
+        let whom = self.placed(sent, &mut reader.wire, sort, Purpose::Delta);
         if self.waiting && sort.item == ItemKind::Message && self.members_of == ItemKey::of(&whom) {
             // No event opened the part, and the deltas of a message say nothing of it.
             self.waiting = false;
@@ -155,7 +164,7 @@ impl Texts {
         facts: TextEvent,
     ) -> Step {
         let sent = reader.whom(Some(facts.place))?;
-        let whom = self.placed(sent, &mut reader.wire, facts.sort, false);
+        let whom = self.placed(sent, &mut reader.wire, facts.sort, Purpose::Value);
         let at = facts.sort.at(whom.address());
         let text = reader.text_of_event(facts.member);
         let metadata = reader.metadata(event);
@@ -182,16 +191,24 @@ impl Texts {
         let Some(part) = reader.object(event, Pointer::ROOT, "part") else {
             return Ok(true);
         };
-        let Some((sort, member)) = sorted(&part, summary.then_some(Sort::SUMMARY)) else {
-            return Ok(false);
-        };
         let place = if summary {
             FACTS.fields.summary_index
         } else {
             FACTS.fields.content_index
         };
         let sent = reader.whom(Some(place))?;
-        let whom = self.placed(sent.clone(), &mut reader.wire, sort, !closes);
+        let Some((sort, member)) = sorted(&part, summary.then_some(Sort::SUMMARY)) else {
+            if !closes {
+                self.places.skip(&sent);
+            }
+            return Ok(false);
+        };
+        let purpose = if closes {
+            Purpose::Close
+        } else {
+            Purpose::Open
+        };
+        let whom = self.placed(sent, &mut reader.wire, sort, purpose);
         let here = Pointer::ROOT.member("part");
         let text = reader.text(&part, here, member);
         let members = rest(&part, &FACTS.part_fields);
@@ -201,7 +218,6 @@ impl Texts {
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.part_closed(out, at, text, members.text().as_deref())?;
             self.close(&whom);
-            self.places.close(&sent, sort.channel);
             return Ok(true);
         }
         let text = text.filter(|text| !text.is_empty());
@@ -227,7 +243,7 @@ impl Texts {
             return Ok(());
         };
         let sent = reader.whom(Some(FACTS.fields.content_index))?;
-        let whom = self.placed(sent, &mut reader.wire, Sort::TEXT, false);
+        let whom = self.placed(sent, &mut reader.wire, Sort::TEXT, Purpose::Delta);
         annotate(reader, &whom, Sort::TEXT, &format!("[{}]", raw.text))?;
         self.count(&whom, 1);
         Ok(())
@@ -250,6 +266,7 @@ impl Texts {
         self.annotated.remove(&self.members_of);
         self.closed.remove(&self.members_of);
         self.places.begin(whom);
+        self.summary_places.begin(whom);
         each_piece(item, at, reader, |reader, piece, at| {
             let Some(text) = piece.text(reader, at).filter(|text| !text.is_empty()) else {
                 return Ok(());
@@ -260,9 +277,8 @@ impl Texts {
                 sub: Some(piece.place),
                 ..whom.clone()
             };
-            if piece.sort.item == ItemKind::Message {
-                self.places.of(&sent, piece.sort.channel, true);
-            }
+            let places = self.places_of(piece.sort);
+            places.of(&sent, piece.sort.channel, Purpose::Open);
             let address = sent.address();
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.part_opened(out, piece.sort.at(address), Some(text), told.as_deref())
@@ -285,7 +301,8 @@ impl Texts {
         let mut whom = whom.clone();
         let announced = self.members_of == ItemKey::of(&whom);
         each_piece(item, at, reader, |reader, piece, at| {
-            let place = self.places.listed(&whom, piece.sort.channel, piece.place);
+            let places = self.places_of(piece.sort);
+            let place = places.listed(&whom, piece.sort.channel, piece.place);
             whom.sub = Some(place);
             if let Some(part) = &piece.part
                 && !self.is_closed(&whom)
@@ -309,6 +326,7 @@ impl Texts {
             Ok(())
         })?;
         self.places.finish(&whom);
+        self.summary_places.finish(&whom);
         if !announced {
             return Ok(beside);
         }

@@ -197,7 +197,7 @@ class TestEmission:
         "pieces",
         [
             ("null", OSLO),
-            ("{", "}", KEY, VALUE),
+            ("{}", KEY, VALUE),
             ('""', KEY, VALUE),
             ('"{}"', OSLO),
             (json.dumps(OSLO),),

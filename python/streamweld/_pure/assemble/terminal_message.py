@@ -141,7 +141,7 @@ def _match(
 def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
     take_id(choice, call, incoming.id)
     if incoming.name is not None and incoming.name != call.name:
-        take_name(choice, call, incoming.name)
+        take_name(choice, call, incoming.name, "none" if call.empty else "started")
     choice.latest = call
     payload = incoming.payload
     call.settle_merge()

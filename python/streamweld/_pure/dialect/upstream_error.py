@@ -17,9 +17,24 @@ if TYPE_CHECKING:
 
     from streamweld._pure.json.scanner import Path, Payload
 
-__all__ = ["ErrorFields", "is_bare", "read_error", "text_error"]
+__all__ = ["ErrorFields", "is_bare", "read_error", "reports_failure", "text_error"]
 
 MAX_TEXT = 512  # characters of a message that is not JSON
+HTTP_ERROR = 400  # the first HTTP status that is an error
+_STATUS_LIMIT = 10**9  # a number beyond it is not a status
+
+# Members of an error outside of any dialect, in the order in which they are read. A path leads through objects.
+_MESSAGES: tuple[Path, ...] = (
+    ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
+    ("base_resp", "status_msg"),
+)  # fmt: skip
+_CODES: tuple[Path, ...] = (
+    ("code",), ("error_code",), ("errorCode",), ("statusCode",), ("status_code",), ("base_resp", "status_code"),
+)  # fmt: skip
+_KINDS: tuple[Path, ...] = (("type",), ("error_type",), ("errorType",))
+_OWN = ("error_type", "error_message", "error_msg", "error_code", "errorType", "errorMessage", "errorCode", "errors")
+_WORDS = ("message", "msg", "detail", "title")
+_STATUSES = ("code", "statusCode", "status_code", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +54,30 @@ def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
     """The error that stands at `path`: `code`, `type` (`status`) and `message` (`detail`), or all as message."""
     if not is_object(error):
         return ErrorFields(None, None, _plain(payload, path, error))
-    code, kind, status = error.get("code"), error.get("type"), error.get("status")
-    said = "detail" if error.get("message") is None and _is_detail(error.get("detail")) else "message"
-    message = error.get(said)
+    status = error.get("status")
+    kind = _first(payload, path, error, _KINDS)
+    message = _first(payload, path, error, _MESSAGES)
     return ErrorFields(
-        None if code is None else _plain(payload, (*path, "code"), code),
-        _plain(payload, (*path, "type"), kind) if kind is not None else status if isinstance(status, str) else None,
-        _plain(payload, path, error) if message is None else _plain(payload, (*path, said), message),
+        _first(payload, path, error, _CODES),
+        kind if kind is not None else status if isinstance(status, str) else None,
+        _plain(payload, path, error) if message is None else message,
     )
+
+
+def reports_failure(value: Mapping[str, Any]) -> bool:
+    """Whether an object that has nothing of its dialect reports an error in one of the shapes of gateways.
+
+    An error member of its own, a flag that denies success, or a status that is an error with words beside it.
+    """
+    if any(value.get(name) for name in _OWN) or value.get("success") is False or value.get("ok") is False:
+        return True
+    inner = value.get("base_resp")
+    if is_object(inner) and _is_status(inner.get("status_code"), 1):
+        return True
+    worded = any(isinstance(value.get(name), str) and value[name] for name in _WORDS)
+    if worded and (value.get("status") == "error" or any(_is_status(value.get(name), HTTP_ERROR) for name in _STATUSES)):
+        return True
+    return "detail" in value and "type" not in value and _is_detail(value["detail"])
 
 
 def is_bare(value: Mapping[str, Any]) -> bool:
@@ -63,6 +94,27 @@ def is_bare(value: Mapping[str, Any]) -> bool:
 def text_error(text: str) -> ErrorFields:
     """An error that is plain text."""
     return ErrorFields(None, None, text[:MAX_TEXT])
+
+
+def _first(payload: Payload, path: Path, error: Mapping[str, Any], places: tuple[Path, ...]) -> str | None:
+    """The first of the members that is there, as text."""
+    for place in places:
+        value: object = error
+        for name in place:
+            value = value.get(name) if is_object(value) else None
+        if value is None or (place == ("detail",) and not _is_detail(value)):
+            continue
+        return _plain(payload, (*path, *place), value)
+    return None
+
+
+def _is_status(value: object, least: int) -> bool:
+    """A number, also as digits, from `least` on (or below zero)."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 18:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return least <= value < _STATUS_LIMIT or -_STATUS_LIMIT <= value < 0
 
 
 def _is_detail(value: object) -> bool:

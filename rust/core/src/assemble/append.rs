@@ -127,7 +127,7 @@ fn go_on(
     }
     let (part, whole) = (call.part, !call.text.is_unfinished());
     choice.latest = Some(slot);
-    if whole && call.text.is_placeholder() {
+    if whole && call.text.gives_way() {
         choice.keep_account(slot);
     } else {
         call.text.shown = call.text.data.len();

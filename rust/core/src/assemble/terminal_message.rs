@@ -17,6 +17,7 @@ use crate::assemble::resolve::apply_identity::take_id;
 use crate::assemble::resolve::apply_identity::take_name;
 use crate::assemble::resolve::by_evidence::Decision;
 use crate::assemble::resolve::by_evidence::Incoming;
+use crate::assemble::resolve::names::Progress;
 use crate::assemble::rule_context::RuleContext;
 use crate::assemble::rule_context::Step;
 use crate::json::Text;
@@ -227,7 +228,13 @@ fn take(
     take_id(desk, choice, slot, incoming.id)?;
     let own = choice.get(slot).map(|call| call.name.clone());
     if let Some(name) = incoming.name.filter(|name| own.as_deref() != Some(*name)) {
-        take_name(desk, choice, slot, name)?;
+        let started = choice.get(slot).is_some_and(|call| !call.is_empty());
+        let progress = if started {
+            Progress::Started
+        } else {
+            Progress::None
+        };
+        take_name(desk, choice, slot, name, progress)?;
     }
     choice.latest = Some(slot);
     let payload = incoming.payload;

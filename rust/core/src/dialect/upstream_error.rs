@@ -4,6 +4,7 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Member;
 use crate::json::members::find;
+use crate::json::members::is_string;
 use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
@@ -12,6 +13,43 @@ use std::borrow::Cow;
 
 /// How much of a text that is no JSON becomes the message.
 const MESSAGE_CHARS: usize = 512;
+/// The first HTTP status that is an error.
+const HTTP_ERROR: i64 = 400;
+/// A number beyond it is not a status.
+const STATUS_LIMIT: i64 = 1_000_000_000;
+
+/// Members of an error outside of any dialect, in the order in which they are read. A path leads through objects.
+const MESSAGES: [&[&str]; 8] = [
+    &["message"],
+    &["error_message"],
+    &["errorMessage"],
+    &["error_msg"],
+    &["msg"],
+    &["detail"],
+    &["title"],
+    &["base_resp", "status_msg"],
+];
+const CODES: [&[&str]; 6] = [
+    &["code"],
+    &["error_code"],
+    &["errorCode"],
+    &["statusCode"],
+    &["status_code"],
+    &["base_resp", "status_code"],
+];
+const KINDS: [&[&str]; 3] = [&["type"], &["error_type"], &["errorType"]];
+const OWN: [&str; 8] = [
+    "error_type",
+    "error_message",
+    "error_msg",
+    "error_code",
+    "errorType",
+    "errorMessage",
+    "errorCode",
+    "errors",
+];
+const WORDS: [&str; 4] = ["message", "msg", "detail", "title"];
+const STATUSES: [&str; 4] = ["code", "statusCode", "status_code", "status"];
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamErrorFields<'a> {
@@ -37,18 +75,20 @@ impl<'a> UpstreamErrorFields<'a> {
     pub(crate) fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> UpstreamErrorFields<'a> {
         let of = |name: &str| present(find(members, name));
         let mut out = UpstreamErrorFields::default();
-        out.code = of("code").map(|raw| out.plain(raw));
+        out.code = first(members, &CODES).map(|raw| out.plain(raw));
         // Google's have a `status` where others have a type.
         let status = || of("status").filter(|raw| raw.kind == Kind::String);
-        out.kind = of("type").or_else(status).map(|raw| out.plain(raw));
-        out.message = out.plain(said(members).unwrap_or(whole));
+        out.kind = first(members, &KINDS)
+            .or_else(status)
+            .map(|raw| out.plain(raw));
+        out.message = out.plain(first(members, &MESSAGES).unwrap_or(whole));
         out
     }
 
     /// Of a value that is the message, whatever it has beside it.
     pub(crate) fn of_message(raw: Raw<'a>) -> UpstreamErrorFields<'a> {
         let mut out = UpstreamErrorFields::default();
-        out.message = out.plain(said(&members(raw)).unwrap_or(raw));
+        out.message = out.plain(first(&members(raw), &MESSAGES).unwrap_or(raw));
         out
     }
 
@@ -77,11 +117,57 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// The message among the members of an error.
-fn said<'a>(members: &[Member<'a>]) -> Option<Raw<'a>> {
-    let of = |name: &str| present(find(members, name));
-    let detail = || of("detail").filter(|raw| is_detail(*raw));
-    of("message").or_else(detail)
+/// The first of the members that is there.
+fn first<'a>(own: &[Member<'a>], places: &[&[&str]]) -> Option<Raw<'a>> {
+    places.iter().find_map(|place| match place {
+        ["detail"] => find(own, "detail").filter(|raw| is_detail(*raw)),
+        [name] => present(find(own, name)),
+        [outer, inner] => {
+            let outer = find(own, outer).filter(|raw| raw.kind == Kind::Object)?;
+            present(find(&members(outer), inner))
+        }
+        _ => None,
+    })
+}
+
+/// Whether an object that has nothing of its dialect reports an error in one of the shapes of gateways: an error member
+/// of its own, a flag that denies success, or a status that is an error with words beside it.
+pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
+    let says = |name: &&str| find(own, name).is_some_and(|raw| !says_nothing(raw));
+    let denies = |name: &str| find(own, name).is_some_and(|raw| raw.text == "false");
+    if OWN.iter().any(says) || denies("success") || denies("ok") {
+        return true;
+    }
+    if first(own, &[&["base_resp", "status_code"]]).is_some_and(|raw| is_status(raw, 1)) {
+        return true;
+    }
+    let worded = |name: &&str| {
+        find(own, name).is_some_and(|raw| raw.kind == Kind::String && !says_nothing(raw))
+    };
+    let fails = |name: &&str| find(own, name).is_some_and(|raw| is_status(raw, HTTP_ERROR));
+    if WORDS.iter().any(worded)
+        && (is_string(find(own, "status"), "error") || STATUSES.iter().any(fails))
+    {
+        return true;
+    }
+    find(own, "type").is_none() && find(own, "detail").is_some_and(is_detail)
+}
+
+/// A number, also as digits, from `least` on or below zero.
+fn is_status(raw: Raw<'_>, least: i64) -> bool {
+    let digits = match raw.kind {
+        Kind::Number => Cow::Borrowed(raw.text),
+        Kind::String => match text(raw) {
+            Some(text) => text.into_whole().0,
+            None => return false,
+        },
+        _ => return false,
+    };
+    let plain = raw.kind == Kind::Number || digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse::<i64>().ok().filter(|_| plain);
+    number.is_some_and(|number| {
+        (least..STATUS_LIMIT).contains(&number) || (-STATUS_LIMIT..0).contains(&number)
+    })
 }
 
 /// Whether all of a body, whose names are these, is what a proxy or a web framework says in the place of an answer.

@@ -123,6 +123,7 @@ codes! {
     ID_MINTED = "id_minted",
     ID_ABSENT = "id_absent",
     ID_INVALID = "id_invalid",
+    NAME_NOT_ASCII = "name_not_ascii",
     UNSTABLE_ID = "unstable_id",
     NAME_JOINED = "name_joined",
     NAME_CONFLICT = "name_conflict",

@@ -6,7 +6,8 @@ value, which is made once. It knows one call's text and nothing of ids, names, i
 
     A1   text + fragment is a prefix of JSON, or JSON            append      (conformant streams: only this)
     A2   the fragment says what the finished text says           keep
-    A3   the text is a placeholder, the fragment an object       replace     (not for a header)
+    A3   the text is a placeholder, the fragment an object       replace     (not for a header, nor after a second one;
+                                                                              {} only where it came whole, in one fragment)
     A4   the fragment begins with the text                       extend, and expect it from now on
     A4'  every fragment so far began with the one before         replace by the last one     (also at the end)
     A5   the fragment is the one before                          keep
@@ -128,7 +129,7 @@ class ArgumentText:
     def settled(self) -> int:
         """How many bytes of a JSON text hold in every reading that is still possible."""
         size = len(self.data)
-        if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.is_placeholder()):
+        if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.gives_way()):
             return 0
         if self._doubled is not None and self._doubles:
             return self._first
@@ -136,6 +137,12 @@ class ArgumentText:
 
     def is_placeholder(self) -> bool:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS
+
+    def gives_way(self) -> bool:
+        """A placeholder that an object may replace: `{}` is one only where it came whole, in one fragment."""
+        if not self.is_placeholder():
+            return False
+        return self.says_nothing() or self._last == 0
 
     def says_nothing(self) -> bool:
         """White space, null and "" stand for no arguments."""
@@ -296,7 +303,7 @@ class ArgumentText:
             self._doubles = self._cumulative = False
             return Push(Change.KEPT, "args_replay_dropped")
         starts = verdict != "broken" and alone.root == "object"
-        if starts and not header and self.is_placeholder():
+        if starts and not header and self.gives_way():
             self._become(bytearray(piece))
             return Push(Change.REPLACED, "args_placeholder_replaced")
         if self._doubled is not None and self._take_singles(self._doubled, piece):

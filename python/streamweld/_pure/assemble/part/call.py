@@ -15,6 +15,7 @@ from streamweld._pure.assemble.part.surrogates import Joiner
 if TYPE_CHECKING:
     from streamweld._pure.assemble.part.object_merge import ObjectMerge, RawMembers
     from streamweld._pure.assemble.part.shared_id import SharedId
+    from streamweld._pure.assemble.resolve.names import Progress
     from streamweld.events import ToolCallState
 
 __all__ = ["MAX_ALIASES", "Call", "Verdict"]
@@ -168,6 +169,15 @@ class Call:
     def takes(self, piece: bytes, *, custom: bool) -> bool:
         """A piece of that type can be the call's next one. Free-form text has nothing that could break."""
         return not piece or (self.custom == custom and (custom or self.accepts(piece)))
+
+    def progress(self, piece: bytes) -> Progress:
+        """How far the arguments are for a name that arrives with that payload."""
+        if self.complete:
+            return "over"
+        if self.empty:
+            return "none"
+        starts = not self.custom and piece.lstrip(b" \t\n\r").startswith(b"{")
+        return "over" if starts else "started"
 
     def canonical(self) -> str:
         """Of a complete call."""

@@ -34,9 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = ["close_call", "close_calls", "in_order", "unwrap"]
 
-_NAME_LENGTH = 128
+_NAME_LENGTH = 128  # in characters
 _STITCH_COST = 8
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
+# Blanks, controls, formatting, private use and the replacement character, outside ASCII: the first and the last.
+_UNPRINTED = (
+    ("\u0080", "\u00a0"), ("\u00ad", "\u00ad"), ("\u1680", "\u1680"), ("\u2000", "\u200f"), ("\u2028", "\u202f"),
+    ("\u205f", "\u206f"), ("\u3000", "\u3000"), ("\ue000", "\uf8ff"), ("\ufeff", "\ufeff"), ("\ufff0", "\uffff"),
+    ("\U000e0000", "\U000e0fff"), ("\U000f0000", "\U0010ffff"),
+)  # fmt: skip
 
 
 def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> None:
@@ -335,9 +341,12 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
     if not call.name:
         out.diagnose("no_name", call.part)
         return "no_name"
-    if not _is_name(call.name) and not choice.shared.settings.tools.has(call.name):
-        out.diagnose("id_invalid", call.part, "name")
-        return "bad_name"
+    if not choice.shared.settings.tools.has(call.name):
+        if not _is_name(call.name):
+            out.diagnose("id_invalid", call.part, "name")
+            return "bad_name"
+        if not call.name.isascii():
+            out.diagnose("name_not_ascii", call.part, call.name)
     if any(character < " " or "\x7f" <= character <= "\x9f" for character in given):
         out.diagnose("id_invalid", call.part, "id")
         return "bad_id"
@@ -361,4 +370,13 @@ def _fault_of_text(call: Call) -> str | None:
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name) <= _NAME_LENGTH and _NAME_CHARACTERS.issuperset(name)
+    """Whether the text can be a tool's name: outside ASCII, all but blanks, controls and formatting."""
+    if not 0 < len(name) <= _NAME_LENGTH:
+        return False
+    if _NAME_CHARACTERS.issuperset(name):
+        return True
+    return all(one in _NAME_CHARACTERS if one.isascii() else not _is_unprinted(one) for one in name)
+
+
+def _is_unprinted(one: str) -> bool:
+    return any(first <= one <= last for first, last in _UNPRINTED)

@@ -11,13 +11,15 @@ The first text of a call says of which type it is.
 
     R1    the id was seen (of the calls with that id, the one bound to the fragment's index is meant)
     R1a   the call is not complete                                       -> that call, whatever the index says
-    R1b   the header names another tool; or the call is complete and
-          the header brings other arguments                              -> new call; its id is made unique at the close
+    R1b   the header names another tool (also a longer name, once the
+          arguments are over); or the call is complete and the header
+          brings other arguments                                         -> new call; its id is made unique at the close
     R1c   complete, header without payload, the index is unbound         -> tentative: dropped if it stays empty (AM4)
     R1d   the payload says what a finished call of that name said        -> drop the payload
     R1e   complete, header with the beginning of what was said           -> hold: a replay, or a call that begins alike
     R1f   complete, no header, the index is bound to an unfinished call  -> the index wins
-    R1g   (at overflow, in `routing`) a header came again on the index   -> it was two calls
+    R1g   (at overflow, in `routing`) a header came again on the index   -> it was two calls, also if the first one's
+                                                                            arguments look like a placeholder
     R2    the id is new
     R2a   no index, no header, the latest call (of the payload's type)
           is named, not complete                                         -> that call, under a late or changed id
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.part.call import Call
     from streamweld._pure.assemble.resolve.names import Relation
 
-__all__ = ["Decision", "Incoming", "Resolution", "decide", "guess"]
+__all__ = ["Decision", "Incoming", "Resolution", "decide", "guess", "relation_of"]
 
 
 class Resolution(Enum):
@@ -140,8 +142,9 @@ def decide(choice: Choice, incoming: Incoming) -> Decision:
     return _no_index(choice, incoming)
 
 
-def _relation(choice: Choice, call: Call, name: str) -> Relation:
-    return relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
+def relation_of(choice: Choice, call: Call, name: str, payload: bytes) -> Relation:
+    """What the name of a fragment with that payload is to the call."""
+    return relate(call.name, name, choice.shared.settings.tools, call.progress(payload))
 
 
 def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> Decision:
@@ -149,7 +152,7 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
     if bound is not None and bound.has_id(identity):
         call = bound
     name, payload = incoming.name, incoming.payload
-    relation = None if name is None else _relation(choice, call, name)
+    relation = None if name is None else relation_of(choice, call, name, payload)
     elsewhere = incoming.index is not None and bound is not call and bool(call.indexes)
     if not call.suits(payload, custom=incoming.custom):
         return Decision("R1b", None, Resolution.NEW)
@@ -159,7 +162,7 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
             return Decision("R1b", None, Resolution.NEW)
         return Decision("R1a", call, note="ambiguous_duplicate_id")
     if not call.complete:
-        if relation == "other" or (relation == "fragment" and elsewhere):
+        if relation == "other" or (relation in ("fragment", "grows") and elsewhere):
             # Another tool's name, unless it rides on a piece that can only be the next one of this call.
             continues = not elsewhere and (not payload or (not incoming.starts_object and call.accepts(payload)))
             if not continues:
@@ -172,7 +175,7 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
         ):
             return Decision("R1b", None, Resolution.NEW)
         return Decision("R1a", call)
-    if relation == "other" or (relation == "fragment" and (payload or elsewhere)):
+    if relation == "other" or (relation in ("fragment", "grows") and (payload or elsewhere)):
         return Decision("R1b", None, Resolution.NEW)
     if name is not None:
         if not payload:
@@ -208,7 +211,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
     bound = choice.by_index.get(incoming.index)
     if bound is None or not bound.suits(payload, custom=incoming.custom):
         return Decision("R2f", None, Resolution.NEW)
-    relation = None if name is None else _relation(choice, bound, name)
+    relation = None if name is None else relation_of(choice, bound, name, payload)
     if bound.id is None:
         if bound.complete and payload and relation in (None, "same", "late") and bound.repeats(payload):
             return Decision("R2b", bound, Resolution.DROP)
@@ -238,7 +241,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
 
 def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decision:
     name, payload = incoming.name, incoming.payload
-    relation = None if name is None else _relation(choice, bound, name)
+    relation = None if name is None else relation_of(choice, bound, name, payload)
     two_headers = bound.custom and name is not None and payload and not bound.empty
     if two_headers or not bound.suits(payload, custom=incoming.custom):
         return Decision(
@@ -260,7 +263,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
         return Decision("R3a2", None, Resolution.NEW)
     if not payload or bound.text.shadow or bound.text.begins_with(payload) or bound.repeats(payload):
         return Decision("R3a1", bound)
-    if index in bound.announced_again or bound.text.is_placeholder():
+    if index in bound.announced_again or bound.text.gives_way():
         return Decision("R3a1", bound)
     if choice.latest is bound and bound.text.is_last(payload):
         return Decision("R3a1", bound)  # A5: the same fragment twice in a row
@@ -310,7 +313,7 @@ def _no_index(choice: Choice, incoming: Incoming) -> Decision:
     latest = choice.latest
     if name is not None:
         if unfinished is not None:
-            relation = _relation(choice, unfinished, name)
+            relation = relation_of(choice, unfinished, name, payload)
             proven = relation == "fragment" and choice.shared.settings.tools.begins(unfinished.name + name)
             second = unfinished.custom and relation == "same" and not unfinished.empty and bool(payload)
             joins = relation in ("late", "same") or proven

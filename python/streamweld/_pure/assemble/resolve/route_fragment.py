@@ -14,7 +14,7 @@ from streamweld._pure.assemble.part.arguments import Change
 from streamweld._pure.assemble.part.call import MAX_ALIASES
 from streamweld._pure.assemble.part.object_merge import ObjectMerge, RawMembers
 from streamweld._pure.assemble.part.shared_id import SharedId
-from streamweld._pure.assemble.resolve.by_evidence import Decision, Incoming, Resolution, decide, guess
+from streamweld._pure.assemble.resolve.by_evidence import Decision, Incoming, Resolution, decide, guess, relation_of
 from streamweld._pure.assemble.resolve.names import relate
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld.errors import LimitExceeded
@@ -22,7 +22,7 @@ from streamweld.errors import LimitExceeded
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.part.call import Call
-    from streamweld._pure.assemble.resolve.names import Relation
+    from streamweld._pure.assemble.resolve.names import Progress
     from streamweld._pure.model.delta import Fragment
 
 _PLACES = 4096  # of a list of entries that can be continued by place (R3c3)
@@ -129,11 +129,7 @@ def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
     """Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too."""
     if incoming.index is None or incoming.index != call.index or incoming.id is not None:
         return True
-    return incoming.name is not None and _relation(choice, call, incoming.name) != "fragment"
-
-
-def _relation(choice: Choice, call: Call, name: str) -> Relation:
-    return relate(call.name, name, choice.shared.settings.tools, arguments_started=not call.empty)
+    return incoming.name is not None and relation_of(choice, call, incoming.name, incoming.payload) != "fragment"
 
 
 def _place(choice: Choice, call: Call, position: int, array_len: int) -> None:
@@ -178,7 +174,7 @@ def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header:
     text = call.text
     size = text.size
     shared.check_piece(len(piece))
-    push = text.push(piece, header=header)
+    push = text.push(piece, header=header or index in call.announced_again)
     _count(choice, call, size)
     if push.change is Change.OVERFLOW:
         call_events.publish(choice, call)
@@ -327,7 +323,7 @@ def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
     take_id(choice, call, incoming.id)
     repeated = incoming.name is not None and incoming.name == call.name
     if incoming.name is not None and not repeated:
-        take_name(choice, call, incoming.name)
+        take_name(choice, call, incoming.name, call.progress(incoming.payload))
     if repeated and not incoming.payload and call.complete:
         call.announced_again.add(incoming.index)
     index = incoming.index
@@ -378,8 +374,8 @@ def take_id(choice: Choice, call: Call, identity: str | None) -> None:
     choice.shared.ids_seen.add(identity)
 
 
-def take_name(choice: Choice, call: Call, name: str) -> None:
-    relation = _relation(choice, call, name)
+def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None:
+    relation = relate(call.name, name, choice.shared.settings.tools, progress)
     if relation in ("late", "grows"):
         first = call.name == ""
         call.name = name

@@ -20,7 +20,7 @@ from streamweld._pure.dialect.anthropic.fields import (
     is_read,
     type_of,
 )
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
 from streamweld._pure.dialect.usage_counts import counts_of, read_counts
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
@@ -316,6 +316,10 @@ class AnthropicDecoder:
 
 def _complains(value: Mapping[str, Any]) -> bool:
     """A message in words beside its code or type, as gateways write errors without an `error` member."""
-    if type_of(value) in EVENTS or not isinstance(value.get("message"), str):
+    if type_of(value) in EVENTS:
+        return False
+    if not type_of(value) and reports_failure(value):
+        return True
+    if not isinstance(value.get("message"), str):
         return False
     return value.get("code") is not None or value.get("type") is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.upstream_error import is_bare, read_error
+from streamweld._pure.dialect.upstream_error import is_bare, read_error, reports_failure
 from streamweld._pure.json.kinds import is_object
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ def value_error(payload: Payload) -> ErrorFields:
 
 
 def _complains(value: Mapping[str, Any]) -> bool:
+    if value.get("choices") or value.get("usage") or _holds_chunk(value.get("data")):
+        return False
+    if reports_failure(value):
+        return True
     message = value.get("message")
     if "choices" in value or "usage" in value or message is None:
         return False
@@ -58,5 +62,9 @@ def _says_nothing(error: object) -> bool:
 
 def _brings_chunk(value: Mapping[str, Any]) -> bool:
     """Whether there is a chunk beside the error, maybe in an envelope (E17)."""
-    inner = value.get("data")
-    return any(name in value or (is_object(inner) and name in inner) for name in ("choices", "usage"))
+    return any(name in value for name in ("choices", "usage")) or _holds_chunk(value.get("data"))
+
+
+def _holds_chunk(inner: object) -> bool:
+    """Whether the envelope's `data` is a chunk (E17)."""
+    return is_object(inner) and ("choices" in inner or "usage" in inner)

@@ -20,7 +20,7 @@ from streamweld._pure.dialect.gemini.spec_tables import (
     read_usage,
     seconds,
 )
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers, may_remember
 
@@ -255,6 +255,10 @@ def _find_error(
 
 def _complains(value: Mapping[str, Any]) -> bool:
     """A message in words beside its code or status, as gateways write errors without an `error` member."""
-    if not isinstance(value.get("message"), str) or not _USED.isdisjoint(value):
+    if not _USED.isdisjoint(value):
+        return False
+    if reports_failure(value):
+        return True
+    if not isinstance(value.get("message"), str):
         return False
     return value.get("code") is not None or value.get("status") is not None

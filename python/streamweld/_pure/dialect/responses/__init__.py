@@ -30,7 +30,7 @@ from streamweld._pure.dialect.responses.spec_tables import (
     is_read_of_response,
 )
 from streamweld._pure.dialect.responses.text import TextReader
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
 from streamweld._pure.dialect.usage_counts import read_counts
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import as_object
@@ -100,11 +100,11 @@ class ResponsesDecoder:
         """Whether a document is an error without the word: a message with its code, or all that there is."""
         if not is_object(value):
             return False
-        if is_bare(value):
+        kind = value.get("type")
+        if is_bare(value) or (kind is None and value.get("object") != "response" and reports_failure(value)):
             return True
         if value.get("message") is None:
             return False
-        kind = value.get("type")
         # Elsewhere `type` is the kind of an event, and extensions may have a message, too.
         return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 

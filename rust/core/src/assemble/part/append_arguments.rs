@@ -108,7 +108,8 @@ fn pour(
     call.object_arguments = false;
     let size = call.text.size();
     desk.check_piece(piece.len())?;
-    let push = call.text.push(piece, told.header);
+    let header = told.header || call.announced_again.contains(&told.index);
+    let push = call.text.push(piece, header);
     if let Err(fault) = desk.count_arguments(size, call.text.size()) {
         call.text.undo(size);
         return Err(fault);

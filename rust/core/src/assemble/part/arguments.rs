@@ -6,7 +6,9 @@
 //!
 //! A1   text + fragment is a prefix of JSON, or JSON            append            (conformant streams: only this)
 //! A2   the fragment says what the finished text says           keep
-//! A3   the text is a placeholder, the fragment an object       replace           (not for a header)
+//! A3   the text is a placeholder, the fragment an object       replace           (not for a header, nor after a second
+//!                                                                                one; {} only where it came whole, in
+//!                                                                                one fragment)
 //! A4   the fragment begins with the text                       extend, and expect it from now on
 //! A4'  every fragment so far began with the one before         replace by the last one     (also at the end)
 //! A5   the fragment is the one before                          keep
@@ -112,7 +114,7 @@ impl ArgumentText {
     /// How many bytes of a JSON text hold in every reading that is still possible.
     #[inline]
     pub fn settled(&self) -> usize {
-        if self.automaton.root() != Some(Root::Object) || self.is_placeholder() {
+        if self.automaton.root() != Some(Root::Object) || self.gives_way() {
             return 0;
         }
         let cumulative = self.cumulative.alive && self.cumulative.grown && self.last > 0;
@@ -130,6 +132,15 @@ impl ArgumentText {
 
     pub fn is_placeholder(&self) -> bool {
         self.data.len() <= LONGEST_PLACEHOLDER && PLACEHOLDERS.contains(&trim(&self.data))
+    }
+
+    /// A placeholder that an object may replace: `{}` is one only where it came whole, in one fragment.
+    pub fn gives_way(&self) -> bool {
+        if !self.is_placeholder() {
+            return false;
+        }
+        let nothing = matches!(trim(&self.data), b"null" | b"\"\"");
+        nothing || self.last == 0
     }
 
     pub fn is_blank(&self) -> bool {
@@ -332,7 +343,7 @@ impl ArgumentText {
             return repaired(Change::Kept, Some(Code::ARGS_REPLAY_DROPPED));
         }
         let starts = !alone.is_broken() && alone.root() == Some(Root::Object);
-        if starts && !header && self.is_placeholder() {
+        if starts && !header && self.gives_way() {
             self.become_text(piece.to_vec());
             return repaired(Change::Replaced, Some(Code::ARGS_PLACEHOLDER_REPLACED));
         }

@@ -5,9 +5,11 @@
 
 use crate::assemble::part::arguments::ArgumentText;
 use crate::assemble::part::canonical_json::canonical;
+use crate::assemble::part::fragment::trim;
 use crate::assemble::part::object_merge::ObjectMerge;
 use crate::assemble::part::object_merge::RawMembers;
 use crate::assemble::part::shared_id::SharedId;
+use crate::assemble::resolve::names::Progress;
 use crate::json::Surrogates;
 use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
@@ -132,6 +134,20 @@ impl Call {
             return 0;
         }
         self.text.settled()
+    }
+
+    /// How far the arguments are for a name that arrives with that payload.
+    pub fn progress(&self, piece: &[u8]) -> Progress {
+        if self.is_complete() {
+            return Progress::Over;
+        }
+        if self.is_empty() {
+            return Progress::None;
+        }
+        if !self.custom && trim(piece).first() == Some(&b'{') {
+            return Progress::Over;
+        }
+        Progress::Started
     }
 
     pub fn has_id(&self, identity: &str) -> bool {

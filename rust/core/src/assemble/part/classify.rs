@@ -10,8 +10,25 @@ use crate::json::Status;
 use crate::model::fault::Fault;
 use crate::model::policy::UnstableId;
 use crate::model::spec::Code;
+use std::ops::RangeInclusive;
 
+/// In characters.
 const NAME_LENGTH: usize = 128;
+/// Blanks, controls, formatting, private use and the replacement character, outside ASCII.
+const UNPRINTED: [RangeInclusive<char>; 12] = [
+    '\u{80}'..='\u{a0}',
+    '\u{ad}'..='\u{ad}',
+    '\u{1680}'..='\u{1680}',
+    '\u{2000}'..='\u{200f}',
+    '\u{2028}'..='\u{202f}',
+    '\u{205f}'..='\u{206f}',
+    '\u{3000}'..='\u{3000}',
+    '\u{e000}'..='\u{f8ff}',
+    '\u{feff}'..='\u{feff}',
+    '\u{fff0}'..='\u{ffff}',
+    '\u{e0000}'..='\u{e0fff}',
+    '\u{f0000}'..='\u{10ffff}',
+];
 
 /// An alias that became another call's id is none.
 pub fn judge(
@@ -82,9 +99,14 @@ fn fault(
         desk.out.diagnose(Code::NO_NAME, part, "")?;
         return Ok(Some("no_name"));
     }
-    if !is_name(&call.name) && !desk.shared.settings.tools.has(&call.name) {
-        desk.out.diagnose(Code::ID_INVALID, part, "name")?;
-        return Ok(Some("bad_name"));
+    if !desk.shared.settings.tools.has(&call.name) {
+        if !is_name(&call.name) {
+            desk.out.diagnose(Code::ID_INVALID, part, "name")?;
+            return Ok(Some("bad_name"));
+        }
+        if !call.name.is_ascii() {
+            desk.out.diagnose(Code::NAME_NOT_ASCII, part, &call.name)?;
+        }
     }
     if given.chars().any(char::is_control) {
         desk.out.diagnose(Code::ID_INVALID, part, "id")?;
@@ -113,9 +135,15 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
     other.then_some("not_object")
 }
 
+/// Whether the text can be a tool's name: outside ASCII, all but blanks, controls and formatting.
 fn is_name(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:/-".contains(&byte);
-    !name.is_empty() && name.len() <= NAME_LENGTH && name.bytes().all(fits)
+    let fits = |one: char| match one {
+        '\0'..='\x7f' => one.is_ascii_alphanumeric() || "_.:/-".contains(one),
+        _ => !UNPRINTED.iter().any(|range| range.contains(&one)),
+    };
+    !name.is_empty()
+        && name.chars().take(NAME_LENGTH + 1).count() <= NAME_LENGTH
+        && name.chars().all(fits)
 }
 
 /// The text, ended here, is one whole value.

@@ -11,6 +11,7 @@ use crate::assemble::part::call_events;
 use crate::assemble::part::shared_id::SharedId;
 use crate::assemble::resolve::by_evidence::Decision;
 use crate::assemble::resolve::by_evidence::Incoming;
+use crate::assemble::resolve::names::Progress;
 use crate::assemble::resolve::names::Relation;
 use crate::assemble::resolve::names::relate;
 use crate::assemble::rule_context::RuleContext;
@@ -134,7 +135,8 @@ pub fn address(
         .get(slot)
         .is_some_and(|call| incoming.name == Some(call.name.as_str()));
     if let Some(name) = incoming.name.filter(|_| !repeated) {
-        take_name(desk, choice, slot, name)?;
+        let progress = choice.get(slot).map(|call| call.progress(incoming.payload));
+        take_name(desk, choice, slot, name, progress.unwrap_or(Progress::None))?;
     }
     let free = incoming
         .index
@@ -220,12 +222,12 @@ pub fn take_name(
     choice: &mut Choice,
     slot: usize,
     name: &str,
+    progress: Progress,
 ) -> Step {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
-    let tools = &desk.shared.settings.tools;
-    match relate(&call.name, name, tools, !call.is_empty()) {
+    match relate(&call.name, name, &desk.shared.settings.tools, progress) {
         Relation::Late | Relation::Grows => {
             let first = call.name.is_empty();
             name.clone_into(&mut call.name);

@@ -41,15 +41,17 @@ pub fn decide(
     }
 }
 
-fn relation(desk: &RuleContext<'_, '_>, call: &Call, name: Option<&str>) -> Option<Relation> {
-    name.map(|name| {
-        relate(
-            &call.name,
-            name,
-            &desk.shared.settings.tools,
-            !call.is_empty(),
-        )
-    })
+/// What the name of the fragment is to the call.
+pub fn relation(
+    desk: &RuleContext<'_, '_>,
+    call: &Call,
+    incoming: &Incoming<'_>,
+) -> Option<Relation> {
+    let tools = &desk.shared.settings.tools;
+    let progress = || call.progress(incoming.payload);
+    incoming
+        .name
+        .map(|name| relate(&call.name, name, tools, progress()))
 }
 
 fn known_id(
@@ -81,9 +83,9 @@ fn known_id(
         return Decision::new("R2f");
     };
     let payload = incoming.payload;
-    let relation = relation(desk, call, incoming.name);
+    let relation = relation(desk, call, incoming);
     let elsewhere = incoming.index.is_some() && bound != Some(slot) && call.index.is_some();
-    let fragment = relation == Some(Relation::Fragment);
+    let longer = matches!(relation, Some(Relation::Fragment | Relation::Grows));
     if !call.suits(payload, incoming.custom) {
         return Decision::new("R1b");
     }
@@ -95,7 +97,7 @@ fn known_id(
         return Decision::join("R1a", slot).noting(Some(Code::AMBIGUOUS_DUPLICATE_ID));
     }
     if !call.is_complete() {
-        if relation == Some(Relation::Other) || (fragment && elsewhere) {
+        if relation == Some(Relation::Other) || (longer && elsewhere) {
             // Another tool's name, unless it rides on a piece that can only be the next one of this call.
             let goes_on =
                 payload.is_empty() || (!incoming.starts_object() && call.accepts(payload));
@@ -109,7 +111,7 @@ fn known_id(
         }
         return Decision::join("R1a", slot);
     }
-    if relation == Some(Relation::Other) || (fragment && (!payload.is_empty() || elsewhere)) {
+    if relation == Some(Relation::Other) || (longer && (!payload.is_empty() || elsewhere)) {
         return Decision::new("R1b");
     }
     if incoming.name.is_some() {
@@ -179,7 +181,7 @@ fn new_id(desk: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'
         return Decision::new("R2f");
     }
     let slot = bound.slot;
-    let relation = relation(desk, bound, incoming.name);
+    let relation = relation(desk, bound, incoming);
     if bound.id.is_none() {
         let same = matches!(relation, None | Some(Relation::Same | Relation::Late));
         if bound.is_complete() && !payload.is_empty() && same && bound.repeats(payload) {
@@ -238,7 +240,7 @@ fn bound(
     let Some(call) = choice.get_mut(slot) else {
         return Decision::new("R3b1");
     };
-    let relation = relation(desk, call, incoming.name);
+    let relation = relation(desk, call, incoming);
     let texts = !call.is_empty() && !payload.is_empty();
     let two_headers = call.custom && incoming.name.is_some() && texts;
     if two_headers || !call.suits(payload, incoming.custom) {
@@ -278,7 +280,7 @@ fn bound(
         || call.text.begins_with(payload)
         || call.repeats(payload)
         || call.announced_again.contains(&Some(index))
-        || call.text.is_placeholder();
+        || call.text.gives_way();
     if own {
         return Decision::join("R3a1", slot);
     }
@@ -353,7 +355,7 @@ fn no_index(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>
     let latest = choice.latest.and_then(|slot| choice.get(slot));
     if let Some(name) = incoming.name {
         if let Some(call) = unfinished {
-            let relation = relation(desk, call, Some(name));
+            let relation = relation(desk, call, incoming);
             let proven = relation == Some(Relation::Fragment)
                 && desk.shared.settings.tools.begins(&call.name, name);
             let same = relation == Some(Relation::Same);

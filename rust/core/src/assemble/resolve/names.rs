@@ -17,27 +17,49 @@ pub enum Relation {
     Other,
 }
 
+/// How far the arguments of the call are when the name arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// No text.
+    None,
+    /// Some text.
+    Started,
+    /// The text is a whole value, or the fragment with the name starts another one.
+    Over,
+}
+
 /// What `arriving` (not blank) is to `current`.
 ///
-/// Without a tool list a differing name is a fragment as long as no argument text was seen, and another name after that.
-/// The tool list overrules: a concatenation that begins a tool's name is a fragment at any time; two names that are both
-/// tools are two calls.
-pub fn relate(current: &str, arriving: &str, tools: &Tools, arguments_started: bool) -> Relation {
+/// Without a tool list a differing name is a fragment as long as no argument text was seen, and another name after that;
+/// and a name that begins with the current one belongs to the next call once the arguments are over. The tool list
+/// overrules: a name that is no tool's name grows to one at any time, and a concatenation that begins a tool's name is a
+/// fragment at any time; two names that are both tools are two calls.
+pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> Relation {
     if current.is_empty() {
         return Relation::Late;
     }
     if arriving == current {
         return Relation::Same;
     }
-    let both_are_tools = tools.has(current) && tools.has(arriving);
-    if arriving.starts_with(current) && !(both_are_tools && arguments_started) {
+    if arriving.starts_with(current) && may_grow(current, arriving, tools, progress) {
         return Relation::Grows;
     }
-    if tools.begins(current, arriving) {
+    if tools.begins(current, arriving) && !(progress == Progress::Over && tools.has(current)) {
         return Relation::Fragment;
     }
-    if arguments_started || tools.has(arriving) {
+    if progress != Progress::None || tools.has(arriving) {
         return Relation::Other;
     }
     Relation::Fragment
+}
+
+/// Whether a longer name can be the call's own: the tool list decides, or how far the arguments are.
+fn may_grow(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> bool {
+    if progress == Progress::None {
+        return true;
+    }
+    if tools.has(arriving) {
+        return !tools.has(current);
+    }
+    progress == Progress::Started
 }

@@ -16,8 +16,8 @@ use crate::assemble::resolve::apply_identity::say_guess;
 use crate::assemble::resolve::by_evidence::Incoming;
 use crate::assemble::resolve::by_evidence::Resolution;
 use crate::assemble::resolve::by_evidence::decide;
+use crate::assemble::resolve::by_evidence::relation;
 use crate::assemble::resolve::names::Relation;
-use crate::assemble::resolve::names::relate;
 use crate::assemble::rule_context::RuleContext;
 use crate::assemble::rule_context::Step;
 use crate::json::Text;
@@ -213,10 +213,7 @@ fn means_another(
     if incoming.index.is_none() || incoming.index != call.index || incoming.id.is_some() {
         return true;
     }
-    let tools = &desk.shared.settings.tools;
-    incoming
-        .name
-        .is_some_and(|name| relate(&call.name, name, tools, !call.is_empty()) != Relation::Fragment)
+    relation(desk, call, incoming).is_some_and(|relation| relation != Relation::Fragment)
 }
 
 /// R3c3: where it stood in a list of several, whatever addressed it there.

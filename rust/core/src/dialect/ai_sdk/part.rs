@@ -10,6 +10,7 @@ use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decode_context::Step;
 use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::usage_counts::Counts;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -408,7 +409,9 @@ pub(crate) fn is_of_use(object: &Object<'_>, schema: &Schema) -> bool {
 /// Whether an object without a type is an error: one by name, or a message with its code.
 pub(crate) fn is_complaint(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
-    has("error") || (has("message") && has("code"))
+    has("error")
+        || (has("message") && has("code"))
+        || (!is_typed(object) && reports_failure(&object.members))
 }
 
 /// Whether the object has a type.

@@ -4,6 +4,7 @@ use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::decoder::Shapes;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::reports_failure;
 use crate::json::Kind;
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -50,8 +51,14 @@ pub(crate) fn is_tail(kind: &str) -> bool {
 
 /// A message in words beside its code or type, as gateways write errors without an `error` member.
 pub(crate) fn complains(object: &Object<'_>) -> bool {
+    let kind = type_of(&object.members);
+    if FACTS.is_event(&kind) {
+        return false;
+    }
+    if kind.is_empty() && reports_failure(&object.members) {
+        return true;
+    }
     let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
     worded
-        && !FACTS.is_event(&type_of(&object.members))
         && (object.present("code").is_some() || object.present("type").is_some())
 }

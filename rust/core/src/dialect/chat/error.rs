@@ -2,8 +2,10 @@
 
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
+use crate::dialect::chat::read::Walk;
 pub(crate) use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::says_nothing;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -45,8 +47,24 @@ pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
     complains(chunk) || is_bare(&chunk.rest, &chunk.names())
 }
 
+/// Whether the list of choices has anything in it.
+fn has_choices(chunk: &Chunk<'_>) -> bool {
+    match &chunk.choices {
+        Some(Walk::Read(choices, _)) => !choices.is_empty(),
+        Some(Walk::Other(raw)) => !says_nothing(*raw),
+        None => false,
+    }
+}
+
 fn complains(chunk: &Chunk<'_>) -> bool {
     let has = |name: &str| present(find(&chunk.rest, name)).is_some();
+    let said = |slot: Slot<'_>| slot.is_some_and(|raw| !says_nothing(raw));
+    if has_choices(chunk) || said(chunk.usage) || holds_chunk(find(&chunk.rest, "data")) {
+        return false;
+    }
+    if reports_failure(&chunk.rest) {
+        return true;
+    }
     let Some(message) = present(find(&chunk.rest, "message")) else {
         return false;
     };

@@ -4,6 +4,7 @@ use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::says_nothing;
 use crate::json::Kind;
 use crate::json::members::Document;
@@ -110,8 +111,13 @@ pub(crate) fn error<'a>(
 
 /// A message in words beside its code or status, as gateways write errors without an `error` member.
 fn complains(object: &Object<'_>) -> bool {
+    if is_used(object) {
+        return false;
+    }
+    if reports_failure(&object.members) {
+        return true;
+    }
     let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
     worded
-        && !is_used(object)
         && (object.present("code").is_some() || object.present("status").is_some())
 }

@@ -7,6 +7,7 @@ use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Kind as EventKind;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::says_nothing;
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -41,6 +42,9 @@ fn complains(object: &Object<'_>) -> bool {
     let first = object.members.first();
     let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
     if bare && is_bare(&object.members, &object.names()) {
+        return true;
+    }
+    if object.present("type").is_none() && !is_whole(object) && reports_failure(&object.members) {
         return true;
     }
     if object.present("message").is_none() {

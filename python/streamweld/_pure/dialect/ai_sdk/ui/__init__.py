@@ -14,7 +14,7 @@ from streamweld._pure.dialect.ai_sdk.ui.message import MessageReader
 from streamweld._pure.dialect.ai_sdk.ui.sources_files import ShownReader
 from streamweld._pure.dialect.ai_sdk.ui.tools import ToolReader
 from streamweld._pure.dialect.anomalies import Anomalies
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, text_error
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
 from streamweld._pure.json.kinds import is_object
 from streamweld._spec import DIALECTS
 
@@ -216,7 +216,9 @@ class AiSdkUiDecoder:
 
 def _is_complaint(value: Mapping[str, Any]) -> bool:
     """Whether an object without a type is an error: one by name, or a message with its code."""
-    return value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None)
+    if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
+        return True
+    return not isinstance(value.get("type"), str) and reports_failure(value)
 
 
 def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:

@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
 use streamweld_core::Dialect;
-use streamweld_core::policy::{Base, Policy};
+use streamweld_core::model::policy::{Base, Policy};
 use streamweld_fuzz::{Case, case, decoder, lifecycle};
 
 const NAMES: [&str; 4] = ["", "alpha", "beta", "gamma"];

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use streamweld_core::delta::Completeness;
-use streamweld_core::fault::Class;
-use streamweld_core::policy::{Base, Policy};
+use streamweld_core::model::delta::Completeness;
+use streamweld_core::model::fault::Class;
+use streamweld_core::model::policy::{Base, Policy};
 use streamweld_core::{Config, Converter, Dialect, WriteOptions};
 use streamweld_fuzz::{Case, case, dialects, lifecycle, mutate};
 

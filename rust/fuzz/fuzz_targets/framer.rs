@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use streamweld_core::limits::Limits;
+use streamweld_core::model::limits::Limits;
 use streamweld_core::sse::Framer;
 use streamweld_core::sse::Item;
 use streamweld_fuzz::invariants::assert_same;

@@ -248,11 +248,14 @@ def _add(item: _Item, entry: Json, path: Path) -> None:
         item.kind = "redacted"
 
 
-def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call]) -> list[Any]:
-    """Return the entries of `reasoning_details`; an empty list if nothing is signed or encrypted."""
+def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call], *, every: bool = False) -> list[Any]:
+    """Return the entries of `reasoning_details`; an empty list if nothing is signed or encrypted.
+
+    `every`: plain reasoning has no other member.
+    """
     told = list(thoughts)
     signed = [call for call in calls if call.signature]
-    if not signed and not any(part.signature or part.encrypted for part in told):
+    if not every and not signed and not any(part.signature or part.encrypted for part in told):
         return []
     made: list[Any] = []
     for part in told:

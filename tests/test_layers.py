@@ -60,7 +60,7 @@ PYTHON_LAYERS = (
     "iterators _writer",
     "convert",
     "history.rules history.profiles history.edits history.model history.ids history.open_calls",
-    "history.approvals history.dialects history.models history.policy history.provider_metadata",
+    "history.approvals history.chat_reasoning history.dialects history.models history.policy history.provider_metadata",
     "history.survey",
     "history.context",
     "history.payload",

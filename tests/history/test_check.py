@@ -11,13 +11,16 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import streamweld as sw
+from click.testing import CliRunner
 from streamweld._spec import load_history
+from streamweld.cli.history import history as history_command
 from streamweld.errors import UsageError
 from streamweld.history import check, convert, profiles
 from streamweld.history.rules import checks
@@ -192,6 +195,7 @@ def test_the_gateways_that_there_are() -> None:
         *("vercel-ai-gateway", "openai-chat", "openai-responses", "azure-openai", "openresponses-2026-04-24"),
         *("anthropic", "bedrock-converse", "gemini", "mistral", "deepseek", "kimi", "openrouter", "vllm-responses"),
         *("github-copilot", "ai-sdk-ui", "ai-sdk-model"),
+        *("groq", "cerebras", "zai", "minimax", "xai", "bedrock-mantle"),
     }
 
 
@@ -363,3 +367,25 @@ def test_clean_responses_vectors_keep_the_published_schema() -> None:
                 assert item.keys() <= schema["properties"].keys(), vector["name"]
                 seen += 1
     assert seen > 10
+
+
+def test_every_profile_has_a_grade_of_evidence_and_an_age() -> None:
+    assert {profiles.load(name).evidence for name in profiles.names()} == {"tested", "documented", "reported"}
+    profile = profiles.load("groq")
+    assert profile.age(date(2026, 12, 3)) == 10
+    mine = profiles.resolve({"name": "mine", "constraints": {}}, "openai-chat")
+    assert profiles.resolve({"like": None, "constraints": {}}, "openai-chat").age() is None
+    assert mine.evidence == profiles.load("openai-chat").evidence
+
+
+def test_the_command_lists_the_profiles_and_marks_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles.Profile, "age", lambda self: 61 if self.name == "groq" else 60)
+    done = CliRunner().invoke(history_command, ["profiles", "--json"])
+    assert done.exit_code == 0
+    rows = json.loads(done.output)["profiles"]
+    assert [f"{row['name']}@{row['date']}" for row in rows] == list(profiles.names())
+    assert [row["name"] for row in rows if row["stale"]] == ["groq"]
+    assert all(row["sources"] for row in rows)
+    shown = CliRunner().invoke(history_command, ["profiles"])
+    assert shown.exit_code == 0
+    assert "stale (61 days)" in shown.output

@@ -74,6 +74,35 @@ def _gateways(command: Any) -> Any:
     return click.option("--gateway", metavar="NAME", help=f"Any of {names}; the plain name is the newest.")(command)
 
 
+@history.command(name="profiles", short_help="List the gateway profiles, their dates and their evidence.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with the profiles.")
+def list_profiles(as_json: bool) -> None:
+    """List the gateway profiles: their targets, the date of their facts, and the evidence for them.
+
+    Profiles with facts older than 60 days are marked as stale.
+    """
+    rows = [profiles.load(name) for name in profiles.names()]
+    if as_json:
+        emit({"profiles": [_profile_row(profile) for profile in rows]})
+        return
+    shown = table("profile", "date", "evidence", "targets", "")
+    for profile in rows:
+        row = _profile_row(profile)
+        stale = f"stale ({row['age_days']} days)" if row["stale"] else ""
+        shown.add_row(profile.name, profile.date, profile.evidence, ", ".join(profile.targets), stale)
+    console().print(shown)
+
+
+def _profile_row(profile: profiles.Profile) -> dict[str, Any]:
+    age = profile.age()
+    return {
+        **{name: getattr(profile, name) for name in ("name", "date", "evidence", "targets")},
+        "age_days": age,
+        "stale": age is not None and age > profiles.STALE_DAYS,
+        "sources": dict(profile.sources),
+    }
+
+
 @history.command(short_help="Which rules of its target a history breaks.")
 @click.argument("file", metavar="FILE|-")
 @click.option("--target", type=_TARGETS, required=True, help="The API whose wire shape it has.")

@@ -9,6 +9,7 @@ A constraint that is absent does not hold. It knows no message; what a constrain
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -21,9 +22,10 @@ from streamweld.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["TARGETS", "Profile", "default", "load", "names", "provider", "resolve", "target_name"]
+__all__ = ["STALE_DAYS", "TARGETS", "Profile", "default", "load", "names", "provider", "resolve", "target_name"]
 
 TARGETS: Final[tuple[str, ...]] = tuple(load_history("gateways")["defaults"])
+STALE_DAYS: Final = 60  # gateways change: facts older than that want a second look
 # Words of streamweld's dialects that mean one of the targets.
 _ALIASES: Final = {"chat": "openai-chat", "ai-sdk-parts": "ai-sdk-model"}
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -36,7 +38,9 @@ class Profile:
 
     Attributes:
         name: such as `anthropic`, without the date.
-        date: ISO date of the facts; `""` where a user gave none.
+        date: ISO date of the facts; `""` for a user's profile without one.
+        evidence: `tested` (the vendor's own validator or SDK judges it in the tests), `documented` (by the vendor),
+            `reported` (in issues of clients); a user's profile has that of the profile it is like, or `""`.
         target: the target that the constraints are for.
         targets: every target that the gateway speaks.
         constraints: name -> value. A name that is absent means that there is no such constraint.
@@ -52,6 +56,15 @@ class Profile:
     constraints: Mapping[str, Any]
     sources: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    evidence: str = ""
+
+    def age(self, today: dt.date | None = None) -> int | None:
+        """Return how many days ago the facts were looked up; None without a date."""
+        return (
+            ((today or dt.datetime.now(tz=dt.UTC).date()) - dt.date.fromisoformat(self.date)).days
+            if self.date
+            else None
+        )
 
     def with_options(self, **chosen: str | bool | None) -> Profile:
         """The profile as it is under some of its options. None means the default, and leaves it as it is.
@@ -173,7 +186,8 @@ def load(name: str, target: str | None = None) -> Profile:
     _apply(told["constraints"], constraints, sources, merge=False)
     options = told.get("options", options)
     return Profile(
-        plain, entry["date"], chosen, targets, MappingProxyType(constraints), MappingProxyType(sources), options
+        *(plain, entry["date"], chosen, targets, MappingProxyType(constraints), MappingProxyType(sources), options),
+        evidence=entry["evidence"],
     )
 
 

@@ -48,6 +48,8 @@ def _hint(target: str) -> Any:
 BEYOND: Final = {
     "deepseek": {"reasoning_content", "prefix"},
     "kimi": {"reasoning_content", "partial", "video_url"},
+    "zai": {"reasoning_content"},
+    "minimax": {"reasoning_details"},
     "openrouter": {"reasoning", "reasoning_details", "cache_control", "video_url"},
 }
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["ORDER", "run"]
 
 ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
-    surrogates.run,
     system.run,
     hosted_items.run,
+    surrogates.run,
     approvals.run,
     missing_ids.run,
     server_tools.run,

@@ -186,6 +186,8 @@ class _Cleaner:
         names = {"name"} if isinstance(part, Result) else set()
         if isinstance(part, Call) and part.signature:
             names = {DETAILS, EXTRA_CONTENT}
+        if DETAILS in members_of(raw) and DETAILS in known:
+            names |= {"reasoning", "reasoning_content"}  # copies of the details for display
         return {name for name in names if name in members_of(raw) and name not in known}
 
     def _typed(self, part: Text, turn: Turn) -> Text:

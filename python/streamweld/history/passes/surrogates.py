@@ -1,15 +1,20 @@
-"""Replace lone surrogates in texts: they have no UTF-8 form, so clients fail on them, or servers reject the JSON.
+"""Replace lone surrogates: they have no UTF-8 form, so clients fail on them, or servers reject the JSON.
 
-Clients produce them by cutting a text inside of a character ("no low surrogate in string"). Signed reasoning stays as
-it is: its text belongs to the signature.
+Clients produce them by cutting a text inside of a character ("no low surrogate in string"). This pass runs
+before texts are made of calls and results.
 """
+
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (JSON as callers give it)
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Reasoning, Result, Text, changed, with_parts
+import orjson
+
+from streamweld.history.model import MISSING, Call, Media, Reasoning, Result, Text, changed, with_parts
 
 if TYPE_CHECKING:
     from streamweld.history.context import Context
@@ -22,7 +27,7 @@ _REPLACEMENT: Final = "\ufffd"
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with texts that can be encoded."""
+    """Return the turns with texts and arguments that can be encoded."""
     out: list[Turn] = []
     altered = False
     for turn in turns:
@@ -30,7 +35,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         for at, part in enumerate(turn.parts):
             fields = _fields(part)
             if fields:
-                context.edit("text_surrogate", part.path, "replaced half of a character", _removed(part, fields))
+                name = next(iter(fields))
+                removed = part.raw if name == "parts" else getattr(part, name)
+                context.edit("text_surrogate", part.path, "replaced half of a character", removed)
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, **fields)
         altered = altered or parts is not None
@@ -43,22 +50,20 @@ def _fields(part: Part) -> dict[str, Any]:
     if isinstance(part, Text):
         return {} if _is_sound(part.text) else {"text": _mended(part.text)}
     if isinstance(part, Call):
-        text = part.arguments
-        return {} if text is None or _is_sound(text) else {"arguments": _mended(text)}
-    if isinstance(part, Reasoning):
-        if part.signature or part.encrypted or all(map(_is_sound, part.segments)):
-            return {}
-        return {"segments": tuple(map(_mended, part.segments))}
+        if part.arguments is not None:
+            return {} if _is_sound(part.arguments) else {"arguments": _mended(part.arguments)}
+        return {} if _is_sound_value(part.input) else {"input": _mended_value(part.input)}
     if isinstance(part, Result):
-        if isinstance(part.value, str) and not _is_sound(part.value):
-            return {"value": _mended(part.value)}
-        if any(isinstance(inner, Text) and not _is_sound(inner.text) for inner in part.parts):
-            return {"parts": tuple([_mended_part(inner) for inner in part.parts])}
+        if not _is_sound_value(part.value):
+            return {"value": _mended_value(part.value)}
+        inner = tuple([changed(one, **fields) if (fields := _fields(one)) else one for one in part.parts])
+        return {} if all(a is b for a, b in zip(inner, part.parts, strict=True)) else {"parts": inner}
+    if isinstance(part, Reasoning):
+        segments = part.segments
+        return {} if all(map(_is_sound, segments)) else {"segments": tuple(map(_mended, segments))}
+    if isinstance(part, Media) and part.filename is not None and not _is_sound(part.filename):
+        return {"filename": _mended(part.filename)}
     return {}
-
-
-def _mended_part(part: Any) -> Any:
-    return changed(part, text=_mended(part.text)) if isinstance(part, Text) and not _is_sound(part.text) else part
 
 
 def _is_sound(text: str) -> bool:
@@ -69,5 +74,27 @@ def _mended(text: str) -> str:
     return _LONE.sub(_REPLACEMENT, text)
 
 
-def _removed(part: Part, fields: dict[str, Any]) -> Any:
-    return part.raw if "parts" in fields else getattr(part, next(iter(fields)))
+def _is_sound_value(value: Any) -> bool:
+    """Return whether a JSON value has no lone surrogates; true for what is not JSON, or too deep."""
+    if value is MISSING or value is None:
+        return True
+    if isinstance(value, str):
+        return _is_sound(value)
+    try:
+        orjson.dumps(value)
+    except (TypeError, ValueError):
+        try:
+            return bool(_mended_value(value) == value)
+        except RecursionError:
+            return True
+    return True
+
+
+def _mended_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return _mended(value)
+    if isinstance(value, dict):
+        return {_mended_value(name): _mended_value(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_mended_value(inner) for inner in value]
+    return value

@@ -11,7 +11,6 @@ from streamweld.history.chat_reasoning import (
     THINKING_BLOCKS,
     call_signature,
     is_only_signature,
-    read_reasoning,
 )
 from streamweld.history.model import (
     EMPTY,
@@ -26,6 +25,7 @@ from streamweld.history.model import (
     Turn,
     pointer,
 )
+from streamweld.history.read.chat_reasoning import read_reasoning
 from streamweld.history.read.common import (
     as_list,
     as_mapping,

@@ -56,7 +56,8 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
         message["content"] = None if calls or refusals else ""
     if refusals:
         message["refusal"] = "".join([part.text for part in refusals])
-    details = write_details(thoughts, calls) if writer.context.facts("reasoning").get("details") else []
+    way = writer.context.facts("reasoning").get("details")
+    details = write_details(thoughts, calls, every=way == "every") if way else []
     if details:
         message[DETAILS] = details
         for part in thoughts:

@@ -1,0 +1,169 @@
+"""Read the reasoning of Chat Completions messages, in whichever members it stands (see `history.chat_reasoning`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from streamweld.history.chat_reasoning import DETAILS, ISSUERS, THINKING_BLOCKS, whole_entries
+from streamweld.history.model import Inner, Reasoning, members_of
+from streamweld.history.read.common import as_list, as_mapping, as_optional_text, as_text, extra_members, locate
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamweld.history.model import Origin, Part, Path
+    from streamweld.history.read.common import Json
+
+__all__ = ["MessageReasoning", "read_reasoning"]
+
+_FIELDS: Final = ("reasoning_content", "reasoning")
+_BLOCK: Final = frozenset({"type", "thinking", "signature", "data"})
+_ENTRY: Final = frozenset({"type", "text", "summary", "data", "signature", "format", "id", "index"})
+
+
+@dataclass(slots=True)
+class MessageReasoning:
+    """The reasoning of a message, and the signatures of its calls by call id."""
+
+    parts: list[Part] = field(default_factory=list["Part"])
+    signatures: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None) -> MessageReasoning:
+    """Return the reasoning of a message, each text once.
+
+    A plain member of the same text as the signed form is that form's copy for display.
+
+    Raises:
+        HistoryError: a list of reasoning is not a list of objects.
+    """
+    found = MessageReasoning()
+    copies: set[str] = set()
+    if message.get(THINKING_BLOCKS) is not None:
+        blocks = _blocks(message[THINKING_BLOCKS], origin, (*path, THINKING_BLOCKS))
+        copies |= _texts_of(blocks)
+        found.parts += blocks
+    if message.get(DETAILS) is not None:
+        calls = message.get("tool_calls")
+        call_ids = {members_of(call).get("id") for call in calls} if isinstance(calls, list | tuple) else set()
+        details = _details(message[DETAILS], origin, (*path, DETAILS), call_ids, found.signatures)
+        copies |= _texts_of(details)
+        found.parts += details
+    for name in _FIELDS:
+        thought = as_optional_text(message.get(name), (*path, name))
+        if thought is not None:
+            if _squeezed(thought) not in copies:
+                place = locate(origin, (*path, name))
+                told = Reasoning(*place, segments=(thought,), kind="raw", issuer=issuer, member=name)
+                found.parts.append(told)
+            break
+    return found
+
+
+def _texts_of(parts: list[Reasoning]) -> set[str]:
+    """Return the texts that a plain member may repeat: that of each part, and that of all of them."""
+    texts = [_squeezed(part.text) for part in parts]
+    return {*texts, "".join(texts)} if texts else set()
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _blocks(told: Any, origin: Origin, path: Path) -> list[Reasoning]:
+    parts: list[Reasoning] = []
+    for n, raw in enumerate(as_list(told, path)):
+        block, at = as_mapping(raw, (*path, n)), (*path, n)
+        parts.append(
+            Reasoning(
+                *locate(origin, at, block, _BLOCK),
+                segments=_texts(block.get("thinking"), at),
+                kind="redacted" if block.get("type") == "redacted_thinking" else "thinking",
+                signature=as_text(block.get("signature"), at) or None,
+                encrypted=as_text(block.get("data"), at) or None,
+                issuer="anthropic",
+                member=THINKING_BLOCKS,
+            )
+        )
+    return parts
+
+
+def _texts(value: Any, path: Path) -> tuple[str, ...]:
+    text = as_text(value, path)
+    return (text,) if text else ()
+
+
+@dataclass(slots=True)
+class _Item:
+    """The entries of one reasoning item: its summaries, then its encrypted content."""
+
+    path: Path
+    issuer: str | None
+    entries: list[Json] = field(default_factory=list["Json"])
+    texts: list[str] = field(default_factory=list[str])
+    kind: Literal["summary", "raw", "thinking", "redacted"] = "thinking"
+    item_id: str | None = None
+    signature: str | None = None
+    encrypted: str | None = None
+
+    def takes(self, entry: Json, issuer: str | None) -> bool:
+        """Return whether the entry continues this item. Only the Responses API splits an item."""
+        if issuer != self.issuer or issuer not in ("openai", "azure", "xai") or self.encrypted is not None:
+            return False
+        item_id = entry.get("id")
+        return self.item_id is None or item_id is None or item_id == self.item_id
+
+
+def _details(
+    told: Any, origin: Origin, path: Path, call_ids: Collection[Any], signatures: dict[str, str]
+) -> list[Reasoning]:
+    items: list[_Item] = []
+    given = [as_mapping(raw, (*path, n)) for n, raw in enumerate(as_list(told, path))]
+    for n, entry in whole_entries(given):
+        at = (*path, n)
+        issuer = ISSUERS.get(as_text(entry.get("format"), at))
+        data = as_text(entry.get("data"), at)
+        if issuer == "google" and data and entry.get("id") in call_ids and _ENTRY.issuperset(entry):
+            signatures[as_text(entry.get("id"), at)] = data  # the signature of that call
+            continue
+        if not (items and items[-1].takes(entry, issuer)):
+            items.append(_Item(at, issuer))
+        _add(items[-1], entry, at)
+    parts: list[Reasoning] = []
+    for item in items:
+        beyond: dict[str, Any] = {}
+        for n, entry in enumerate(item.entries):
+            beyond |= {Inner(f"{n}/{name}"): value for name, value in extra_members(entry, _ENTRY).items()}
+        where, number, place, _, _ = locate(origin, item.path)
+        parts.append(
+            Reasoning(
+                *(where, number, place, item.entries, beyond),
+                segments=tuple(item.texts),
+                kind=item.kind,
+                item_id=item.item_id,
+                signature=item.signature,
+                encrypted=item.encrypted,
+                issuer=item.issuer,
+                member=DETAILS,
+            )
+        )
+    return parts
+
+
+def _add(item: _Item, entry: Json, path: Path) -> None:
+    item.entries.append(entry)
+    kind = entry.get("type")
+    text = as_text(entry.get("summary" if kind == "reasoning.summary" else "text"), path)
+    data = as_text(entry.get("data"), path) or None
+    item.texts += [text] if text else []
+    item.item_id = item.item_id or as_optional_text(entry.get("id"), path)
+    item.signature = item.signature or as_text(entry.get("signature"), path) or None
+    if item.issuer == "google":
+        item.signature = item.signature or data
+    else:
+        item.encrypted = item.encrypted or data
+    if kind == "reasoning.summary" or item.issuer in ("openai", "azure", "xai", "google"):
+        item.kind = "summary"
+    elif data is not None:
+        item.kind = "redacted"

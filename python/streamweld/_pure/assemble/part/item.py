@@ -45,6 +45,7 @@ class ItemPart:
         "joiner",
         "last_sub",
         "late_said",
+        "listed",
         "part",
         "restated",
         "snapshot",
@@ -62,6 +63,7 @@ class ItemPart:
         self.last_sub = sub  # of the last delta
         self.steady = False  # two deltas in a row had the same one: it means something
         self.valued = False  # its whole text was told
+        self.listed = 0  # how much of it the entries of a list told, which are parts of their own there
         self.closed = False  # the wire closed it (its Done may wait for that of the item)
         self.restated = False  # a terminal list told it again
         self.late_said = False

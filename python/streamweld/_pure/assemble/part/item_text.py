@@ -165,14 +165,23 @@ def tell_value(choice: Choice, one: ItemPart, text: str | None) -> None:
     text = replace_lone_surrogates(text)
     part = one.part
     if one.valued or not part.open:
-        if part.text() != text:
+        said = part.text()
+        if said != text and not (one.listed and text in said):
             _conflict(choice, one)
         return
+    said = part.text()
+    if one.sub != one.last_sub and text != said and said.startswith(text, one.listed):
+        # Deltas under several labels were read as one part (P28), and a list tells each label's text by itself.
+        one.listed += len(text)
+        if one.listed < len(said):
+            return
+        text = said
+    elif one.listed:
+        text = said[: one.listed] + text
     one.valued = True
     one.snapshot = None
     one.joiner.held = ""
     choice.weigh(one)
-    said = part.text()
     if text == said:
         return
     choice.shared.spend_text(max(0, byte_length(text) - byte_length(said)))
@@ -197,6 +206,8 @@ def close_part(
     if not one.part.open:
         return
     put_metadata(choice, one, metadata)
+    if one.listed and not one.valued:
+        return  # the next entry of the list goes on with it
     one.closed = True
     choice.shared.out.closed.add(one.part.part)
     if alone or one.part.channel != "reasoning" or item.item_id is None:
@@ -207,6 +218,10 @@ def end_part(choice: Choice, one: ItemPart) -> None:
     """The part is over, as it stands."""
     if not one.part.open:
         return
+    if one.listed and not one.valued:
+        _conflict(choice, one)  # the list tells no more than that
+        one.part.pieces = [one.part.text()[: one.listed]]
+        one.valued = True
     if one.snapshot is not None:
         held, one.snapshot = one.snapshot, None
         _show(choice, one, held, None)

@@ -33,6 +33,8 @@ pub struct ItemPart {
     pub begun: bool,
     /// Its whole text was told.
     pub valued: bool,
+    /// How many bytes of it the entries of a list told, which are parts of their own there.
+    pub listed: usize,
     /// The wire closed it (its Done may wait for that of the item).
     pub closed: bool,
     /// A terminal list told it again.
@@ -53,6 +55,7 @@ impl ItemPart {
             steady: false,
             begun: false,
             valued: false,
+            listed: 0,
             closed: false,
             restated: false,
             late_said: false,

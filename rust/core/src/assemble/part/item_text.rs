@@ -305,11 +305,24 @@ pub fn tell_value(
         return Ok(());
     };
     if one.valued || !part.open {
-        if part.text == text {
+        if part.text == text || (one.listed > 0 && part.text.contains(text.as_ref())) {
             return Ok(());
         }
         return conflict(desk, choice, spot);
     }
+    let (told, rest) = part.text.split_at_checked(one.listed).unwrap_or_default();
+    let text = if one.sub != one.last_sub && part.text != text && rest.starts_with(text.as_ref()) {
+        // Deltas under several labels were read as one part (P28), and a list tells each label's text by itself.
+        one.listed += text.len();
+        if one.listed < part.text.len() {
+            return Ok(());
+        }
+        Cow::Owned(part.text.clone())
+    } else if told.is_empty() {
+        text
+    } else {
+        Cow::Owned([told, &text].concat())
+    };
     one.valued = true;
     one.snapshot = None;
     one.joiner.finish();
@@ -365,6 +378,9 @@ pub fn close_part(
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
+    if one.listed > 0 && !one.valued {
+        return Ok(()); // the next entry of the list goes on with it
+    }
     one.closed = true;
     desk.out.sign(WireFact::Closed(part.part));
     if alone || part.channel != Channel::Reasoning || !waits {
@@ -379,6 +395,15 @@ pub fn end_part(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot)
         return Ok(());
     };
     let number = part.part;
+    if one.listed > 0 && !one.valued {
+        // The list tells no more than that.
+        one.valued = true;
+        part.text.truncate(one.listed);
+        conflict(desk, choice, spot)?;
+    }
+    let Some((one, _)) = choice.one_mut(spot) else {
+        return Ok(());
+    };
     let (held, tail) = (one.snapshot.take(), one.joiner.finish());
     if let Some(held) = held {
         show(desk, choice, spot, &held, None);

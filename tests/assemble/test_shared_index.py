@@ -34,7 +34,9 @@ def test_calls_at_index_0(backend: str, identity: str | None) -> None:
             calls, codes = calls_read(stream)
             if stream.repeats:
                 # A call that says exactly what an earlier one said may be a replay: dropped with a diagnostic, or kept.
-                assert calls == stream.calls or (codes & NAMED and set(calls) == set(stream.calls)), stream.body.decode()
+                assert calls == stream.calls or (codes & NAMED and set(calls) == set(stream.calls)), (
+                    stream.body.decode()
+                )
                 continue
             decided += 1
             right += calls == stream.calls

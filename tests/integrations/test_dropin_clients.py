@@ -34,7 +34,7 @@ MAJORS = {"new": [3, 2], "old": [2, 0]}
 def run(environment: str, backend: str, *arguments: str) -> dict[str, Any]:
     python = Path(sys.executable) if environment == "new" else python_of(environment)
     done = subprocess.run(
-        [python, "-W", "error", "-m", "tests.dropin.clients", *arguments],
+        [python, "-W", "error", "-m", "tests.integrations.dropin.clients", *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "STREAMWELD_BACKEND": backend},
         capture_output=True,

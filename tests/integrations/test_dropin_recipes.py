@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 def run(name: str, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
-        [python_of(HOMES.get(name, "recipes")), "-m", "tests.dropin.recipes", name, *arguments],
+        [python_of(HOMES.get(name, "recipes")), "-m", "tests.integrations.dropin.recipes", name, *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
         capture_output=True,

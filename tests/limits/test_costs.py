@@ -32,7 +32,7 @@ def test_limit_is_hit_before_memory_is_spent(backend: str, name: str) -> None:
     """Measured in a process of its own: peak memory is at most the limit, 1 MiB and one read."""
     attack = ATTACKS[name]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.attacks", backend, name],
+        [sys.executable, "-m", "tests.support.attacks", backend, name],
         cwd=ROOT,
         env=os.environ,
         capture_output=True,

@@ -31,7 +31,7 @@ def group(name: str) -> set[Requirement]:
 
 
 def test_developers_tools_are_groups_and_not_extras() -> None:
-    assert set(PROJECT["project"]["optional-dependencies"]) == {"aiohttp", "cli", "otel", "proxy"}
+    assert set(PROJECT["project"]["optional-dependencies"]) == {"aiohttp", "bulk", "cli", "otel", "proxy"}
     assert {"bench", "docs", "lint", "test"} <= set(PROJECT["dependency-groups"])
 
 

@@ -1,7 +1,7 @@
 """Native equals pure: events, diagnostics, offsets, exceptions with their text, and the response.
 
 Full counts (STREAMWELD_FULL=1): 100,000 generated streams, most of them corrupted, some of them junk. A difference is
-shrunk and printed; `python -m tests.twin_diff` does the same faster.
+shrunk and printed; `python -m tests.support.twin_diff` does the same faster.
 """
 
 from __future__ import annotations

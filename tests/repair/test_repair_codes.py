@@ -19,6 +19,7 @@ PASSES = {
     "id_absent": "the dialect allows it",
     "id_invalid": "another id would not be the one that the upstream waits for",
     "name_joined": "readers join the pieces of a name themselves",
+    "name_not_ascii": "another name would not be a tool that the client has",
     "no_name": "a call that stays nameless is left out from its announcement on, whatever is said of it at the end",
     "args_overflow": "the text is what the model wrote; nothing better is known",
     "args_invalid": "likewise",

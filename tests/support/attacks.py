@@ -1,4 +1,4 @@
-"""Streams that try to make a reader spend memory, and what each costs: `python -m tests.attacks BACKEND NAME`.
+"""Streams that try to make a reader spend memory, and what each costs: `python -m tests.support.attacks BACKEND NAME`.
 
 An attack is an endless-looking source of pieces and the limit that has to stop it (none where nothing may be kept).
 """

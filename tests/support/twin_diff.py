@@ -1,4 +1,4 @@
-"""Finds and shrinks streams on which the two backends differ: `python -m tests.twin_diff --seed S --count N`.
+"""Finds and shrinks streams on which the two backends differ: `python -m tests.support.twin_diff --seed S --count N`.
 
 Chat streams, or with `--dialect D` those of another one.
 A stream is read at once, in random pieces, or without events (`parse`), by its number. The differences are grouped by
@@ -158,7 +158,7 @@ def report(rows: list[tuple[int, str]], most: int, dialect: str = "chat") -> str
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.twin_diff", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.support.twin_diff", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="number of the first stream")
     parser.add_argument("--count", type=int, default=5000, help="how many streams")
     parser.add_argument("--dialect", default="chat", choices=["chat", *SOURCES])

@@ -158,11 +158,11 @@ class Parts:
     def __init__(self, output: Path, kind: Format, task: Task) -> None:
         self.output = output
         self.kind: Format = kind
-        self.folder = output.with_name(output.name + ".parts")
+        self.folder: Path = output.with_name(output.name + ".parts")
         self.task = task
-        self.count = 0
+        self.count: int = 0
         self.rows: list[dict[str, Any]] = []
-        self.size = 0
+        self.size: int = 0
 
     def begin(self, *, resume: bool) -> tuple[Place, Totals]:
         """Start, or go on after the last part that was finished.
@@ -208,7 +208,8 @@ class Parts:
             journal.flush()
             os.fsync(journal.fileno())
         self.count += 1
-        self.rows, self.size = [], 0
+        self.rows = []
+        self.size = 0
 
     def finish(self, after: Place, totals: Totals) -> None:
         """Join the parts into the output and remove them."""
@@ -226,12 +227,12 @@ class Progress:
 
     def __init__(self, task: Task, start: Place, totals: Totals, *, shown: bool) -> None:
         self.shown = shown
-        self.streams = totals.rows  # read by an earlier run
-        self.files = len(task.files)
-        self.sizes = [_size(path) for path in task.files] if shown else []
-        self.before = sum(self.sizes[: start.file])
-        self.began = time.monotonic()
-        self.next = self.began
+        self.streams: int = totals.rows  # read by an earlier run
+        self.files: int = len(task.files)
+        self.sizes: list[int] = [_size(path) for path in task.files] if shown else []
+        self.before: int = sum(self.sizes[: start.file])
+        self.began: float = time.monotonic()
+        self.next: float = self.began
 
     def show(self, after: Place, totals: Totals, *, last: bool = False) -> None:
         now = time.monotonic()

@@ -1,6 +1,6 @@
 """Runs every cell of `vectors/dropin` through the official clients of the interpreter it runs in, and prints JSON.
 
-    python -m tests.dropin.clients [plain]        one object: "chat/a/async/helper" -> what came out
+    python -m tests.integrations.dropin.clients [plain]        one object: "chat/a/async/helper" -> what came out
 
 `helper` is the client's own accumulating `.stream()`, `iter` a loop over `create(stream=True)` that takes every piece
 at its word, as users write it. With `plain`, nothing is repaired.

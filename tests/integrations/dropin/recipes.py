@@ -1,6 +1,6 @@
 """The README's ways into frameworks, run on cells of `vectors/dropin` in the interpreter it runs in; prints JSON.
 
-    python -m tests.dropin.recipes NAME... [plain]        "langchain/chat-b" -> what the framework made of it
+    python -m tests.integrations.dropin.recipes NAME... [plain]    "langchain/chat-b" -> what the framework made of it
 
 Each recipe is one function of a base URL that gives an `Outcome`. With `plain`, nothing is repaired.
 """

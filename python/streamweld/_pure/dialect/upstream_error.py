@@ -75,7 +75,9 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
     if is_object(inner) and _is_status(inner.get("status_code"), 1):
         return True
     worded = any(isinstance(value.get(name), str) and value[name] for name in _WORDS)
-    if worded and (value.get("status") == "error" or any(_is_status(value.get(name), HTTP_ERROR) for name in _STATUSES)):
+    if worded and (
+        value.get("status") == "error" or any(_is_status(value.get(name), HTTP_ERROR) for name in _STATUSES)
+    ):
         return True
     return "detail" in value and "type" not in value and _is_detail(value["detail"])
 
@@ -101,7 +103,7 @@ def _first(payload: Payload, path: Path, error: Mapping[str, Any], places: tuple
     for place in places:
         value: object = error
         for name in place:
-            value = value.get(name) if is_object(value) else None
+            value = value.get(name) if is_object(value) and isinstance(name, str) else None
         if value is None or (place == ("detail",) and not _is_detail(value)):
             continue
         return _plain(payload, (*path, *place), value)

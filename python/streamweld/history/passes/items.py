@@ -183,7 +183,7 @@ class _Cleaner:
         known = self.members.get("call" if kind == "function_call" else kind)
         if known is None:
             return set()
-        names = {"name"} if isinstance(part, Result) else set()
+        names: set[str] = {"name"} if isinstance(part, Result) else set()
         if isinstance(part, Call) and part.signature:
             names = {DETAILS, EXTRA_CONTENT}
         if DETAILS in members_of(raw) and DETAILS in known:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from streamweld.history.chat_reasoning import DETAILS, ISSUERS, THINKING_BLOCKS, whole_entries
 from streamweld.history.model import Inner, Reasoning, members_of
 from streamweld.history.read.common import as_list, as_mapping, as_optional_text, as_text, extra_members, locate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from streamweld.history.model import Origin, Part, Path
     from streamweld.history.read.common import Json
@@ -45,8 +45,10 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
         copies |= _texts_of(blocks)
         found.parts += blocks
     if message.get(DETAILS) is not None:
-        calls = message.get("tool_calls")
-        call_ids = {members_of(call).get("id") for call in calls} if isinstance(calls, list | tuple) else set()
+        calls: Any = message.get("tool_calls")
+        call_ids: set[Any] = set()
+        if isinstance(calls, list | tuple):
+            call_ids = {members_of(call).get("id") for call in cast("Sequence[Any]", calls)}
         details = _details(message[DETAILS], origin, (*path, DETAILS), call_ids, found.signatures)
         copies |= _texts_of(details)
         found.parts += details

@@ -143,7 +143,7 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
 def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
     """`detailed`: the message lists the signature in its `reasoning_details`."""
     own = writer.reusable_block(part)
-    carried = _carried_signature(part, writer) if part.signature and own is None else {}
+    carried: Mapping[str, Any] = _carried_signature(part, writer) if part.signature and own is None else {}
     placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
     if part.signature and not placed and not (writer.own(part) and writer.context.fact("members")):  # else an edit
         why = "the target has no place for the signature of a call"

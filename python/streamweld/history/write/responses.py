@@ -1,5 +1,6 @@
 """Write input items of the Responses API and OpenResponses."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 from __future__ import annotations
 
 from hashlib import sha256
@@ -107,7 +108,7 @@ class _Completer:
             return item
         told = members_of(item)
         name = "content" if "role" in told else "output"
-        blocks = told.get(name)
+        blocks: Any = told.get(name)
         if not isinstance(blocks, list):
             return item
         return self._told(item, {**told, name: [self._block(block) for block in blocks]}, first)

@@ -323,6 +323,10 @@ mod tests {
         assert_eq!(Code::from_name("truncated"), Some(Code::TRUNCATED));
         assert_eq!(Code::from_name("Truncated"), None);
         assert_eq!(format!("{:?}", Code::TRUNCATED), "truncated");
-        assert!(Code::TRUNCATED.text().contains("before the answer was complete"));
+        assert!(
+            Code::TRUNCATED
+                .text()
+                .contains("before the answer was complete")
+        );
     }
 }

@@ -103,7 +103,10 @@ fn numbered(text: &str, number: usize) -> String {
 }
 
 fn streams() -> Vec<Stream> {
-    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/load/scaling.txt");
+    let table = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/support/load/scaling.txt"
+    );
     let table = fs::read_to_string(table).unwrap();
     let mut out = Vec::new();
     let mut dialect = String::new();

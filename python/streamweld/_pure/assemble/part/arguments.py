@@ -6,8 +6,8 @@ value, which is made once. It knows one call's text and nothing of ids, names, i
 
     A1   text + fragment is a prefix of JSON, or JSON            append      (conformant streams: only this)
     A2   the fragment says what the finished text says           keep
-    A3   the text is a placeholder, the fragment an object       replace     (not for a header, nor after a second one;
-                                                                              {} only where it came whole, in one fragment)
+    A3   the text is a placeholder, the fragment an object       replace     (not for a header, nor after a second
+                                                                              one; {} only out of one fragment)
     A4   the fragment begins with the text                       extend, and expect it from now on
     A4'  every fragment so far began with the one before         replace by the last one     (also at the end)
     A5   the fragment is the one before                          keep

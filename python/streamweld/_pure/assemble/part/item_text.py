@@ -219,9 +219,9 @@ def end_part(choice: Choice, one: ItemPart) -> None:
     if not one.part.open:
         return
     if one.listed and not one.valued:
-        _conflict(choice, one)  # the list tells no more than that
-        one.part.pieces = [one.part.text()[: one.listed]]
+        one.part.pieces = [one.part.text()[: one.listed]]  # the list tells no more than that
         one.valued = True
+        _conflict(choice, one)
     if one.snapshot is not None:
         held, one.snapshot = one.snapshot, None
         _show(choice, one, held, None)

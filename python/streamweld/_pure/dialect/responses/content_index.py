@@ -44,8 +44,8 @@ class _Message:
 
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
         """The one part of the channel that an event with an unknown label may mean."""
-        found = [self.at_stage.get((channel, stage), set()) for stage in _MAY_MEAN[purpose]]
-        return next(iter(set().union(*found))) if sum(map(len, found)) == 1 else None
+        found = [self.at_stage.get((channel, stage), set[int]()) for stage in _MAY_MEAN[purpose]]
+        return next(iter(set[int]().union(*found))) if sum(map(len, found)) == 1 else None
 
     def advance(self, place: int, channel: Channel, purpose: Purpose) -> None:
         """The part at the place gets to the stage that the event leads to; it never gets back to an earlier one."""

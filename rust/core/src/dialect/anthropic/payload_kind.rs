@@ -59,6 +59,5 @@ pub(crate) fn complains(object: &Object<'_>) -> bool {
         return true;
     }
     let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
-    worded
-        && (object.present("code").is_some() || object.present("type").is_some())
+    worded && (object.present("code").is_some() || object.present("type").is_some())
 }

@@ -118,6 +118,5 @@ fn complains(object: &Object<'_>) -> bool {
         return true;
     }
     let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
-    worded
-        && (object.present("code").is_some() || object.present("status").is_some())
+    worded && (object.present("code").is_some() || object.present("status").is_some())
 }

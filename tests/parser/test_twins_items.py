@@ -1,7 +1,7 @@
 """Native equals pure in the dialects beside chat: generated streams, and the recorded ones whole, in pieces and cut.
 
-Full counts (STREAMWELD_FULL=1): 10,000 generated streams a dialect. `python -m tests.support.twin_diff --dialect D` does
-the same faster.
+Full counts (STREAMWELD_FULL=1): 10,000 generated streams a dialect. `python -m tests.support.twin_diff --dialect D`
+does the same faster.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ mod sse;
 #[allow(unsafe_code)]
 mod words;
 
-#[pyo3::pymodule(gil_used = false)]
+#[pyo3::pymodule]
 mod _native {
     use pyo3::prelude::*;
 

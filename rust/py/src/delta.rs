@@ -3,7 +3,7 @@
 //! To the caller they are like the others in `events`. They are made by hand, over the interpreter's own interface, as
 //! an object of the usual kind costs twice as much to make and to drop, and each would be one more for the garbage
 //! collector to walk over: these hold a string and, now and then, plain data, and are not tracked. All `unsafe` of the
-//! bindings is in this module, in `shelf`, which keeps their memory, and in `words`, which makes their strings.
+//! bindings is in this module, in `freelist`, which keeps their memory, and in `string_cache`, which makes their strings.
 //!
 //! What makes it sound: `Object` is laid out in C, with the interpreter's head first and its size in the type's
 //! description; it comes whole out of `make`, its two references are owned and never null, and nobody can write to it.
@@ -21,7 +21,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::errors;
 use crate::events::{self, Fields};
-use crate::shelf::{Shelf, Spare};
+use crate::freelist::{Freelist, Spare};
 
 const MODULE: &str = "streamweld.events";
 
@@ -139,7 +139,7 @@ impl Types {
         // before anyone sees the object. Its head is that of an object of this class with one reference, which is handed on:
         // the interpreter wrote it, and took the reference to the type that goes with the memory.
         unsafe {
-            let object = match kind.shelf().take() {
+            let object = match kind.freelist().take() {
                 Some(spare) => spare,
                 None => ffi::PyObject_New::<Object>(class),
             };
@@ -157,7 +157,7 @@ impl Types {
 }
 
 /// The dead objects of each class.
-static SHELVES: [Shelf<Object>; 3] = [const { Shelf::new() }; 3];
+static SHELVES: [Freelist<Object>; 3] = [const { Freelist::new() }; 3];
 
 impl Spare for Object {
     fn next(&mut self) -> &mut *mut ffi::PyObject {
@@ -167,7 +167,7 @@ impl Spare for Object {
 
 impl Kind {
     #[inline(always)]
-    fn shelf(self) -> &'static Shelf<Object> {
+    fn freelist(self) -> &'static Freelist<Object> {
         let [text, reasoning, arguments] = &SHELVES;
         match self {
             Kind::Text => text,
@@ -182,7 +182,7 @@ macro_rules! deallocator {
     ($dealloc:ident, $kind:expr) => {
         unsafe extern "C" fn $dealloc(slf: *mut ffi::PyObject) {
             // SAFETY: `slf` is an object of this class that nobody refers to.
-            unsafe { drop_object(slf, $kind.shelf()) }
+            unsafe { drop_object(slf, $kind.freelist()) }
         }
     };
 }
@@ -193,10 +193,10 @@ deallocator!(dealloc_arguments, Kind::Arguments);
 
 /// # Safety
 ///
-/// `slf` is an object out of `make`, of that shelf's class, nobody refers to it, and the thread is attached to the
+/// `slf` is an object out of `make`, of that freelist's class, nobody refers to it, and the thread is attached to the
 /// interpreter.
 #[inline(always)]
-unsafe fn drop_object(slf: *mut ffi::PyObject, shelf: &Shelf<Object>) {
+unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     let object = slf.cast::<Object>();
     // SAFETY: its references are owned, none is used after it is dropped, and the memory is kept or given back. The type is
     // an owned reference of its objects, which goes with the memory.
@@ -205,7 +205,7 @@ unsafe fn drop_object(slf: *mut ffi::PyObject, shelf: &Shelf<Object>) {
         if (*object).metadata != ffi::Py_None() {
             ffi::Py_DECREF((*object).metadata);
         }
-        if !shelf.keep(object) {
+        if !freelist.keep(object) {
             let class = ffi::Py_TYPE(slf);
             ffi::PyObject_Free(slf.cast());
             ffi::Py_DECREF(class.cast());

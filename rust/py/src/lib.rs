@@ -9,16 +9,16 @@ mod convert;
 mod delta;
 mod errors;
 mod events;
+#[allow(unsafe_code)]
+mod freelist;
 mod input;
 mod objects;
 mod parser;
 mod repair;
-#[allow(unsafe_code)]
-mod shelf;
 mod sink;
 mod sse;
 #[allow(unsafe_code)]
-mod words;
+mod string_cache;
 
 #[pyo3::pymodule]
 mod _native {

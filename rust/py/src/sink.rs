@@ -13,13 +13,13 @@ use streamweld_core::model::event::Sink;
 
 use crate::delta::{Kind, Types};
 use crate::objects::{Built, build, json};
-use crate::words::Words;
+use crate::string_cache::StringCache;
 
 /// Collects the events of one call.
 pub(crate) struct Collector<'py> {
     py: Python<'py>,
     types: &'py Types,
-    words: Words,
+    strings: StringCache,
     events: Vec<Py<PyAny>>,
     error: Option<PyErr>,
 }
@@ -30,7 +30,7 @@ impl<'py> Collector<'py> {
         Ok(Collector {
             py,
             types: Types::get(py)?,
-            words: Words::borrow(),
+            strings: StringCache::borrow(),
             events: Vec::with_capacity(room),
             error: None,
         })
@@ -79,7 +79,7 @@ impl Collector<'_> {
             return;
         }
         for (part, text) in pieces {
-            let text = self.words.get(self.py, text);
+            let text = self.strings.get(self.py, text);
             let made = self.types.make(self.py, kind, part, text, choice, None);
             match made {
                 Some(event) => self.events.push(event),
@@ -105,7 +105,7 @@ impl Sink for Collector<'_> {
             Ok(metadata) => metadata,
             Err(error) => return self.push(Err(error)),
         };
-        let text = self.words.get(self.py, delta.text);
+        let text = self.strings.get(self.py, delta.text);
         let made = self
             .types
             .make(self.py, kind, delta.part, text, delta.choice, metadata);

@@ -23,35 +23,35 @@ struct Slot {
 type Slots = Box<[Slot; KEPT]>;
 
 /// Where they are.
-enum Shelf {
+enum Store {
     /// Nobody has asked for them.
     New,
     Here(Slots),
     Lent,
 }
 
-static SHELF: Mutex<Shelf> = Mutex::new(Shelf::New);
+static SHELF: Mutex<Store> = Mutex::new(Store::New);
 
 /// Something else instead of what is there. Nobody holds the lock for longer than that.
-fn exchange(shelf: Shelf) -> Shelf {
+fn exchange(store: Store) -> Store {
     let mut there = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
-    std::mem::replace(&mut there, shelf)
+    std::mem::replace(&mut there, store)
 }
 
 /// The strings, for one call.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct StringCache {
     slots: Option<Slots>,
 }
 
-impl Words {
-    pub(crate) fn borrow() -> Words {
-        let slots = match exchange(Shelf::Lent) {
-            Shelf::New => Some(Box::new(std::array::from_fn(|_| Slot::default()))),
-            Shelf::Here(slots) => Some(slots),
-            Shelf::Lent => None,
+impl StringCache {
+    pub(crate) fn borrow() -> StringCache {
+        let slots = match exchange(Store::Lent) {
+            Store::New => Some(Box::new(std::array::from_fn(|_| Slot::default()))),
+            Store::Here(slots) => Some(slots),
+            Store::Lent => None,
         };
-        Words { slots }
+        StringCache { slots }
     }
 
     /// `text` as a string, the one of the last time if it is still there.
@@ -75,10 +75,10 @@ impl Words {
     }
 }
 
-impl Drop for Words {
+impl Drop for StringCache {
     fn drop(&mut self) {
         if let Some(slots) = self.slots.take() {
-            exchange(Shelf::Here(slots));
+            exchange(Store::Here(slots));
         }
     }
 }

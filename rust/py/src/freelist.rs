@@ -19,17 +19,17 @@ const SPARE: usize = 256;
 const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
 
 /// The dead objects of one class, each with the next one in a field of its own. They keep their head: the type, and one
-/// reference, which is the shelf's. Read and written under the global lock only; atomic so that it needs no `static mut`,
+/// reference, which is the freelist's. Read and written under the global lock only; atomic so that it needs no `static mut`,
 /// at no cost.
 #[derive(Debug)]
-pub(crate) struct Shelf<T> {
+pub(crate) struct Freelist<T> {
     first: AtomicPtr<T>,
     count: AtomicUsize,
 }
 
-impl<T: Spare> Shelf<T> {
-    pub(crate) const fn new() -> Shelf<T> {
-        Shelf {
+impl<T: Spare> Freelist<T> {
+    pub(crate) const fn new() -> Freelist<T> {
+        Freelist {
             first: AtomicPtr::new(null_mut()),
             count: AtomicUsize::new(0),
         }
@@ -58,7 +58,7 @@ impl<T: Spare> Shelf<T> {
     ///
     /// # Safety
     ///
-    /// `object` is of this shelf's class, its count is 0, its fields are dropped, and the thread is attached to the
+    /// `object` is of this freelist's class, its count is 0, its fields are dropped, and the thread is attached to the
     /// interpreter.
     #[inline]
     pub(crate) unsafe fn keep(&self, object: *mut T) -> bool {

@@ -93,7 +93,9 @@ def test_every_option_has_an_environment_variable() -> None:
     assert told(**environment) == ["::1", 9, 7, OTHERS]
     help_ = streamweld("native", "proxy", "--help").stdout
     shown = set(re.findall(r"STREAMWELD_PROXY_[A-Z_]+", help_))
-    assert shown == environment.keys() | {"STREAMWELD_PROXY_CONFIG", "STREAMWELD_PROXY_LOG_FORMAT"}
+    assert shown == environment.keys() | {
+        f"STREAMWELD_PROXY_{name}" for name in ("CONFIG", "LOG_FORMAT", "UPSTREAM_DIALECT")
+    }
 
 
 def toml(path: Path, **more: object) -> str:
@@ -128,7 +130,7 @@ def test_the_command_line_precedes_the_environment_which_precedes_the_file(tmp_p
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("upstrean = 'http://x'", "'upstrean' is not an option. Options: upstream, to, policy"),
+        ("upstrean = 'http://x'", "'upstrean' is not an option. Options: upstream, upstream-dialect, policy"),
         ("idle_timeout = 3", "'idle_timeout' is not an option"),
         ("config = 'other.toml'", "'config' is not an option"),
         ("[proxy]\nport = 1", "'proxy' is not an option"),

@@ -135,6 +135,8 @@ def test_what_is_repaired_already_is_not_repaired_again(family: Any, gateway: Ga
     ("options", "said"),
     [
         ({"upstream": "claude"}, "upstream='claude'"),
+        ({"upstream_dialect": "claude"}, "upstream_dialect='claude'"),
+        ({"upstream_dialect": "chat", "upstream": "chat"}, "former name of upstream_dialect="),
         ({"on_diagnostic": "print"}, "on_diagnostic='print'"),
         ({"endpoints": ["/x"]}, "endpoints="),
         ({"endpoints": {1: "chat"}}, "endpoints="),

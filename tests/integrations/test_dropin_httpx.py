@@ -223,7 +223,7 @@ def test_what_the_callback_raises_ends_the_reading(family: Any, asks: Any, gatew
 @ASKS
 def test_the_answer_in_another_dialect(family: Any, asks: Any, gateway: Gateway) -> None:
     gateway.answers["claude"] = Answer([frame_bytes(frame) for frame in MESSAGES["clean"]["frames"]])
-    quiet = asks(family, gateway, "claude", upstream="anthropic")
+    quiet = asks(family, gateway, "claude", upstream_dialect="anthropic")
     asked = asks(
         family, gateway, "claude", upstream="auto", sent={"stream": True, "stream_options": {"include_usage": True}}
     )

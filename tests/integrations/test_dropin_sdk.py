@@ -241,7 +241,7 @@ def test_our_exception_through_the_client(gateway: Gateway) -> None:
 
 def test_an_anthropic_stream_under_an_openai_client(gateway: Gateway) -> None:
     url = gateway.url("messages-clean") + "/v1"
-    with our_openai.repair(openai.OpenAI(api_key="k", base_url=url), upstream="anthropic") as client:
+    with our_openai.repair(openai.OpenAI(api_key="k", base_url=url), upstream_dialect="anthropic") as client:
         with client.chat.completions.stream(**CHAT) as chat:
             calls = chat.get_final_completion().choices[0].message.tool_calls or []
         assert [(call.id, call.function.arguments) for call in calls] == [("toolu_1", '{"code":"print(1)"}')]

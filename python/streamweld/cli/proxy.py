@@ -28,7 +28,9 @@ __all__ = ["proxy"]
 @CONFIG
 @option("--upstream", required=True, metavar="URL", help="The gateway, and the only place that is asked.")
 @option(
+    "--upstream-dialect",
     "--to",
+    "to",
     type=click.Choice(SPEAKS),
     help="What the gateway speaks: requests in another of these dialects are converted, and their answers back.",
 )

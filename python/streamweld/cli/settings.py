@@ -20,12 +20,13 @@ _PREFIX: Final = "STREAMWELD_PROXY_"
 
 
 def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
-    """An option of `streamweld proxy`, with its environment variable.
+    """An option of `streamweld proxy`, with an environment variable for each of its names.
 
     Several values of one option are separated by spaces in the environment, and an array in the file.
     """
-    variable = _PREFIX + flag.removeprefix("--").replace("-", "_").upper()
-    return click.option(flag, *names, envvar=variable, show_envvar=True, **settings)
+    flags = [flag, *[name for name in names if name.startswith("--")]]
+    variables = [_PREFIX + one.removeprefix("--").replace("-", "_").upper() for one in flags]
+    return click.option(flag, *names, envvar=variables, show_envvar=True, **settings)
 
 
 def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
@@ -40,16 +41,19 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{path} is not valid TOML: {error}", context, parameter) from None
     known = {
-        each.opts[0].removeprefix("--"): each
+        name.removeprefix("--"): each
         for each in context.command.params
         if isinstance(each, click.Option) and each is not parameter
+        for name in each.opts
+        if name.startswith("--")
     }
+    names = dict.fromkeys(each.opts[0].removeprefix("--") for each in known.values())
     defaults: dict[str, Any] = {}
     for name, value in told.items():
         if name not in known:
             shown = printable(name, 100)
             raise click.BadParameter(
-                f"{path}: {shown!r} is not an option. Options: {', '.join(known)}", context, parameter
+                f"{path}: {shown!r} is not an option. Options: {', '.join(names)}", context, parameter
             )
         wanted = _wanted(known[name], value)
         if wanted is not None:

@@ -52,10 +52,12 @@ class RepairOptions(TypedDict, total=False):
 
     policy: what is repaired and what is an error, as of `StreamParser`.
     limits: how much of an answer is taken, as of `StreamParser`; without it, 256 MiB of one answer.
-    upstream: the dialect that the gateway answers in, or `auto`, if it is not the one that the client reads; the answer
-        is converted. The request goes out as the client wrote it: to convert that as well, take `streamweld proxy`.
+    upstream_dialect: the dialect that the gateway answers in, or `auto`, if it is not the one that the client reads;
+        the answer is converted. The request goes out as the client wrote it: to convert that as well, take
+        `streamweld proxy`.
     endpoints: other ends of paths, and the dialect that the client reads there, or `same`: whatever comes. As in
         `{"/api/chat": "ai-sdk-ui"}`.
+    upstream: the former name of `upstream_dialect`.
     on_diagnostic: called with each `Diagnostic`, where the answer is read. What it raises ends the reading.
     on_error: what a client sees of a stream that was cut, is broken or passes a limit: `client`: an error event of its
         dialect, which it raises as its own exception; `raise`: the `StreamError`, with `.partial`, out of its loop.
@@ -63,6 +65,7 @@ class RepairOptions(TypedDict, total=False):
 
     policy: Base | Policy
     limits: Limits
+    upstream_dialect: Dialect | None
     upstream: Dialect | None
     endpoints: Mapping[str, Target]
     on_diagnostic: OnDiagnostic | None
@@ -83,6 +86,7 @@ class Settings:
         *,
         policy: Base | Policy = "standard",
         limits: Limits = LIMITS,
+        upstream_dialect: Dialect | None = None,
         upstream: Dialect | None = None,
         endpoints: Mapping[str, Target] | None = None,
         on_diagnostic: OnDiagnostic | None = None,
@@ -90,8 +94,12 @@ class Settings:
     ) -> None:
         if on_error not in _ON_ERROR:
             raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
-        if upstream is not None and upstream not in DIALECTS:
-            raise UsageError(f"upstream={upstream!r}: it must be one of {', '.join(DIALECTS)}, or None")
+        if upstream is not None and upstream_dialect is not None:
+            raise UsageError("upstream= is the former name of upstream_dialect=: give one of them")
+        spoken = upstream if upstream_dialect is None else upstream_dialect
+        if spoken is not None and spoken not in DIALECTS:
+            name = "upstream" if upstream_dialect is None else "upstream_dialect"
+            raise UsageError(f"{name}={spoken!r}: it must be one of {', '.join(DIALECTS)}, or None")
         given = cast("object", endpoints or {})
         if not isinstance(given, Mapping) or not all(
             isinstance(end, str) for end in cast("Mapping[object, object]", given)
@@ -103,7 +111,7 @@ class Settings:
                 raise UsageError(f"endpoints[{end!r}]={target!r}: it must be one of {', '.join(_TARGETS)}")
         self._policy: Base | Policy = policy
         self._limits = limits
-        self._upstream: Dialect | None = upstream
+        self._upstream: Dialect | None = spoken
         self._on_diagnostic = callback(on_diagnostic)
         self._raises = on_error == "raise"
         self._converter("chat", "", include_usage=True)

@@ -178,7 +178,7 @@ def sampled(share: int) -> list[str]:
 def test_parser(backend: str, full: bool) -> None:
     native = backend == "native"
     names = sampled(1 if native else 4 if full else 20)
-    jobs = [(backend, name, ((None if NIGHTLY else 40) if native else 3) if full else 1) for name in names]
+    jobs = [(backend, name, ((None if NIGHTLY else 20) if native else 3) if full else 1) for name in names]
     assert run(jobs, try_parser, full=full)["reported"] > len(jobs)
 
 

@@ -1,7 +1,7 @@
 """Native equals pure: events, diagnostics, offsets, exceptions with their text, and the response.
 
-Full counts (STREAMWELD_FULL=1): 100,000 generated streams, most of them corrupted, some of them junk. A difference is
-shrunk and printed; `python -m tests.support.twin_diff` does the same faster.
+Full counts (STREAMWELD_FULL=1): 30,000 generated streams (nightly: 100,000), most of them corrupted, some of them junk.
+A difference is shrunk and printed; `python -m tests.support.twin_diff` does the same faster.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import NIGHTLY
 from tests.support.generate.noise import LINES, random_case, random_pieces
 from tests.support.harness import difference, read
 from tests.support.parallel import spread
@@ -30,7 +31,7 @@ def both(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.timeout(2400)
 def test_generated_streams(full: bool) -> None:
-    count = 100_000 if full else 2_000
+    count = 100_000 if NIGHTLY else 30_000 if full else 2_000
     jobs = [(first, min(BLOCK, count - first)) for first in range(0, count, BLOCK)]
     rows = [row for found in spread(scan, jobs, alone=not full) for row in found]
     assert not rows, report(rows, 5)

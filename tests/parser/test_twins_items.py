@@ -1,7 +1,7 @@
 """Native equals pure in the dialects beside chat: generated streams, and the recorded ones whole, in pieces and cut.
 
-Full counts (STREAMWELD_FULL=1): 10,000 generated streams a dialect. `python -m tests.support.twin_diff --dialect D`
-does the same faster.
+Full counts (STREAMWELD_FULL=1): 3,000 generated streams a dialect (nightly: 10,000). The command
+`python -m tests.support.twin_diff --dialect D` does the same faster.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import NIGHTLY
 from tests.support.corpus import Recording, absent, all_recordings, sampled
 from tests.support.parallel import spread
 from tests.support.twin_diff import SOURCES, report, scan_dialect, twin_difference
@@ -31,7 +32,7 @@ def both(request: pytest.FixtureRequest) -> None:
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("dialect", SOURCES)
 def test_generated_streams(full: bool, dialect: str) -> None:
-    count = 10_000 if full else 1_000
+    count = 10_000 if NIGHTLY else 3_000 if full else 1_000
     jobs = [(first, min(BLOCK, count - first), dialect) for first in range(0, count, BLOCK)]
     rows = [row for found in spread(scan_dialect, jobs, alone=not full) for row in found]
     assert not rows, report(rows, 5, dialect)

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from streamweld.errors import StreamError
 from streamweld.options import Limits
 
-from tests.conftest import FULL
 from tests.support.attacks import KIB, MIB, PIECE, peak_of_process, reset_peak
 from tests.support.load.fillers import FILLERS, pieces
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 # What is packed has to pass the size up to which any ratio is allowed.
-TOTAL = {"plain": (128 if FULL else 8) * MIB, "packed": (128 if FULL else 17) * MIB}
-LIMIT = (16 if FULL else 2) * MIB
+TOTAL = {"plain": (128 if NIGHTLY else 8) * MIB, "packed": (128 if NIGHTLY else 17) * MIB}
+LIMIT = (16 if NIGHTLY else 2) * MIB
 LIMITS = Limits(max_event_bytes=LIMIT)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld.errors import StreamError
 from streamweld.options import Limits
 
+from tests.conftest import NIGHTLY
 from tests.support.attacks import KIB, MIB, PIECE, peak_of_process, reset_peak
 from tests.support.load.fillers import FILLERS, pieces
 

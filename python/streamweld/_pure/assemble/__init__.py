@@ -1,8 +1,8 @@
 """Wire deltas to events: the parts and calls of one stream, its end, and what it came to.
 
 `Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
-rules stand in `identity`, the argument rules in `arguments`, the close in `finalise`. Events and diagnostics leave
-through `Output`. Parts and calls that the wire itself opens and closes come in through `items`.
+rules stand in `by_evidence`, the argument rules in `arguments`, the close in `close_calls`. Events and diagnostics
+leave through `Output`. Parts and calls that the wire itself opens and closes come in through `items`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK id. It holds one call
 or text-like parts. `Assembler` inherits these methods; each is one wire delta. Which item an address means is said in
-`item`, what becomes of a part in `item_parts`, of a call in `item_calls`, of a call that is announced twice in
-`item_again`, of a terminal list in `item_restate`. It knows no dialect.
+`item`, what becomes of a part in `item_text`, of a call in `item_call`, of a call that is announced twice in
+`reannounced`, of a terminal list in `terminal_items`. It knows no dialect.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 //! The quick ways: the next plain piece of the text or the call that is under way.
 //!
-//! What most deltas are. Each does what the rules in `textual` and `routing` do with such a piece, or, where anything else is
+//! What most deltas are. Each does what the rules in `textual` and `route_fragment` do with such a piece, or, where anything else is
 //! the case, nothing at all; then the rules decide. They know no rule of their own.
 
 use crate::assemble::Assembler;
@@ -172,7 +172,7 @@ impl ArgumentText {
             && !(self.doubling.alive || self.doubling.follows)
     }
 
-    /// The next piece of a settled text: false, and nothing was done, if it has to be `push`ed. `bare`: it was scanned
+    /// The next piece of a settled text: false, and nothing was done, if it has to be `fragment`ed. `bare`: it was scanned
     /// already, and is nothing but characters of a string.
     #[inline(always)]
     pub(crate) fn append(&mut self, piece: &[u8], bare: bool) -> bool {

@@ -1,7 +1,7 @@
 //! The quick ways of items: the next plain piece for a part or a call of which it is known where the piece before it went.
 //!
 //! `turn` counts everything that happens to a choice but such pieces: as long as it stands, an address leads where it led.
-//! Each way does what the rules in `items` and `items_calls` do with such a piece, or, where anything else is the case,
+//! Each way does what the rules in `items` and `item_deltas_calls` do with such a piece, or, where anything else is the case,
 //! nothing at all; then the rules decide. They know no rule of their own, and no dialect.
 
 use crate::assemble::Assembler;

@@ -1,9 +1,9 @@
 //! Parts that the wire itself opens and closes: the wire deltas of every dialect but Chat.
 //!
 //! An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK id. It holds one call
-//! or text-like parts. Every method is one wire delta; the rest of the `Assembler`, with `items_calls`. Which item an
-//! address means is said in `book`, what becomes of a part in `item_parts`, of a call in `item_calls`, of a call that is
-//! announced twice in `item_again`, of a terminal list in `restate`. `metadata` is the text of a JSON object, everywhere.
+//! or text-like parts. Every method is one wire delta; the rest of the `Assembler`, with `item_deltas_calls`. Which item an
+//! address means is said in `book`, what becomes of a part in `item_text`, of a call in `item_call`, of a call that is
+//! announced twice in `reannounced`, of a terminal list in `terminal_items`. `metadata` is the text of a JSON object, everywhere.
 //! It knows no dialect.
 
 use crate::assemble::Assembler;

@@ -1,7 +1,7 @@
 """One tool call under way: who it is, what it says, and what of it was shown.
 
-A record with questions about itself. The rules that change it stand in `identity`, `routing` and `finalise`; its events
-in `announce`.
+A record with questions about itself. The rules that change it stand in `by_evidence`, `route_fragment` and
+`close_calls`; its events in `call_events`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
     close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
 
-A call that is announced again is `item_again`'s business until that is decided. It knows no address.
+A call that is announced again is `reannounced`'s business until that is decided. It knows no address.
 """
 
 from __future__ import annotations

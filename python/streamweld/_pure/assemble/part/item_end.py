@@ -34,7 +34,7 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
 
 
 def end_items(state: Choice, *, ended: bool) -> None:
-    """The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `finalise`."""
+    """The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `close_calls`."""
     for item in state.book.opened():
         if item.first is not None:
             decide(state, item, Address(item.item_id))

@@ -1,7 +1,7 @@
 """The text, reasoning and refusal parts of one choice: open, grow, close; what hangs on them; what is repeated.
 
 One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. (Parts that the wire itself
-opens and closes are kept here too, in the order of their numbers; `item_parts` does with them what is to be done.) It
+opens and closes are kept here too, in the order of their numbers; `item_text` does with them what is to be done.) It
 knows no calls, and no more of the wire than which channel a piece came in.
 """
 

@@ -1,8 +1,8 @@
 """Which call a fragment belongs to: the decision table of R1 to R3. It stands here, and only here.
 
-`decide` looks and changes nothing; `routing` carries the decision out. Tried from the top; "complete" means that the
-arguments of the call are one whole JSON value, "header" that the fragment has a name, "payload" that it has argument
-text.
+`decide` looks and changes nothing; `route_fragment` carries the decision out. Tried from the top; "complete" means that
+the arguments of the call are one whole JSON value, "header" that the fragment has a name, "payload" that it has
+argument text.
 
 Free-form text (of a custom tool) and JSON share no call: where id or index lead to a call of the other type, the
 payload opens one; where nothing does, only those of its type are candidates. Free-form text has no end: a call of it is
@@ -18,8 +18,8 @@ The first text of a call says of which type it is.
     R1d   the payload says what a finished call of that name said        -> drop the payload
     R1e   complete, header with the beginning of what was said           -> hold: a replay, or a call that begins alike
     R1f   complete, no header, the index is bound to an unfinished call  -> the index wins
-    R1g   (at overflow, in `routing`) a header came again on the index   -> it was two calls, also if the first one's
-                                                                            arguments look like a placeholder
+    R1g   (at overflow, in `route_fragment`) a header came again on the index   -> it was two calls, also if the first
+                                                                            one's arguments look like a placeholder
     R2    the id is new
     R2a   no index, no header, the latest call (of the payload's type)
           is named, not complete                                         -> that call, under a late or changed id

@@ -1,7 +1,7 @@
 """Messages streams, and whole `type: message` bodies, to wire deltas.
 
 Knows the events of a stream and the members of a message beside its content, and in which order everything counts.
-Knows no kind of block (`anthropic_blocks`), no parts, no identity of calls and no framing.
+Knows no kind of block (`blocks`), no parts, no identity of calls and no framing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Chunks of streamGenerateContent, and whole GenerateContentResponse bodies, to wire deltas.
 
 Knows the members of a chunk beside its candidates, in which order everything counts, and when the answer is over: there
-is no terminal marker (the reason stands in `_spec/dialects.json`). Knows no part of a candidate (`gemini_candidate`),
+is no terminal marker (the reason stands in `_spec/dialects.json`). Knows no part of a candidate (`candidate`),
 no identity of calls and no framing.
 """
 

@@ -1,6 +1,6 @@
 //! What the wire addresses: an item with its parts or its one call. Records and questions about themselves.
 //!
-//! How an address finds an item is `book`; what happens to it `item_parts` and `item_calls`.
+//! How an address finds an item is `item_index`; what happens to it `item_text` and `item_call`.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::MAX_ALIASES;

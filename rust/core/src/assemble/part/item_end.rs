@@ -40,7 +40,7 @@ pub fn end_item(
     Ok(())
 }
 
-/// The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `finalise`.
+/// The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `close_calls`.
 pub fn end_items(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> Step {
     for item in choice.book.opened() {
         decide(desk, choice, item)?;

@@ -42,7 +42,7 @@ pub struct TextParts {
     /// For the next reasoning part.
     attributes: LazyBox<Vec<Attributes>>,
     pub parts: Vec<TextPart>,
-    /// The one that is open; parts that the wire itself opens and closes are not counted (`item_parts`).
+    /// The one that is open; parts that the wire itself opens and closes are not counted (`item_text`).
     open: Option<usize>,
 }
 

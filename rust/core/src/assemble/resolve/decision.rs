@@ -1,4 +1,4 @@
-//! The words between `identity`, which decides, and `routing`, which carries out: a fragment read once, and a verdict on it.
+//! The words between `by_evidence`, which decides, and `route_fragment`, which carries out: a fragment read once, and a verdict on it.
 
 use crate::model::spec::Code;
 

@@ -1,6 +1,6 @@
-//! One fragment off the wire: the fast path for the next piece of a call under way, else what `identity` decides.
+//! One fragment off the wire: the fast path for the next piece of a call under way, else what `by_evidence` decides.
 //!
-//! It changes the choice and its calls through `binding` and `pouring`, and decides nothing about identity itself.
+//! It changes the choice and its calls through `apply_identity` and `append_arguments`, and decides nothing about identity itself.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::LEGACY_INDEX;

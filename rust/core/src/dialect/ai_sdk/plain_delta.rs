@@ -1,6 +1,6 @@
 //! A delta of an AI SDK stream that says nothing but whose it is and its text: what most payloads are, read in one pass.
 //!
-//! Everything else goes the careful way (`ai_sdk_part`), which would come to the same. Knows no type and no events.
+//! Everything else goes the careful way (`part`), which would come to the same. Knows no type and no events.
 
 use crate::json::Kind;
 use crate::json::Raw;

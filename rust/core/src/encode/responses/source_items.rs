@@ -1,7 +1,7 @@
 //! Items of the source's own, under the ids and at the places that it gave them, and all items as they are in the end.
 //!
 //! An item of the source's own may have several parts, and is done when something else comes. Knows the wire of items as
-//! `responses_items` does.
+//! `items` does.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::PassedThrough;

@@ -58,6 +58,15 @@ build: | $(STAMPS)/venv ## build the extension (release) into python/streamweld 
 dev: | $(STAMPS)/venv ## build the extension for development: incremental, without link-time optimization
 	$(BIN)/maturin develop --locked --quiet --skip-install
 
+# What a change of a rule needs most often. The whole is `make test`.
+VECTOR_SUITES := $(addprefix tests/,sse/test_sse_vectors.py parser/test_vectors.py convert/test_convert_vectors.py \
+	repair/test_repair_vectors.py history/test_vectors.py requests/test_vectors.py)
+
+.PHONY: check
+check: $(STAMPS)/lint dev ## vectors in both backends, layers and types: run it while you work
+	$(PY) -m pytest -n auto -q $(VECTOR_SUITES) tests/package/test_layers.py $(PYTEST_ARGS)
+	$(BIN)/mypy --strict python/
+
 .PHONY: demo
 demo: $(STAMPS)/demo build ## replay a bundled stream: what a naive reader counts, what streamweld makes of it
 	$(BIN)/streamweld demo

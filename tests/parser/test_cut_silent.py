@@ -132,7 +132,10 @@ def wrong_in_output(out: bytes, dialect: Any, outcome: str, written: list[Any], 
         if ends_well and read_as(response) != written:  # else the end had gone out before
             return f"reported, but the output reads as {response.finish_reason}: {read_as(response)}"
         return None
-    if outcome == "equal" and error is None and "cut_call" not in lost and read_as(response) != written:
+    found = read_as(response)
+    if "cut_call" in lost:  # all but the calls is to be the same
+        found, written = [row[:-1] for row in found], [row[:-1] for row in written]
+    if outcome == "equal" and error is None and found != written:
         return f"the output reads as {read_as(response)} instead of {written}"
     return None
 

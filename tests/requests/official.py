@@ -17,12 +17,14 @@ __all__ = ["GATEWAY_MEMBERS", "complaints"]
 
 # Members that a gateway documents beyond OpenAI's types:
 # https://docs.z.ai/guides/capabilities/thinking-mode;
+# https://github.com/volcengine/volcengine-go-sdk/blob/master/service/arkruntime/model/chat_completion.go;
 # https://api-docs.deepseek.com/guides/thinking_mode; https://platform.moonshot.ai/docs/api/chat;
 # https://openrouter.ai/docs/api-reference/parameters
 GATEWAY_MEMBERS: Final = {
     "deepseek": {"thinking"},
     "kimi": {"thinking"},
     "zai": {"thinking"},
+    "volcengine": {"thinking"},
     "openrouter": {"reasoning", "top_k"},
 }
 _MEMBERS: Final = {"responses": "input", "gemini": "contents"}

@@ -49,6 +49,7 @@ BEYOND: Final = {
     "deepseek": {"reasoning_content", "prefix"},
     "kimi": {"reasoning_content", "partial", "video_url"},
     "zai": {"reasoning_content"},
+    "volcengine": {"reasoning_content"},
     "minimax": {"reasoning_details"},
     "openrouter": {"reasoning", "reasoning_details", "cache_control", "video_url"},
 }

@@ -1,11 +1,11 @@
-"""The linter for gateways: does a stream keep the rules of its own dialect?
+"""The linter for gateways: does a stream follow the rules of its own dialect?
 
     for violation in sw.check(body):
         print(violation.severity, violation.rule, violation.where.byte_offset, violation.message)
 
 `Checker` takes a stream in pieces, in bounded memory. The rules are a table, `_spec/rules.json`: each has an id, a
-severity, a text and the document it comes from; the code refers to ids. It needs no assembler and repairs nothing:
-what `StreamParser` makes of the same bytes is another question.
+severity, a text and the document it comes from; the code refers to ids. It does not assemble or repair anything: what
+`StreamParser` makes of the same bytes is a separate question.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
 _LONG_INTEGER: Final = re.compile(r"[0-9]{4000}")
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
-_UNTOLD: Final = 16  # payloads that may come before one that tells the dialect
-_UNTOLD_LENGTH: Final = 64 * 1024  # characters of all of them
+_UNTOLD: Final = 16  # payloads that may precede the first one that shows the dialect
+_UNTOLD_LENGTH: Final = 64 * 1024  # characters of these payloads together
 
 
 def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") -> list[Violation]:
-    """What a whole stream does against the rules of its own dialect, in the order of the bytes.
+    """Return the violations of a whole stream against the rules of its own dialect, in the order of the bytes.
 
     Args:
         body: the response's body, as bytes.
-        dialect: the wire format, or `auto`: what the first payloads show. One of `chat`, `responses`, `anthropic`,
-            `gemini`, `ai-sdk-parts`, `ai-sdk-ui`.
+        dialect: the wire format, or `auto` to recognize it from the first payloads. One of `chat`, `responses`,
+            `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`.
 
     Returns:
-        A `Violation` for each rule that is broken at a place, at most 100 a rule. An empty list: nothing was found.
-        JSON that is broken, and bytes that are no event stream, are violations too.
+        One `Violation` for each place where a rule is broken, at most 100 per rule; an empty list if none was found.
+        Malformed JSON and bytes that are not an event stream are violations too.
 
     Raises:
-        UnknownDialect: no payload shows a dialect that is known; `.seen` has what was there.
-        UsageError: for a dialect that does not exist.
-        TypeError: for a body that is no contiguous buffer of bytes.
+        UnknownDialect: no payload is in a known dialect; `.seen` describes what was there.
+        UsageError: the dialect does not exist.
+        TypeError: the body is not a contiguous buffer of bytes.
 
     >>> check(b'data: {"type":"start"}\\n\\ndata: {"type":"finish"}\\n\\ndata: [DONE]\\n\\n')
     []
@@ -67,9 +67,9 @@ def _place(violation: Violation) -> Place:
 
 
 class Checker:
-    """`check` for a stream that comes in pieces of any size. How it is cut changes nothing.
+    """`check` for a stream that arrives in pieces of any size. The result does not depend on the sizes.
 
-    What is kept is bounded: of texts their digests, of ids as many as fit into 32 MiB.
+    Memory is bounded: texts are kept as digests, ids up to 32 MiB in total.
 
     >>> checker = Checker("ai-sdk-ui")
     >>> [v.rule for piece in (b'data: {"type":"st', b'art"}', b'\\n\\n') for v in checker.feed(piece)]
@@ -90,21 +90,21 @@ class Checker:
 
     @property
     def dialect(self) -> str | None:
-        """The dialect whose rules hold; None until a payload has shown it."""
+        """The dialect whose rules apply; None until a payload has shown it."""
         return None if self._lifecycle is None else self._lifecycle.dialect
 
     @property
     def dropped(self) -> int:
-        """Violations that were not listed, because there were 100 of the rule."""
+        """The number of violations that were not listed, because their rule already had 100."""
         return self._report.dropped
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Violation]:
-        """The violations that these bytes show.
+        """Read the next bytes and return the violations that they complete.
 
         Raises:
-            UnknownDialect: many payloads, and none shows a dialect that is known.
+            UnknownDialect: many payloads were read, and none is in a known dialect.
             UsageError: after `close`.
-            TypeError: for what is no contiguous buffer of bytes.
+            TypeError: the data is not a contiguous buffer of bytes.
         """
         if self._closed:
             raise UsageError("the checker is closed; nothing can be fed any more")
@@ -112,10 +112,10 @@ class Checker:
         return self._report.take()
 
     def close(self) -> list[Violation]:
-        """The end of the stream: what is missing. A second call returns an empty list.
+        """End the stream and return violations about what is missing. A second call returns an empty list.
 
         Raises:
-            UnknownDialect: no payload has shown a dialect that is known.
+            UnknownDialect: no payload was in a known dialect.
         """
         if self._closed:
             return []
@@ -134,7 +134,7 @@ class Checker:
                 self._lifecycle.end()
         return self._report.take()
 
-    # A payload, from its bytes to the rules of the dialect
+    # From the bytes of a payload to the rules of the dialect
 
     def _payload(self, data: bytes, event: str, identifier: str) -> None:
         text = data.decode("utf-8", "replace").strip(" \t\r\n")
@@ -168,7 +168,7 @@ class Checker:
             self._report.say("framing.not_object", text[:40])
 
     def _deliver(self, value: dict[str, Any] | None, event: str, identifier: str, length: int = 0) -> None:
-        """To the rules of the dialect, as soon as it is known. `value` is None for `[DONE]`; `length`: of its text."""
+        """Pass a payload to the rules of the dialect once that is known. `value` is None for `[DONE]`."""
         lifecycle = self._lifecycle
         if lifecycle is None:
             before = [waiting[1] for waiting in self._untold]
@@ -197,7 +197,7 @@ def _loads(text: str) -> Any:
 
 
 def _printable(value: Any) -> Any:
-    """The value with a word for each integer that Python refuses to print (from 4,300 digits)."""
+    """Return the value with a placeholder for each integer that Python refuses to print (4,300 digits or more)."""
     if isinstance(value, dict):
         return {key: _printable(member) for key, member in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
@@ -219,7 +219,7 @@ def _unknown(place: Place, value: dict[str, Any]) -> UnknownDialect:
 
 
 def _several(text: str) -> list[dict[str, Any] | None] | None:
-    """The payloads of an event whose lines are one each; None where they are not."""
+    """Return the payloads of an event whose lines are one payload each; None if they are not."""
     lines = [line for line in (line.strip(" \t\r") for line in text.split("\n")) if line]
     if len(lines) < 2:
         return None
@@ -243,7 +243,7 @@ def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _lifecycle(dialect: str | None, report: Report) -> Lifecycle:
-    """One module a dialect, imported where it is wanted."""
+    """Import and return the rules of a dialect; each dialect has one module."""
     match dialect:
         case "responses":
             from streamweld.check.responses import Responses

@@ -35,8 +35,8 @@ class Parts(Lifecycle):
         self._started = False
         self._open: set[tuple[str, str]] = set()  # (text or reasoning, id)
         self._inputs: dict[str, _Input] = {}
-        self._unended: dict[str, _Input] = {}  # those of them that have no end
-        self._uncalled: dict[str, None] = {}  # and those that no call followed
+        self._unended: dict[str, _Input] = {}  # those that have not ended
+        self._uncalled: dict[str, None] = {}  # and those without a tool-call so far
         self._calls: set[str] = set()
         self._client_calls = False
         self._error = False
@@ -79,7 +79,7 @@ class Parts(Lifecycle):
             self._finish(kind, value)
 
     def marker(self) -> None:
-        """Gateways that send parts over HTTP close with it; the parts themselves know none."""
+        """Accept `[DONE]`: gateways that send parts over HTTP end with it, although the specification has none."""
         if not self._finished:
             self.once("marker_before_finish")
 
@@ -161,7 +161,7 @@ class Parts(Lifecycle):
             self.say("call_input_json", f"{identifier}: {text.fault()}")
 
     def _finish(self, kind: str, value: dict[str, Any]) -> None:
-        """The end of a model's answer: at the consumer's level that is each step's."""
+        """Handle the end of a model's answer; in the consumer's form every step has one."""
         for family, identifier in sorted(self._open):
             self.say("unended", f"{family} {identifier}")
         self._open.clear()

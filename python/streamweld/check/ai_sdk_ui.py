@@ -1,4 +1,4 @@
-"""The rules of the AI SDK's UI message stream (v1): what its reducer needs, and what its chunk schema asks for."""
+"""The rules of the AI SDK's UI message stream (v1): what its reducer needs and its chunk schema requires."""
 
 from __future__ import annotations
 

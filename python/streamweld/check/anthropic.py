@@ -24,7 +24,7 @@ class _Block:
 
 
 class Anthropic(Lifecycle):
-    """`message_start`, blocks one after the other, `message_delta`, `message_stop`."""
+    """Checks `message_start`, blocks one after another, `message_delta`, `message_stop`."""
 
     dialect: ClassVar[str] = "anthropic"
 
@@ -166,7 +166,7 @@ class Anthropic(Lifecycle):
         if fault:
             if self._cut_input is not None:
                 self.report.say("anthropic.input_not_object", *self._cut_input)
-            # What a token limit cut is told by the stop reason, which comes later.
+            # Arguments cut by a token limit are reported by the stop reason, which comes later.
             self._cut_input = (f"block {index}: {fault}", self.report.place)
 
     def _unstopped(self) -> None:

@@ -20,7 +20,7 @@ class _Call:
 
     def __init__(self, place: Place, *, custom: bool) -> None:
         self.place = place
-        self.custom = custom  # its input is text of any kind
+        self.custom = custom  # its input is free-form text
         self.id: str | None = None
         self.name: str | None = None
         self.arguments = Json()
@@ -33,7 +33,7 @@ class _Choice:
         self.started = False
         self.role: str | None = None
         self.finish: str | None = None
-        self.called = False  # by a tool call, or a function_call, the form before them
+        self.called = False  # by a tool call or its predecessor function_call
         self.calls: dict[int, _Call] = {}
 
 
@@ -53,7 +53,7 @@ class Chat(Lifecycle):
         self._done = False
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
-        del name, identifier  # neither means anything in this dialect
+        del name, identifier  # neither has a meaning in this dialect
         if self._done:
             self.once("after_done")
             return
@@ -190,7 +190,7 @@ class Chat(Lifecycle):
             self.say("arguments_type", f"{where}: {type(arguments).__name__}")
 
     def _head(self, where: str, identifier: tuple[int, str], name: str | None) -> None:
-        """The first piece of a call."""
+        """Check the first fragment of a tool call."""
         lacking = [word for word, there in (("id", identifier[1]), ("function.name", name)) if not there]
         if lacking:
             self.say("call_head_missing", f"{where}: {', '.join(lacking)}")

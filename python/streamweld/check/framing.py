@@ -1,9 +1,9 @@
-"""The event-stream layer of the checker: the lines as they stand, and the payloads that a reader would get.
+"""The event-stream layer of the checker: the lines as sent, and the payloads that a reader would get.
 
-Payloads, their numbers and offsets are the framer's, the same that `StreamParser` counts; so are the elements of a body
-that is one JSON array (Gemini without `alt=sse`), and the lines of one that holds a document a line. What only a linter
-wants to know (a line that every reader skips, a field that means nothing) is judged here, line by line, so that how the
-bytes were cut changes nothing. It knows no dialect and no JSON.
+Payloads, their numbers and offsets come from the framer and equal those of `StreamParser`; the same holds for the
+elements of a body that is one JSON array (Gemini without `alt=sse`) and for the lines of a body with one document per
+line. What matters only to a linter (a line that every reader skips, a field without a meaning) is checked here line by
+line, so the result does not depend on how the bytes were cut. This module knows no dialect and no JSON.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 
 __all__ = ["Framing"]
 
-_HEAD: Final = 64  # bytes of a line that are enough to judge it
+_HEAD: Final = 64  # bytes of a line that are enough to check it
 _FIELD: Final = re.compile(rb"[A-Za-z][A-Za-z0-9_-]{0,31}[ \t]*(?::|$)")
 _KNOWN: Final = frozenset((b"data", b"event", b"id", b"retry"))
 
 
 class Framing:
-    """Takes reads of any size and hands each payload on as `(data, event, id)`, with its place in the report."""
+    """Reads pieces of any size and passes each payload on as `(data, event, id)`, with its place in the report."""
 
     def __init__(self, report: Report, payload: Callable[[bytes, str, str], None]) -> None:
         self.total: int = 0
         self.payloads: int = 0
-        self.broken: bool = False  # a limit was hit: nothing is read any more
+        self.broken: bool = False  # a limit was exceeded: nothing more is read
         self._report = report
         self._payload = payload
         self._framer = Framer(LIMITS, keep_stray=True)
         self._after_cr = False
         self._array = ArrayBody(LIMITS["max_event_bytes"])
         self._framed = False  # a field of an event stream was seen
-        self._lines_at: tuple[Place, str] | None = None  # documents on lines of their own, the first of them
-        # The line that is not at its end.
+        self._lines_at: tuple[Place, str] | None = None  # the first documents on lines of their own
+        # The line that has not ended.
         self._line = -1  # its offset; -1 between lines
         self._head = b""
-        self._last = b""  # its last byte that is no blank
+        self._last = b""  # its last byte that is not blank
         self._nul = False
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._bad_utf8 = False
@@ -67,7 +67,7 @@ class Framing:
             self._feed_lines(piece)
 
     def _decide(self, piece: bytes) -> None:
-        """The beginning of the body: what it is, and then what came of it."""
+        """Decide from the beginning of the body what kind of body it is, then read that beginning."""
         begin = self._array.held + piece
         known = self._array.decide(piece)
         if known is not None and self._array.is_one:
@@ -93,7 +93,7 @@ class Framing:
             self._after_cr = piece.endswith(b"\r")
 
     def close(self) -> bool:
-        """The end of the input. True if an event was left without its blank line."""
+        """End the input. Returns True if the last event lacked its blank line."""
         if self._array.is_one is None:
             self._feed_lines(self._array.held)  # too short to be anything else
         if self.broken:
@@ -121,7 +121,7 @@ class Framing:
         return lost
 
     def _give(self, line: bytes) -> None:
-        """To the framer; what it hands out goes on."""
+        """Pass bytes to the framer, and its payloads on."""
         self.total += len(line)
         self._after_cr = False
         items: list[Frame | Stray]
@@ -142,7 +142,7 @@ class Framing:
         self.payloads += 1
         self._payload(data, event, identifier)
 
-    # A body that is one array
+    # A body that is one JSON array
 
     def _begin_array(self, begin: bytes) -> None:
         place = Place(0, 0)
@@ -190,7 +190,7 @@ class Framing:
                 self._bad_utf8 = True
 
     def _judge(self) -> None:
-        """The line is at its end."""
+        """Check a line that has ended."""
         place = Place(self._line, self.payloads)
         head = self._head
         self._line = -1
@@ -213,7 +213,7 @@ class Framing:
             elif name in _KNOWN:
                 self._begin_frames()
                 self._field(name, value.removeprefix(b" "), place)
-            elif not self._outside:  # one word for a block, however many lines it has
+            elif not self._outside:  # one violation per block, however many lines it has
                 self._outside = True
                 shown = head.decode("utf-8", "replace")
                 self._report.say(
@@ -221,11 +221,11 @@ class Framing:
                 )
 
     def _is_document(self, head: bytes) -> bool:
-        """A line that may be read by itself: an object from its first byte to its last, or the marker."""
+        """Whether a line is a document of its own: an object from its first byte to its last, or the marker."""
         return (head.startswith(b"{") and self._last == b"}") or head.strip() == b"[DONE]"
 
     def _begin_frames(self) -> None:
-        """It is an event stream: then what stood outside of its fields before had no place there."""
+        """The body is an event stream after all: report what stood outside its fields before."""
         self._framed = True
         if self._lines_at is not None:
             place, shown = self._lines_at

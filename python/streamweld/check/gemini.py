@@ -25,11 +25,11 @@ class Gemini(Lifecycle):
         self._same: dict[str, str] = {}
         self._tokens: dict[str, int] = {}
         self._ids: set[str] = set()
-        self._over = False  # blocked or failed: nothing more is due
+        self._over = False  # blocked or failed: nothing more is expected
         self._usage = False
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
-        del name, identifier  # neither means anything in this dialect
+        del name, identifier  # neither has a meaning in this dialect
         if "candidates" not in value:
             value = object_(value, "response") or value  # the envelope of Code Assist
         if "error" in value:
@@ -142,7 +142,7 @@ class Gemini(Lifecycle):
 
 
 def _says(part: object) -> bool:
-    """Whether a part holds anything: an empty text goes with a finish reason or a signature."""
+    """Whether a part has content. An empty text counts if it carries a finish reason or a signature."""
     if not isinstance(part, dict):
         return False
     members = cast("dict[str, Any]", part)

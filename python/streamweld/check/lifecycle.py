@@ -1,7 +1,7 @@
-"""What the checkers of all dialects share: the shape of one, safe looks into JSON, texts compared without keeping them.
+"""Shared by the checkers of all dialects: their interface, safe access to JSON, and texts compared by digest.
 
-Memory is bounded: of a text only its length and a digest stay, of JSON text only an automaton, and what must be
-remembered for each id is counted against `MOST_KEPT`. It knows no dialect.
+Memory is bounded: a text is kept as its length and a digest, JSON text as the state of an automaton, and what must be
+remembered per id counts towards `MOST_KEPT`. This module knows no dialect.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_KEPT", "Json", "Lifecycle", "Text", "array", "count", "digest", "missing", "object_", "string"]
 
-MOST_KEPT: Final = 32 << 20  # bytes, about, that one stream may make a checker remember
-_ENTRY: Final = 256  # what one remembered thing costs beside its words
+MOST_KEPT: Final = 32 << 20  # approximate bytes that a checker may remember of one stream
+_ENTRY: Final = 256  # bytes per remembered entry, in addition to its text
 
 
 class Lifecycle:
-    """The rules of one dialect, fed one payload after the other. `name` is the frame's event name."""
+    """The rules of one dialect, fed one payload after another. `name` is the event name of the frame."""
 
     dialect: ClassVar[str]
 
     def __init__(self, report: Report) -> None:
         self.report: Report = report
-        self.full: bool = False  # too much to remember: what comes is not looked at
+        self.full: bool = False  # too much to remember: the rest is not checked
         self._kept = 0
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
-        """A payload object."""
+        """Check a payload object."""
         raise NotImplementedError
 
     def marker(self) -> None:
-        """`[DONE]`."""
+        """Check `[DONE]`."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """The end of the input."""
+        """Check what is missing at the end of the input."""
         raise NotImplementedError
 
     def say(self, rule: str, detail: str = "") -> None:
@@ -52,14 +52,14 @@ class Lifecycle:
         self.report.once(f"{self.dialect}.{rule}", detail)
 
     def remember(self, *words: str | None) -> None:
-        """Something was put into a table for the rest of the stream."""
+        """Count something that is remembered for the rest of the stream."""
         self._kept += _size(words)
         if self._kept > MOST_KEPT and not self.full:
             self.full = True
             self.report.say("framing.too_much")
 
     def forget(self, *words: str | None) -> None:
-        """It was taken out again."""
+        """Stop counting something that is no longer remembered."""
         self._kept -= _size(words)
 
 
@@ -68,7 +68,7 @@ def _size(words: Iterable[str | None]) -> int:
 
 
 class Text:
-    """A text that came in pieces, to be compared with one that comes whole."""
+    """A text that arrived in fragments, to be compared with the same text sent whole."""
 
     __slots__ = ("_doubtful", "_hash", "length", "pieces")
 
@@ -85,13 +85,13 @@ class Text:
         self.pieces += 1
 
     def is_(self, whole: str) -> bool:
-        if self._doubtful:  # a character that was cut in two pieces is none in each of them
+        if self._doubtful:  # a surrogate pair split between two fragments is not a character in either
             return True
         return digest(whole) == self._hash.digest() and len(whole) == self.length
 
 
 class Json:
-    """A JSON text that comes in pieces."""
+    """JSON text that arrives in fragments."""
 
     __slots__ = ("_automaton", "length")
 
@@ -104,7 +104,7 @@ class Json:
         self.length += len(piece.strip(" \t\r\n"))
 
     def fault(self) -> str:
-        """What keeps it from being one JSON object; `""` if nothing does."""
+        """Return why the text is not one JSON object; `""` if it is."""
         verdict = self._automaton.final
         if verdict == "broken":
             return f"no JSON at byte {self._automaton.pos}"
@@ -114,35 +114,35 @@ class Json:
 
 
 def digest(value: object) -> bytes:
-    """Of a text, or of any other JSON value whatever the order of its members."""
+    """Return the digest of a text, or of a JSON value independent of the order of its members."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def object_(value: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """A member that is an object; None where it is not."""
+    """Return the member if it is an object, otherwise None."""
     found = value.get(name)
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def array(value: Mapping[str, Any], name: str) -> list[object] | None:
-    """A member that is an array; None where it is not."""
+    """Return the member if it is an array, otherwise None."""
     found = value.get(name)
     return cast("list[object]", found) if isinstance(found, list) else None
 
 
 def string(value: Mapping[str, Any], name: str) -> str | None:
-    """A member that is a string; None where it is not."""
+    """Return the member if it is a string, otherwise None."""
     found = value.get(name)
     return found if isinstance(found, str) else None
 
 
 def count(value: Mapping[str, Any], name: str) -> int | None:
-    """A member that is an integer from 0; None where it is not."""
+    """Return the member if it is an integer of at least 0, otherwise None."""
     found = value.get(name)
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
 def missing(value: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Those of the names that are no members, as a list to read."""
+    """Return the missing members as a readable list."""
     return ", ".join([name for name in names if name not in value])

@@ -1,4 +1,4 @@
-"""The output items of a Responses stream: added, filled, done; and what the terminal response says of them."""
+"""The output items of a Responses stream: added, filled, done; and how the terminal response lists them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamweld.check.violation import facts
 
 __all__ = ["Items"]
 
-# The channel an event speaks of -> (the part's index member, the part type, the member of its done event).
+# The channel of an event -> (the part's index member, the part type, the member of its done event).
 _CHANNELS: Final = {
     "output_text": ("content_index", "output_text", "text"),
     "refusal": ("content_index", "refusal", "refusal"),
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class _Part:
-    """Streamed text: a content part, a summary part, or the arguments of a call."""
+    """Streamed text of a content part, of a summary part, or of the arguments of a call."""
 
     __slots__ = ("closed", "done", "kind", "text")
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.text = Text()
-        self.done: bytes | None = None  # of the text that the channel's done event gave
+        self.done: bytes | None = None  # digest of the text in the done event of the channel
         self.closed = False
 
 
@@ -49,10 +49,10 @@ class _Item:
         self.id = identifier
         self.call_id = call_id
         self.parts: dict[_Key, _Part] = {}
-        self.counts: Counter[str] = Counter()  # of the parts, by the name of their place
+        self.counts: Counter[str] = Counter()  # digests of the parts, by their place
         self.done = False
         self.status: str | None = None
-        self.digests: dict[str, bytes] = {}  # of the members of the item that is done
+        self.digests: dict[str, bytes] = {}  # digests of the members of the done item
 
     def put(self, key: _Key, part: _Part) -> None:
         if key not in self.parts:
@@ -61,7 +61,7 @@ class _Item:
 
 
 class Items:
-    """All items of one response; says its rules through the lifecycle that owns it."""
+    """All items of one response; reports violations through the lifecycle that owns it."""
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._say = lifecycle.say
@@ -72,10 +72,10 @@ class Items:
         self._ids: dict[str, _Item] = {}
         self._call_ids: dict[str, _Item] = {}
         self._incomplete: _Item | None = None
-        self._next = 0  # behind all output indexes
+        self._next = 0  # after all output indexes
 
     def event(self, kind: str, value: dict[str, Any]) -> None:
-        """Any event that is not about the response."""
+        """Check an event that concerns an item rather than the response."""
         _, _, rest = kind.partition("response.")
         family, _, step = rest.rpartition(".")
         if family == "output_item":
@@ -108,7 +108,7 @@ class Items:
         index = self._next if given is None else given
         self._next = max(self._next, index + 1)
         wanted = self._facts["items"].get(kind, ("type", "id"))
-        empty = ("id", "call_id", "name")  # what nothing can be named with, or called
+        empty = ("id", "call_id", "name")  # values that cannot name or call anything
         lacking = missing({name: member for name, member in body.items() if member or name not in empty}, wanted)
         if lacking:
             self._say("item_fields", f"{kind or 'item'}: {lacking}")
@@ -131,7 +131,7 @@ class Items:
         self._remember(identifier, call_id)
 
     def _named(self, kind: str, value: dict[str, Any]) -> _Item | None:
-        """The item that an event speaks of: by its index, which item_id must agree with."""
+        """Return the item that an event refers to, by its index; item_id must agree with it."""
         index = count(value, "output_index")
         identifier = string(value, "item_id")
         by_index = None if index is None else self._items.get(index)
@@ -200,7 +200,7 @@ class Items:
                 self._say("item_done_differs", where)
 
     def _whole(self, name: str, number: int, part: _Part, body: dict[str, Any]) -> str | None:
-        """The text that a done item gives for a part."""
+        """Return the text of a part as a done item has it."""
         if not name:
             member = next((member for _, kind, member in _CHANNELS.values() if kind == part.kind), "")
             return string(body, member)
@@ -211,7 +211,7 @@ class Items:
         found = string(inner, "text")
         return string(inner, "refusal") if found is None else found
 
-    # Parts and their text
+    # Parts and their texts
 
     def _part(self, kind: str, family: str, step: str, item: _Item, value: dict[str, Any]) -> None:
         name = _PARTS[family]
@@ -235,7 +235,7 @@ class Items:
             part.closed = True
             text = string(body, "text") if "text" in body else string(body, "refusal")
             if part.done is None:
-                # Only once for the part, whatever else follows: the item's end is not to say it again.
+                # Reported once per part: the end of the item must not report it again.
                 self._say("text_done_missing", f"{_told(item)}, {name} {key[1]}, {part.kind}")
                 part.done = digest(text or "")
             elif text is not None and digest(text) != part.done:
@@ -253,7 +253,7 @@ class Items:
             self._remember()
             part = _Part(wanted)
             item.put(key, part)
-            part.closed = bool(name)  # it was never opened: that it is not closed need not be said
+            part.closed = bool(name)  # never opened, so a missing close is not reported
         elif part.kind != wanted and not (wanted == "reasoning_text" and part.kind in ("text", "summary_text")):
             self._say("part_type", f"{kind}, {_told(item)}, a part of type {part.kind}")
         if part.done is not None:
@@ -274,13 +274,13 @@ class Items:
     # The end
 
     def unfinished(self) -> None:
-        """The response is at its end: which items are not?"""
+        """Report the items that have not ended when the response ends."""
         for _, item in sorted(self._items.items()):
             if not item.done:
                 self._say("item_done_missing", _told(item))
 
     def compare(self, kind: str, output: list[object] | None) -> None:
-        """With the terminal response."""
+        """Compare the items with those of the terminal response."""
         if self._incomplete is not None and kind == "response.completed":
             self._say("incomplete_status", _told(self._incomplete))
         if output is None or not self._items:
@@ -305,7 +305,7 @@ class Items:
 def _differs(item: _Item, body: dict[str, Any], name: str) -> bool:
     if name not in body or name not in item.digests:
         other = body.get(name) if name in body else None
-        return name in item.digests or other is not None  # a null is as good as nothing
+        return name in item.digests or other is not None  # null counts as absent
     return digest(body[name]) != item.digests[name]
 
 

@@ -1,6 +1,6 @@
-"""What the checker says: `Violation`, and the table of rules (`_spec/rules.json`) that every one of them names.
+"""The findings of the checker: `Violation`, and the table of rules (`_spec/rules.json`) that each one refers to.
 
-A rule's id, severity, text and source stand in that table and nowhere else. It knows no dialect and no bytes.
+The id, severity, text and source of a rule are in that table only. This module knows no dialect and no bytes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "Report", "Rule", "Violation", "facts", "rules"]
 
-_DETAIL = 200  # characters of a detail
-MOST_OF_A_RULE = 100  # violations of one rule that are listed; the rest is counted
+_DETAIL = 200  # longest detail, in characters
+MOST_OF_A_RULE = 100  # violations listed per rule; the rest are counted
 
 
 class Place(NamedTuple):
-    """Where in a stream: what a violation is about begins there."""
+    """The place in a stream where the subject of a violation begins."""
 
     byte_offset: int
     """Absolute, a BOM counted: the first byte of the event's first data line, or of the line that is wrong."""
@@ -34,8 +34,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line of the table. `basis` is `text` (the source says so), `reader` (what its official readers need), or
-    `reading` (a stricter reading, or what usage shows)."""
+    """One row of the table. `basis` is `text` (the source says so), `reader` (the official readers need it), or
+    `reading` (a stricter interpretation, or common practice)."""
 
     id: str
     severity: Severity
@@ -46,10 +46,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that a stream breaks, and where.
+    """One place where a stream breaks a rule.
 
-    `severity` is `error` (readers of this dialect lose or mix something), `warning` (the source's text is broken, and
-    readers get by) or `info` (worth knowing; many honest providers do it).
+    `severity` is `error` (readers of this dialect lose or mix up content), `warning` (the specification is violated,
+    but readers cope) or `info` (worth knowing; many well-behaved providers do it).
 
     >>> import streamweld as sw
     >>> found = sw.check(b'data: {"type":"message_stop"}\\n\\n')
@@ -69,7 +69,7 @@ class Violation:
     severity: Severity
 
     def to_dict(self) -> dict[str, Any]:
-        """As data that `json.dumps` takes; the place is flat: `byte_offset`, `event_ordinal`."""
+        """Return data for `json.dumps`, with the place as the members `byte_offset` and `event_ordinal`."""
         return {
             "rule": self.rule,
             "severity": self.severity,
@@ -82,7 +82,7 @@ class Violation:
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """The table: id -> rule."""
+    """Return all rules by id."""
     table = load_rules()
     made: dict[str, Rule] = {}
     for family, rows in table["rules"].items():
@@ -93,13 +93,13 @@ def rules() -> Mapping[str, Rule]:
 
 
 def facts(dialect: str) -> Mapping[str, Any]:
-    """The words and required members of a dialect that its rules speak of."""
+    """Return the known words and required members of a dialect, for its rules."""
     found: Mapping[str, Any] = load_rules()["facts"][dialect]
     return found
 
 
 class Report:
-    """Where violations are gathered; holds the place of what is being looked at."""
+    """Collects violations; knows the place of the payload that is being checked."""
 
     def __init__(self) -> None:
         self.place: Place = Place(0, 0)
@@ -118,7 +118,7 @@ class Report:
         self._found.append(Violation(rule, at or self.place, message, known.source, known.severity))
 
     def once(self, rule: str, detail: str = "") -> None:
-        """For what holds for a whole stream once it holds: it is said at its first place only."""
+        """Report a violation that concerns the whole stream at its first place only."""
         if rule not in self._said:
             self.say(rule, detail)
 

@@ -2,28 +2,28 @@
 
     StreamweldError(Exception)
      |- StreamError                              the input or the upstream is at fault
-     |   |- FramingError                         bytes that are no proper event stream
+     |   |- FramingError                         the bytes are not a well-formed event stream
      |   |   `- NotAnEventStream                 .body_head .content_type
-     |   |- ChunkDecodeError(ValueError)         an event's data is not usable JSON: .pos
+     |   |- ChunkDecodeError(ValueError)         the data of an event is not usable JSON: .pos
      |   |- LimitExceeded                        .limit_name .limit .observed
-     |   |- AssemblyError                        a tool call that cannot be put together
+     |   |- AssemblyError                        a tool call cannot be assembled
      |   |   |- InvalidToolIndex
      |   |   |- ToolCallConflict
      |   |   `- OrphanDelta
      |   |- ArgumentsError(ValueError)           `ToolCall.parsed` without an object: .state .reason .part .call_id
      |   |- UpstreamError                        the gateway sent an error: .code .kind .message
-     |   |- TruncatedStream(EOFError)            the stream was cut: .where .open_items
+     |   |- TruncatedStream(EOFError)            the stream ended too early: .where .open_items
      |   |- UnknownDialect                       .seen
      |   |- LifecycleError                       a conversion would break the target's rules: .violations
      |   `- InternalError                        a broken invariant of streamweld: please report it
      |- HistoryError                             a request history breaks a rule: .rule .path .violations
      `- UsageError(RuntimeError)                 the caller is at fault
-         |- ParserBusy                           two calls into one parser at a time
+         |- ParserBusy                           two calls into one parser at the same time
          `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
 
-The sentences are made here and nowhere else: from `_spec/diagnostics.json` and the table below, the detail, the place.
-A sentence is one line without payload; what it takes from the wire (a detail, a gateway's error message) is short and
-has its control characters escaped. Layer 1: no stream, no backend.
+All messages are built here, from `_spec/diagnostics.json`, the table below, the detail and the place. A message is one
+line without payload; text from the wire (a detail, a gateway's error message) is shortened, and its control characters
+are escaped. Layer 1: no stream, no backend.
 """
 
 # ruff: noqa: SIM905 (a list of words reads best as words)
@@ -67,7 +67,7 @@ __all__ = [
 RAW_BYTES: Final = 256
 _DETAIL_CHARS: Final = 256
 
-# The rules that are no diagnostic. A rule that stands in neither table is its own sentence.
+# The rules without a diagnostic code. The message of a rule in neither table is its name.
 _SENTENCES: Final = {
     "stream": "the stream cannot be read",
     "framing": "the bytes are no proper event stream",
@@ -85,7 +85,7 @@ _SENTENCES: Final = {
     "internal": "a broken invariant inside streamweld; please report it",
 }
 
-# What a gateway's error code or type says about another try. The first list wins: no quota comes with a 429.
+# What the error code or type of a gateway says about a retry. The first list wins: an exhausted quota may come as 429.
 _FINAL: Final = frozenset(
     "insufficient_quota billing_error billing_not_active context_length_exceeded content_filter "
     "content_policy_violation invalid_request_error invalid_request invalid_api_key authentication_error "
@@ -103,7 +103,7 @@ _E = TypeVar("_E", bound="StreamError")
 
 
 class _Place(TypedDict, total=False):
-    """What every StreamError takes beside its own fields."""
+    """The keywords that every StreamError accepts in addition to its own."""
 
     rule: str
     detail: str
@@ -119,29 +119,29 @@ class _Place(TypedDict, total=False):
 
 
 class StreamweldError(Exception):
-    """The root: `except StreamweldError` catches whatever streamweld raises on its own account."""
+    """The base class of all exceptions that streamweld defines."""
 
 
 class StreamError(StreamweldError):
     """The input or the upstream is at fault.
 
     Attributes:
-        rule: the stable snake_case code of what was broken: a diagnostic's code, `limit_<name>`, or one of this module.
-        detail: what the sentence adds to the rule's text; may come from the wire.
-        byte_offset: absolute offset, in bytes of the decoded body, of the first byte of the event's first data line.
+        rule: the stable snake_case code of the fault: a diagnostic code, `limit_<name>`, or one of this module.
+        detail: what the message adds to the text of the rule; it may come from the wire.
+        byte_offset: absolute offset of the first data line of the event, in bytes of the decoded body.
         event_ordinal: 0-based number of that event.
-        event_type: its `event:` name, if it had one.
-        path: JSON pointer of the offending member, where one is known.
-        raw: the first 256 bytes of the payload. It is not part of the sentence.
-        retryable: whether the same request may succeed when sent again; None where that is not known.
-        policy: the base policy the stream was read with.
-        partial: everything that was read before the fault, as a `Response`; None outside of a parser.
-        events: what the failed call had decoded before the fault.
+        event_type: the name of that event, if it has an `event:` line.
+        path: JSON pointer of the offending member, if known.
+        raw: the first 256 bytes of the payload. They are not part of the message.
+        retryable: whether the same request may succeed when sent again; None if unknown.
+        policy: the name of the base policy that the stream was read with.
+        partial: everything that was read before the fault, as a `Response`; None outside a parser.
+        events: the events that the failed call had decoded before the fault.
     """
 
     _rule = "stream"
     _retryable: bool | None = None
-    _own: tuple[str, ...] = ()  # the fields of a subclass, for to_dict() and repr()
+    _own: tuple[str, ...] = ()  # the additional fields of a subclass, for to_dict() and repr()
 
     def __init__(self, **place: Unpack[_Place]) -> None:
         self.rule: str = place.get("rule") or self._rule
@@ -166,7 +166,7 @@ class StreamError(StreamweldError):
         return code.text.rstrip(".") if code is not None else _SENTENCES.get(self.rule, self.rule)
 
     def _said(self) -> str:
-        """What stands behind the rule's own text."""
+        """Return what follows the text of the rule in the message."""
         return self.detail
 
     def _sentence(self) -> str:
@@ -184,10 +184,10 @@ class StreamError(StreamweldError):
         return _restored, (type(self), str(self), self.__dict__)
 
     def to_dict(self, *, include_raw: bool = False) -> dict[str, Any]:
-        """The exception as data that `json.dumps` takes; `partial` and `events` are left out.
+        """Return the exception as data for `json.dumps`, without `partial` and `events`.
 
-        Bytes of the stream (`raw`, `body_head`) are only there with `include_raw`, as text with U+FFFD for what is not
-        UTF-8.
+        Bytes of the stream (`raw`, `body_head`) are included only with `include_raw`, as text, with U+FFFD for what is
+        not UTF-8.
         """
         names = [
             "rule",
@@ -226,7 +226,7 @@ class FramingError(StreamError):
 
 
 class NotAnEventStream(FramingError):
-    """The body is something else: an HTML page, a login form, plain text. `body_head` holds up to 512 bytes of it."""
+    """The body is not an event stream but an HTML page, plain text or the like. `body_head`: its first 512 bytes."""
 
     _rule = "not_an_event_stream"
     _own = ("content_type", "body_head")
@@ -241,7 +241,7 @@ class NotAnEventStream(FramingError):
 
 
 class ChunkDecodeError(StreamError, ValueError):
-    """An event's data is not JSON, or not such as can be used. `pos`: byte position in the data; None if not known."""
+    """The data of an event is not JSON, or not usable. `pos`: byte position in the data; None if unknown."""
 
     _rule = "malformed_json"
     _own = ("pos",)
@@ -255,7 +255,7 @@ class ChunkDecodeError(StreamError, ValueError):
 
 
 class LimitExceeded(StreamError):
-    """A cap of `Limits` was passed; the piece that would have passed it was not kept. `observed` is `limit` + 1."""
+    """A limit of `Limits` was exceeded; the input that exceeded it was not kept. `observed` is `limit` + 1."""
 
     _rule = "limit"
     _retryable = False
@@ -276,35 +276,35 @@ class LimitExceeded(StreamError):
 
 
 class AssemblyError(StreamError):
-    """A tool call cannot be put together."""
+    """A tool call cannot be assembled."""
 
     _rule = "assembly"
 
 
 class InvalidToolIndex(AssemblyError):
-    """A tool-call index is no index, and the policy says raise."""
+    """The index of a tool call is not a valid index, and the policy says raise."""
 
     _rule = "index_unusable"
 
 
 class ToolCallConflict(AssemblyError):
-    """Two pieces say different things about one tool call, and the policy says raise."""
+    """Two fragments of one tool call contradict each other, and the policy says raise."""
 
     _rule = "conflict"
 
 
 class OrphanDelta(AssemblyError):
-    """A piece of a tool call that is closed or was never opened, and the policy says raise."""
+    """A fragment belongs to a tool call that is closed or was never opened, and the policy says raise."""
 
     _rule = "late_delta"
 
 
 class ArgumentsError(StreamError, ValueError):
-    """`ToolCall.parsed` of a call that has no arguments object.
+    """`ToolCall.parsed` was read for a call whose arguments are not a complete JSON object.
 
-    `state` is the call's (`incomplete`, `invalid` or `open`), `reason` its reason, `pos` where in `arguments` the JSON
-    breaks, if that is known. `rule` is `arguments_<state>`, or `arguments_custom` for the call of a free-form tool: its
-    `arguments` are text in every state.
+    `state` is the state of the call (`incomplete`, `invalid` or `open`), `reason` says why, and `pos` is the position
+    in `arguments` where the JSON breaks, if known. `rule` is `arguments_<state>`, or `arguments_custom` for a call of a
+    free-form tool, whose `arguments` are text in every state.
     """
 
     _own = ("state", "reason", "part", "call_id", "pos")
@@ -334,8 +334,8 @@ class ArgumentsError(StreamError, ValueError):
 class UpstreamError(StreamError):
     """The gateway sent an error inside the stream.
 
-    `code`, `kind` (its `type`) and `message` are the gateway's own words, as text in whatever shape they came. The
-    `UpstreamErrorEvent` before it holds the whole payload; `raw` its first 256 bytes.
+    `code`, `kind` (its `type`) and `message` are the gateway's own words, as text whatever their JSON type was. The
+    `UpstreamErrorEvent` before this exception holds the whole payload, `raw` its first 256 bytes.
     """
 
     _rule = "upstream_error"
@@ -357,11 +357,11 @@ class UpstreamError(StreamError):
 
 
 class TruncatedStream(StreamError, EOFError):
-    """The input ended too early. Everything before the cut was delivered; no call that was open counts as complete.
+    """The stream ended too early. Everything before that was delivered; calls that were open are not complete.
 
     `where`: `empty`, `mid_event`, `mid_utf8`, `mid_text`, `mid_arguments`, `between_events`, `transport` (the transport
-    failed, and none of the others says more), or `idle` (a timeout of the async iterators). `open_items`: the part
-    numbers that were still open.
+    failed, and no other value is more precise), or `idle` (a timeout of the async iterators). `open_items`: the numbers
+    of the parts that were still open.
     """
 
     _rule = "truncated"
@@ -384,7 +384,7 @@ class TruncatedStream(StreamError, EOFError):
 
 
 class UnknownDialect(StreamError):
-    """The first payloads are of no dialect that can be read, or of another than was given. `seen`: their members."""
+    """The first payloads are in no known dialect, or in another one than was given. `seen`: their members."""
 
     _rule = "unknown_dialect"
     _retryable = False
@@ -400,7 +400,7 @@ class UnknownDialect(StreamError):
 
 
 class LifecycleError(StreamError):
-    """A converted stream would break the target dialect's own rules."""
+    """A converted stream would break the rules of its target dialect."""
 
     _rule = "lifecycle"
     _own = ("violations",)
@@ -411,7 +411,7 @@ class LifecycleError(StreamError):
 
 
 class InternalError(StreamError):
-    """A broken invariant of streamweld, never the caller's or the gateway's fault. Please report it."""
+    """A bug in streamweld, never a fault of the caller or the gateway. Please report it."""
 
     _rule = "internal"
 
@@ -430,15 +430,15 @@ class HistoryError(StreamweldError):
 
 
 class UsageError(StreamweldError, RuntimeError):
-    """The caller is at fault: a call after the end, an option that does not exist."""
+    """The caller made a mistake, such as a call after the end or an option that does not exist."""
 
 
 class ParserBusy(UsageError):
-    """A second call into a parser while one is running: one parser reads one stream, one call at a time."""
+    """A parser was called while another call was running: it reads one stream, one call at a time."""
 
 
 class MissingExtra(UsageError, ImportError):
-    """An optional dependency is not installed; `extra` is what to add: `pip install 'streamweld[<extra>]'`."""
+    """An optional dependency is not installed: `pip install 'streamweld[<extra>]'`, with `extra` as named here."""
 
     def __init__(self, extra: str, package: str) -> None:
         self.extra = extra

@@ -3,8 +3,8 @@
     for frame in streamweld.sse.iter_frames(response.iter_bytes()):
         print(frame.event, frame.data)
 
-An event that the input does not finish with a blank line is dropped, as the standard says; `StreamParser` tells of it.
-Layer 5: with `_backend` the one module that knows both backends. It knows no dialect.
+An event that is not followed by a blank line is dropped, as the standard says; `StreamParser` reports it. Layer 5: the
+only module besides `_backend` that knows both backends. It knows no dialect.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Frame:
 
 
 class FrameReader:
-    """Takes reads of any size and gives the frames that each completes.
+    """Reads bytes in pieces of any size and returns the frames that each piece completes.
 
-    `last_event_id` is that of the connection that this one goes on from. Of the limits, `max_event_bytes` and
-    `max_field_bytes` hold here.
+    `last_event_id` is the last id of the connection that this one continues. Of the limits, `max_event_bytes` and
+    `max_field_bytes` apply.
     """
 
     __slots__ = ("_failed", "_framer")
@@ -63,12 +63,12 @@ class FrameReader:
         self._failed = False
 
     def feed(self, data: Buffer, /) -> list[Frame]:
-        """The frames that these bytes complete.
+        """Read the next bytes and return the frames that they complete.
 
         Raises:
-            LimitExceeded: with the frames of this call that came before it in `.events`; nothing can be fed after it.
+            LimitExceeded: `.events` holds the frames of this call before the fault; nothing can be fed after it.
             UsageError: after LimitExceeded. `ParserBusy`: while another call is running.
-            TypeError: for what is no contiguous buffer of bytes.
+            TypeError: the data is not a contiguous buffer of bytes.
         """
         if self._failed:
             raise UsageError("the reader has failed; nothing can be fed any more")
@@ -80,24 +80,24 @@ class FrameReader:
 
     @property
     def last_event_id(self) -> str:
-        """What a client would send as `Last-Event-ID` to go on from here."""
+        """What a client would send as `Last-Event-ID` to continue from here."""
         return self._framer.last_event_id
 
     @property
     def reconnection_time(self) -> int | None:
-        """The last valid `retry` in ms, which applies as soon as it is read; None without any."""
+        """The last valid `retry` value in milliseconds, valid as soon as it is read; None if there was none."""
         return self._framer.reconnection_time
 
 
 def iter_frames(
     chunks: Iterable[Buffer], *, limits: Limits | None = None, last_event_id: str = "", close_source: bool = True
 ) -> FrameIterator:
-    """The frames of a source of pieces of bytes, each as soon as it is complete.
+    """Yield the frames of a body that arrives in pieces, each as soon as it is complete.
 
     Args:
         chunks: pieces of the body, such as `response.iter_bytes()` of httpx.
-        limits: how much to take; `max_event_bytes` and `max_field_bytes` hold here.
-        last_event_id: that of the connection this one goes on from.
+        limits: how much to accept; `max_event_bytes` and `max_field_bytes` apply.
+        last_event_id: the last id of the connection that this one continues.
         close_source: whether to call `chunks.close()`, if it has one, exactly once: at the end, on an error, and when
             the loop is left early.
 
@@ -126,7 +126,7 @@ def aiter_frames(
 
 
 class _Reconnects:
-    """What the sync and the async iterator have beside their frames: what a client needs to connect again."""
+    """What both iterators offer besides frames: what a client needs to reconnect."""
 
     __slots__ = ()
     _reader: FrameReader
@@ -141,19 +141,19 @@ class _Reconnects:
 
 
 class FrameIterator(Items[FrameReader, Frame], _Reconnects):
-    """What `iter_frames` returns."""
+    """The iterator that `iter_frames` returns."""
 
     __slots__ = ()
 
 
 class AsyncFrameIterator(AsyncItems[FrameReader, Frame], _Reconnects):
-    """What `aiter_frames` returns."""
+    """The iterator that `aiter_frames` returns."""
 
     __slots__ = ()
 
 
 def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame]:
-    """The frames of one read; then what it raises."""
+    """Yield the frames of one read, then raise what it raised."""
     try:
         frames = reader.feed(chunk)
     except LimitExceeded as fault:
@@ -167,7 +167,7 @@ def _frames(reader: FrameReader, source: Source) -> Generator[Frame]:
         for chunk in source:
             yield from _step(reader, chunk)
     except BaseException:
-        # What is on its way says more than a source that does not close.
+        # An exception that is being raised matters more than a source that fails to close.
         with suppress(Exception):
             source.close()
         raise
@@ -186,7 +186,7 @@ async def _aframes(reader: FrameReader, source: Source) -> AsyncGenerator[Frame]
     await source.aclose()
 
 
-# The two backends, in one shape.
+# Both backends behind one interface.
 
 
 class _Framer(Protocol):

@@ -17,5 +17,5 @@ DENIED_OUTPUT: Final = "Tool call execution denied."
 
 
 def request_details(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the details of a request for approval."""
+    """Return the details of an approval request."""
     return {name: raw[name] for name in REQUEST_DETAILS if name in raw}

@@ -88,7 +88,7 @@ def _continues(entry: Json, last: Json) -> bool:
 
 
 def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
-    """Put the texts of fragments behind that of their entry."""
+    """Append the texts of fragments to the text of their entry."""
     if texts:
         n, entry = made[-1]
         name = _FRAGMENTS[str(entry.get("type"))]
@@ -99,7 +99,7 @@ def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
 def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call], *, every: bool = False) -> list[Any]:
     """Return the entries of `reasoning_details`; an empty list if nothing is signed or encrypted.
 
-    `every`: plain reasoning has no other member.
+    `every`: also write plain reasoning, because the target has no other member for it.
     """
     told = list(thoughts)
     signed = [call for call in calls if call.signature]

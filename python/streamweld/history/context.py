@@ -23,7 +23,7 @@ _INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: no
 
 @dataclass(slots=True, eq=False)
 class Context:
-    """One conversion under way.
+    """One conversion in progress.
 
     `pending`: the input was an answer, not a request; its calls may stay unanswered. `chained`: the server stores
     earlier turns (`previous_response_id`), so results may answer calls that are not here.
@@ -44,7 +44,7 @@ class Context:
     _survey: Survey | None = field(default=None, init=False)
 
     def fresh(self) -> Context:
-        """The same target, facts and options with empty ledgers, for a part of the history."""
+        """Return a context with the same target, facts and options and no records, for a part of the history."""
         return Context(
             *(self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools),
             pending=self.pending,
@@ -52,34 +52,34 @@ class Context:
         )
 
     def survey(self, turns: list[Turn]) -> Survey:
-        """What these turns hold. A list that no pass has changed is walked once."""
+        """Return what these turns contain. A list that no pass has changed is examined only once."""
         if self._survey is None or self._survey.turns is not turns:
             self._survey = Survey(turns)
         return self._survey
 
     def edit(self, rule: str, path: Path, what: str, removed: Any = None) -> None:
-        """Books a change under a rule of the table."""
+        """Record a change under a rule of the table."""
         self.edits.append(Edit(rule, pointer(path), what, edit_rules()[rule].why, removed))
 
     def lose(self, feature: str, path: Path, why: str, removed: Any = None) -> None:
-        """Books something that cannot be said in the target."""
+        """Record something that the target cannot represent."""
         self.losses.append(Loss(feature, pointer(path), why, removed))
 
     def lose_members(self, members: Mapping[str, Any], path: Path, why: str) -> None:
-        """Books members of a message or block that cannot be said, but for those that say nothing."""
+        """Record members of a message or block that the target cannot represent, except empty ones."""
         for name, value in members.items():
             if value not in _INSIGNIFICANT:
                 steps = name.split("/") if isinstance(name, Inner) else (name,)
                 self.lose(steps[-1], (*path, *steps), why, value)
 
     def fact(self, name: str, member: str | None = None) -> Any:
-        """A constraint of the target, or a member of it; None where there is none."""
+        """Return a constraint of the target, or a member of one; None if there is none."""
         found = self.constraints.get(name)
         if member is None or found is None:
             return found
         return found.get(member)
 
     def facts(self, name: str) -> Mapping[str, Any]:
-        """A constraint of the target that has members; without any where there is none."""
+        """Return a constraint that has members; an empty mapping if there is none."""
         found: Any = self.constraints.get(name)
         return EMPTY if found is None else found

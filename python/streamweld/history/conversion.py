@@ -100,7 +100,7 @@ def convert(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The arguments of `convert` beside the messages."""
+    """The arguments of `convert` other than the messages."""
 
     source: str
     target: str
@@ -184,7 +184,7 @@ def _model(given: Mapping[str, Any] | None) -> str | None:
 def _snapshot(
     items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, context: Context
 ) -> Snapshot | None:
-    """What a later call has to compare; None where a turn's form depends on how many there are, or on later ones."""
+    """Return what a later call must compare; None if the form of a turn depends on other turns."""
     counted = context.facts("reasoning").get("max_replayed") is not None
     if isinstance(items, str | Response) or counted or context.family == "ai-sdk-ui":
         return None
@@ -198,8 +198,7 @@ def _snapshot(
 def _refuse(
     turns: list[Turn], payload: Mapping[str, Any], given: Mapping[str, Any] | None, profile: Profile, context: Context
 ) -> None:
-    """Raises for what no edit can mend: nothing is left to send, nobody asks, the wrong one speaks last, or what it is
-    nobody knows."""
+    """Raise for what no edit can repair: an empty history, no user message, a wrong last role, unknown content."""
     lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # behind what stands outside
     said = turns[lead:]
     last: Collection[str] | None = context.fact("last_role")
@@ -228,7 +227,7 @@ def _refuse(
 
 
 def _without_tools(given: Mapping[str, Any]) -> bool:
-    """The request has a list of tools, and none in it."""
+    """Whether the request has an empty list of tools."""
     return [] in (given.get("tools"), members_of(given.get("toolConfig")).get("tools"))
 
 
@@ -237,7 +236,7 @@ def _is_several(value: object) -> TypeGuard[Iterable[Any]]:
 
 
 def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
-    """Who is meant by `provider`: a word of the table, or one that the profile itself has among its issuers."""
+    """Return the issuer that `provider` names: a name of the table, or an issuer of the profile itself."""
     if word is None or word in (members_of(constraints.get("reasoning")).get("issuers") or ()):
         return word
     return profiles.provider(word)
@@ -255,7 +254,7 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
 
 
 def tool_names(tools: Any) -> dict[str, Any]:
-    """The tools by name, from names, a mapping, or definitions in any dialect."""
+    """Return the tools by name, from names, a mapping, or definitions in any dialect."""
     if tools is None:
         return {}
     if isinstance(tools, Mapping):

@@ -1,10 +1,10 @@
-"""`dedupe_reasoning`: what a resumed stream said twice is said once, so that no item id stands twice in a history.
+"""`dedupe_reasoning`: remove what a resumed stream repeated, so that no item id appears twice in a history.
 
-A stream that is replayed leaves whole messages behind whose reasoning is blank and carries the `rs_` ids of earlier
-ones; the Responses API refuses the next turn then ("Duplicate item found with id rs_…"). Two passes, over AI SDK
-messages and, an item being a message, over Responses items: within a message a part that repeats id and text goes; in
-a later message, what adds nothing to a known id goes. Another text under the same id is a further summary, and stays.
-It knows no target and no gateway.
+A replayed stream leaves whole messages with empty reasoning that carries the `rs_` ids of earlier messages; the
+Responses API then rejects the next turn ("Duplicate item found with id rs_…"). Two passes run over AI SDK messages, and
+over Responses items, where each item counts as a message: within a message, a part that repeats id and text is removed;
+in a later message, a part that adds nothing to a known id is removed. Another text under the same id is a further
+summary and stays. This module knows no target and no gateway.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CIPHER: Final = "reasoningEncryptedContent"
 
 @dataclass(slots=True, eq=False)
 class _Occurrence:
-    """One part (or item) that has an id. `text`: what makes it the same as another one; `drop`: the rule it goes by."""
+    """One part (or item) with an id. `text` decides whether it equals another one; `drop`: the rule that removes it."""
 
     at: int
     part: int | None
@@ -70,11 +70,10 @@ class _Result:
 def dedupe_reasoning(
     messages: _T, *, items: Sequence[str] = ("rs",), on_edit: Callable[[Edit], object] | None = None
 ) -> _T:
-    """The history without reasoning that repeats an item it already has.
+    """Return the history without reasoning that repeats an earlier item.
 
-    A part without an item id is never touched, nor is a message whose reasoning has none. A message is dropped only
-    where nothing is left of it but step marks. The first part with the text of an id stays, and with it a non-empty
-    encrypted content, if only the repeat had one.
+    Parts without an item id are never changed. A message is dropped only if nothing but step marks is left of it. The
+    first part with the text of an id stays, with a non-empty encrypted content even if only the repetition had one.
 
     Args:
         messages: AI SDK UIMessages or ModelMessages, Responses items, or the payload mapping that holds them
@@ -168,7 +167,7 @@ def _read(messages: Sequence[Any], items: frozenset[str]) -> tuple[list[_Occurre
 
 
 def _parts_name(message: Mapping[str, Any]) -> str | None:
-    """Where an AI SDK message has its parts; None for a Responses item, whose id is its own."""
+    """Return the member that holds the parts of an AI SDK message; None for a Responses item."""
     if "role" not in message or message.get("type") == "message" or isinstance(message.get("content"), str):
         return None
     for name in ("parts", "content"):
@@ -227,7 +226,7 @@ def _read_part(
 
 
 def _custody(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The item id and the encrypted content. A provider that names no item hides no other one."""
+    """Return the item id and the encrypted content, from the first provider that names an item."""
     for _, _, told in _metadata(raw):
         item_id = told.get("itemId")
         if isinstance(item_id, str) and item_id:
@@ -249,7 +248,7 @@ def _metadata(raw: Mapping[str, Any]) -> Iterable[tuple[str, str, Mapping[str, A
 
 
 def _within(said: list[_Occurrence]) -> None:
-    """In one message: id and text of an earlier part."""
+    """Find parts that repeat id and text of an earlier part of their message."""
     seen: set[tuple[int, str, str, str]] = set()
     for one in said:
         if one.part is None:
@@ -261,7 +260,7 @@ def _within(said: list[_Occurrence]) -> None:
 
 
 def _across(said: list[_Occurrence]) -> None:
-    """In a later message: a known id that comes back blank, or with a text that it already had."""
+    """Find parts of later messages whose known id comes back empty or with a text that it already had."""
     known: dict[tuple[str, str], set[str]] = {}
     here: list[_Occurrence] = []
     for one in said:
@@ -276,7 +275,7 @@ def _across(said: list[_Occurrence]) -> None:
 
 
 def _blank_first(said: list[_Occurrence]) -> None:
-    """A blank part whose text comes only in a later message."""
+    """Find empty parts whose text comes only in a later message."""
     spoken: dict[tuple[str, str], int] = {}  # the first message that has text under the id
     for one in said:
         if not one.blank and one.drop is None:
@@ -287,7 +286,7 @@ def _blank_first(said: list[_Occurrence]) -> None:
 
 
 def _repeated_results(said: list[_Occurrence], results: list[_Result]) -> list[_Result]:
-    """The results that a dropped call leaves behind, where an earlier one answers the call that stays."""
+    """Find results of dropped calls whose remaining call already has an earlier result."""
     waiting: Counter[str] = Counter()
     answered: set[str] = set()
     calls = [one for one in said if one.drop is not None and one.call_id is not None]
@@ -305,7 +304,7 @@ def _repeated_results(said: list[_Occurrence], results: list[_Result]) -> list[_
 
 
 def _ciphers(said: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
-    """Encrypted content that only a dropped part had: which part that stays gets it."""
+    """Return which remaining part receives encrypted content that only a dropped part had."""
     kept: dict[str, _Occurrence] = {}
     full: set[str] = set()
     for one in said:
@@ -326,7 +325,7 @@ def _ciphers(said: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
 
 
 def _rebuilt(message: Any, gone: Mapping[int | None, str], ciphers: Mapping[int | None, str]) -> Any:
-    """The message without the parts that go; None if it says nothing any more."""
+    """Return the message without the dropped parts; None if nothing is left of it."""
     if not gone and not ciphers:
         return message
     if None in ciphers:

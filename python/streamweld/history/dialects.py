@@ -13,7 +13,7 @@ __all__ = ["CONTAINERS", "FAMILIES", "Container"]
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Where a dialect's request keeps its history: the member with the messages, and that with the system prompt."""
+    """Where a request of a dialect keeps its history: the members for the messages and for the system prompt."""
 
     messages: str
     system: str | None = None

@@ -30,7 +30,7 @@ class Edit:
     removed: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The edit as data that `json.dumps` takes, if the source was such data."""
+        """Return the edit as data for `json.dumps`, provided that the source was such data."""
         return {name: getattr(self, name) for name in ("rule", "path", "what", "why", "removed")}
 
 
@@ -44,12 +44,12 @@ class Loss:
     removed: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The loss as data that `json.dumps` takes, if the source was such data."""
+        """Return the loss as data for `json.dumps`, provided that the source was such data."""
         return {name: getattr(self, name) for name in ("feature", "path", "why", "removed")}
 
 
 class _Ways:
-    """The calls of a map by either id, and those that were renamed."""
+    """The calls of a map, by source id and by target id, and the renamed ones."""
 
     __slots__ = ("back", "forth", "pairs")
 
@@ -76,22 +76,22 @@ class IdMap:
 
     @classmethod
     def of(cls, calls: Iterable[tuple[str, str]]) -> IdMap:
-        """The map of these calls, in their order."""
+        """Return the map of these calls, in order."""
         made = cls()
         made._calls = list(calls)
         return made
 
     def calls(self) -> Sequence[tuple[str, str]]:
-        """Every call, in order, renamed or not: (source id, target id)."""
+        """Return (source id, target id) of every call, in order, renamed or not."""
         return self._calls
 
     def add(self, source: str, target: str) -> None:
-        """One call, in order of the history. Every call is told, so that `to_target` can count."""
+        """Add one call, in the order of the history. Every call must be added, because `to_target` counts them."""
         self._calls.append((source, target))
         self._ways = None
 
     def keep(self, calls: Iterable[str]) -> None:
-        """Some calls, in order of the history, each of which is called as in the source."""
+        """Add calls that keep their source ids, in the order of the history."""
         self._calls += [(call_id, call_id) for call_id in calls]
         self._ways = None
 
@@ -102,16 +102,16 @@ class IdMap:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Every call that was renamed: (source id, target id)."""
+        """Return (source id, target id) of every renamed call."""
         return self._both().pairs
 
     def to_target(self, source_id: str, occurrence: int = 0) -> str:
-        """The payload's id of the call with that source id; of the n-th such call, where an id recurs."""
+        """Return the payload's id of the call with that source id; if the id recurs, of the n-th such call."""
         found = self._both().forth.get(source_id)
         return source_id if not found else found[min(occurrence, len(found) - 1)]
 
     def to_source(self, target_id: str) -> str:
-        """The source's id of a call in the payload."""
+        """Return the source id of a call in the payload."""
         return self._both().back.get(target_id, target_id)
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ _TAIL: Final = 10  # characters of the hash at the end of a changed id: 59 bits
 
 @dataclass(frozen=True, slots=True)
 class IdForm:
-    """What an id must look like. `chars`: the inside of a regular expression's class; None for any character."""
+    """The form of an id. `chars`: the allowed characters, as in a regular expression's class; None for any."""
 
     chars: str | None = None
     low: int = 1
@@ -32,23 +32,23 @@ class IdForm:
         object.__setattr__(self, "_whole", _of_length(self.chars, self.low, self.high))
 
     def fits(self, text: str) -> bool:
-        """Whether an id may stay as it is. An id that carries something else inside of it always may."""
+        """Whether an id may stay unchanged. An id that carries other data always may."""
         if text in self.banned:
             return False
         return self._whole.fullmatch(text) is not None or self.carries(text)
 
     def fit(self, texts: Sequence[str]) -> bool:
-        """Whether all of them may stay as they are."""
+        """Whether all of these ids may stay unchanged."""
         whole, banned = self._whole.fullmatch, self.banned
         odd = [text for text in texts if whole(text) is None or text in banned]
         return all(map(self.fits, odd))
 
     def carries(self, text: str) -> bool:
-        """Whether the id is a vessel, whose content its maker wants back byte for byte."""
+        """Whether the id carries data that its provider needs back byte for byte."""
         return any(mark in text for mark in self.carriers)
 
     def made(self, text: str, salt: int = 0, whole: str | None = None) -> str:
-        """An id of this form for that text: what can stay of it, and a hash of the whole."""
+        """Return an id of this form for that text: its usable characters and a hash of the whole."""
         digest = int.from_bytes(sha256(f"{whole or text}\0{salt}".encode("utf-8", "surrogatepass")).digest(), "big")
         high = self.high or max(len(text) + 1 + _TAIL, self.low)
         size = min(max(_TAIL, self.low), high)
@@ -66,7 +66,7 @@ class IdForm:
 
 @cache
 def _of_length(chars: str | None, low: int, high: int | None) -> re.Pattern[str]:
-    """What fits: these characters, so many."""
+    """Return the pattern of an id with these characters and lengths."""
     one = "." if chars is None else f"[{chars}]"
     return re.compile(f"{one}{{{low},{'' if high is None else high}}}", re.DOTALL)
 
@@ -82,7 +82,7 @@ def _others(chars: str) -> re.Pattern[str]:
 
 
 def form_of(fact: Mapping[str, Any]) -> IdForm:
-    """The form that a profile's `tool_id` or `tool_name` states."""
+    """Return the form that the constraint `tool_id` or `tool_name` of a profile requires."""
     get = fact.get
     return _form(get("chars"), get("min", 1), get("max"), tuple(get("carriers", ())), tuple(get("not", ())))
 
@@ -94,21 +94,21 @@ def _form(chars: str | None, low: int, high: int | None, carriers: tuple[str, ..
 
 @dataclass(slots=True, eq=False)
 class Minter:
-    """Names every call of one history. `reserved`: ids of the source that fit; nothing else may be called so."""
+    """Assigns the ids of one history. `reserved`: source ids that fit; no generated id may equal one of them."""
 
     form: IdForm
     reserved: frozenset[str]
     used: set[str] = field(default_factory=set[str])
 
     def first(self, call_id: str) -> str:
-        """The id of the first call with this id."""
+        """Return the target id of the first call with this source id."""
         if self.form.carries(call_id) or (self.form.fits(call_id) and call_id not in self.used):
             self.used.add(call_id)
             return call_id
         return self._made(call_id)
 
     def again(self, call_id: str, nth: int) -> str:
-        """The id of the nth call with this id, where ids must not recur."""
+        """Return the target id of the n-th call with this source id, for targets where ids must not recur."""
         plain = f"{call_id}__{nth}"
         if self.form.fits(plain) and plain not in self.used and plain not in self.reserved:
             self.used.add(plain)
@@ -116,7 +116,7 @@ class Minter:
         return self._made(plain)
 
     def nameless(self, said: str) -> str:
-        """An id for a call that came without one: by what it says, not by where it stands."""
+        """Return an id for a call without one, derived from its content and not from its position."""
         return self._made("call", said)
 
     def _made(self, text: str, whole: str | None = None) -> str:

@@ -66,7 +66,7 @@ class _Missing:
 
 
 class _Nothing(dict[str, Any]):
-    """The empty mapping as the default of a field: what can be hashed needs no factory, which would be called for
+    """The empty mapping as the default of a field: a hashable default needs no factory, which would be called for
     every part."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
@@ -77,7 +77,7 @@ EMPTY: Final[Mapping[str, Any]] = _Nothing()
 
 
 class Inner(str):
-    """The name of a member inside of an object of a block: its way there, with slashes. It cannot be put back alone."""
+    """The path, with slashes, of a member nested in a block. Such a member cannot be written back alone."""
 
     __slots__ = ()
 
@@ -95,7 +95,7 @@ class Origin:
     _bare: dict[frozenset[str], Origin] | None = None
 
     def without(self, names: frozenset[str]) -> Origin:
-        """The same message without these members. All its parts get one and the same."""
+        """Return the origin without these members, as one object shared by all parts of the message."""
         if self._bare is None:
             self._bare = {}
         found = self._bare.get(names)
@@ -107,8 +107,8 @@ class Origin:
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def _part(cls: type[_T]) -> type[_T]:
-    """A slotted dataclass that type checkers alone keep frozen: at run time that would make a part three times as
-    dear, and a history is made of them. For the same reason readers give the fields by position where it counts."""
+    """Make a slotted dataclass that is frozen for type checkers only: at run time, freezing would make creating a part
+    three times as slow. For the same reason, readers pass fields by position in hot places."""
     return dataclass(slots=True, eq=False)(cls)
 
 
@@ -138,7 +138,7 @@ class Text(_Part):
 
 @_part
 class Media(_Part):
-    """An image, audio, video or file: by its base64 data, its address, or the id a provider gave it."""
+    """An image, audio, video or file, given as base64 data, as a URL, or by a provider's id."""
 
     kind: Literal["image", "audio", "video", "file"] = "file"
     media_type: str | None = None
@@ -151,10 +151,10 @@ class Media(_Part):
 
 @_part
 class Reasoning(_Part):
-    """What a model thought. `segments`: its text, one for each summary. `issuer`: who can read signature and cipher.
+    """The reasoning of a model. `segments`: its texts, one per summary. `issuer`: who can read its signature or cipher.
 
-    `assumed`: the issuer is that of the dialect, because the message names none. `member`: the member of a Chat message
-    that held it; None for a part of the content.
+    `assumed`: the issuer is that of the dialect, because the message does not name one. `member`: the member of a Chat
+    message that held it; None for a part of the content.
     """
 
     segments: tuple[str, ...] = ()
@@ -174,9 +174,9 @@ class Reasoning(_Part):
 
 @_part
 class Call(_Part):
-    """A tool call. Its arguments are JSON text or the object, whichever the source had.
+    """A tool call. Its arguments are JSON text or an object, as in the source.
 
-    `parsed`: what `arguments_object` found in the text, which is read once.
+    `parsed`: the result of `arguments_object`, kept so that the text is parsed only once.
     """
 
     call_id: str = ""
@@ -205,7 +205,7 @@ class Result(_Part):
 
 @_part
 class ApprovalRequest(_Part):
-    """The question whether a call may run; only AI SDK messages have it. `details`: what the dialect adds, by name."""
+    """The request to approve a call, in AI SDK messages only. `details`: members that the dialect adds, by name."""
 
     approval_id: str = ""
     call_id: str = ""
@@ -225,7 +225,7 @@ class ApprovalResponse(_Part):
 
 @_part
 class Opaque(_Part):
-    """What only the dialect it came from can say: a server tool's block, a reference to an item, a cache point."""
+    """Content that only its own dialect can represent: a server tool's block, an item reference, a cache point."""
 
     kind: str = ""
     dialect: str = ""
@@ -237,9 +237,9 @@ _P = TypeVar("_P", bound=_Part)
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """What one side said. `top`: it stands outside of the messages (a system prompt). `origin`: for one without parts.
+    """What one side said. `top`: it is outside the messages (a system prompt). `origin`: set if there are no parts.
 
-    `marks`: members that the message must have in the target whatever its source had (`prefix`).
+    `marks`: members that the message must have in the target regardless of its source (`prefix`).
     """
 
     role: Role
@@ -259,7 +259,7 @@ class Turn:
 
 
 def with_parts(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
-    """The turn with other parts. The turn itself stays as it is."""
+    """Return a copy of the turn with other parts."""
     made = Turn(turn.role, tuple(parts), turn.origin, turn.top, turn.marks)
     for name, value in fields.items():
         setattr(made, name, value)
@@ -267,7 +267,7 @@ def with_parts(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
 
 
 def copied(part: _P, **fields: Any) -> _P:
-    """The part with other fields that say where it came from: what was read stands."""
+    """Return a copy of the part with another origin; `raw` stays valid."""
     made = _twin(part)
     for name, value in fields.items():
         setattr(made, name, value)
@@ -275,7 +275,7 @@ def copied(part: _P, **fields: Any) -> _P:
 
 
 def changed(part: _P, **fields: Any) -> _P:
-    """The part with other fields; what was read is then no longer what is meant."""
+    """Return a copy of the part with other content; `raw` is then stale."""
     made = _twin(part)
     made.touched = True
     for name, value in fields.items():
@@ -292,12 +292,12 @@ def _twin(part: _Part) -> Any:
 
 @cache
 def _fields(kind: type[_Part]) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads all fields of a kind of part at once, in their order."""
+    """Return a getter of all fields of a kind of part, in their order."""
     return attrgetter(*kind.__dataclass_fields__)
 
 
 def pointer(path: Path) -> str:
-    """A JSON pointer (RFC 6901)."""
+    """Return a JSON pointer (RFC 6901)."""
     told = "/%s" * len(path) % path
     if told.count("/") == len(path) and "~" not in told:
         return told
@@ -305,10 +305,10 @@ def pointer(path: Path) -> str:
 
 
 def json_text(value: Any, path: Path) -> str:
-    """A JSON value as compact text; integers beyond 64 bits stay exact.
+    """Return a JSON value as compact text; integers beyond 64 bits stay exact.
 
     Raises:
-        HistoryError: it is none: it holds itself, or is too deep.
+        HistoryError: the value is not JSON: it contains itself, or is nested too deeply.
     """
     try:
         return orjson.dumps(value).decode()
@@ -322,14 +322,14 @@ def json_text(value: Any, path: Path) -> str:
 
 
 def arguments_text(call: Call) -> str:
-    """The arguments as JSON text."""
+    """Return the arguments as JSON text."""
     if call.arguments is not None:
         return call.arguments
     return "{}" if call.input is MISSING or call.input is None else json_text(call.input, call.path)
 
 
 def arguments_object(call: Call) -> dict[str, Any] | None:
-    """The arguments as an object; None where they are none."""
+    """Return the arguments as an object; None if they are not a JSON object."""
     value = call.input
     if value is MISSING:
         value = call.parsed
@@ -351,14 +351,14 @@ def _read(text: str) -> Any:
 
 
 def custom_input(call: Call) -> str:
-    """What a free-form tool was given: text of its own, no JSON."""
+    """Return the input of a free-form tool, which is text and not JSON."""
     given = arguments_object(call) or {}
     text = given.get("input", "")
     return text if isinstance(text, str) else json_text(text, call.path)
 
 
 def value_object(result: Result) -> dict[str, Any] | None:
-    """The JSON object that a result is; None where it is something else."""
+    """Return the result if it is a JSON object, otherwise None."""
     value: Any = result.value
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
@@ -374,14 +374,14 @@ def decoded(data: str) -> bytes | None:
 
 
 def members_of(value: Any) -> Mapping[str, Any]:
-    """The members of a JSON object; none of what is no object."""
+    """Return the members of a JSON object; an empty mapping for any other value."""
     if value.__class__ is dict:
         return value
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else EMPTY
 
 
 def removed_value(part: Part) -> Any:
-    """What an edit says of a part that went: the source's own object, or its text where it was a text there."""
+    """Return what an edit reports as removed: the source object, or its text if it was a text there."""
     if part.raw is not None:
         return part.raw
     if isinstance(part, Text | Reasoning):
@@ -390,7 +390,7 @@ def removed_value(part: Part) -> Any:
 
 
 def result_text(result: Result) -> str:
-    """The result as text; media and what is opaque leave none."""
+    """Return the result as text, without media and opaque parts."""
     if result.value is not MISSING:
         return result.value if isinstance(result.value, str) else json_text(result.value, result.path)
     return "".join([part.text for part in result.parts if isinstance(part, Text)])

@@ -10,14 +10,14 @@ _T = TypeVar("_T")
 
 
 class OpenCalls(Generic[_T]):
-    """Calls that wait for a result. A result without an id takes a call without one: of its name, else the next."""
+    """Calls that wait for a result. A result without an id gets a call without one: of its name, else the next one."""
 
     def __init__(self) -> None:
         # Of each id, the turns that call it, each with its calls that wait.
         self._waiting: dict[str, list[tuple[int, list[tuple[str, _T]]]]] = {}
 
     def add(self, turn: int, call_id: str, name: str, what: _T) -> None:
-        """A call of that turn."""
+        """Add a call of the turn."""
         turns = self._waiting.get(call_id)
         if turns is None:
             self._waiting[call_id] = [(turn, [(name, what)])]
@@ -27,7 +27,7 @@ class OpenCalls(Generic[_T]):
             turns.append((turn, [(name, what)]))
 
     def take(self, call_id: str, name: str | None) -> _T | None:
-        """The call that this result answers; None where none waits."""
+        """Return the call that this result answers; None if no call is waiting."""
         turns = self._waiting.get(call_id)
         if not turns:
             return None

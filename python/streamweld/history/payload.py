@@ -1,4 +1,4 @@
-"""Where a history stands in what `convert` was given, and what becomes of the request's other members."""
+"""Find the history in the argument of `convert`, and decide about the other members of the request."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # (JSON as callers give it: what is in a container is known only once it is looked at)
@@ -34,7 +34,7 @@ _NOT_CONVERTED: Final = "history.convert converts messages alone; streamweld.req
 
 
 def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
-    """Return the messages, and where they stand in what was given.
+    """Return the messages, and their place in the argument.
 
     Raises:
         UsageError: if there are none.
@@ -56,9 +56,9 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
 
 
 def plain_items(messages: Any) -> Any:
-    """Return what was given with objects of vendors' packages as plain data; the same object if there are none.
+    """Return the argument with SDK objects as plain data; the same object if it has none.
 
-    What holds itself or is too deep is returned as it is.
+    A value that contains itself or is nested too deeply is returned unchanged.
     """
     try:
         return _plain(messages)
@@ -96,9 +96,9 @@ def payload_of(
     written: dict[str, Any],
     context: Context,
 ) -> Mapping[str, Any]:
-    """Return the payload: what was written, and the members of the request that the target has in common with it.
+    """Return the payload: the written messages, and the members of the request that the target shares.
 
-    What is left out is recorded as a loss. The very request is returned if nothing changed.
+    Every omitted member is recorded as a loss. If nothing changed, the request itself is returned.
     """
     before, after = CONTAINERS[source_family], CONTAINERS[context.family]
     new, same_family = written[after.messages], source_family == context.family
@@ -122,7 +122,7 @@ def payload_of(
 
 
 def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) -> bool:
-    """Whether thinking is enabled with a budget, and the tool turn in progress does not begin with what was thought.
+    """Whether thinking is enabled with a budget, and the tool turn in progress does not begin with a thinking block.
 
     The API rejects that: "a final assistant message must start with a thinking block". Adaptive thinking may be absent.
     """
@@ -165,14 +165,14 @@ def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Con
 
 @cache
 def _foreign(source: str, target: str) -> frozenset[str]:
-    """Members that the source's API has and the target's lacks, where both speak one dialect."""
+    """Return the members that the source's API has and the target's lacks, if both use one dialect."""
     known = load_requests()["known"]
     return frozenset(known[source]) - frozenset(known[target]) if source != target else frozenset()
 
 
 @cache
 def _common(source: str, target: str) -> frozenset[str]:
-    """Members of the same name and meaning in both APIs, by the table of options."""
+    """Return the members with the same name and meaning in both APIs, by the table of options."""
     tables = load_requests()
     found: set[str] = set()
     for word, option in tables["options"].items():
@@ -183,5 +183,5 @@ def _common(source: str, target: str) -> frozenset[str]:
 
 
 def _same(old: Any, new: Sequence[Any]) -> bool:
-    """Whether it is the same list, item for item: then the old one is handed back."""
+    """Whether both lists hold the same items, so that the old one can be returned."""
     return isinstance(old, list | tuple) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]

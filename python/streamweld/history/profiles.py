@@ -1,10 +1,10 @@
-"""What one gateway accepts of a history: named, dated facts with their sources, from `_spec/gateways.json` or a user.
+"""What a gateway accepts in a history: named and dated facts with sources, from `_spec/gateways.json` or a user.
 
     profiles.load("vercel-ai-gateway")              # the plain name means the newest date
     profiles.load("vercel-ai-gateway@2026-01-29")
     profiles.resolve({"name": "mine", "like": "anthropic", "constraints": {"first_role": None}}, "anthropic")
 
-A constraint that is absent does not hold. It knows no message; what a constraint means is the business of its readers.
+An absent constraint does not apply. What a constraint means is defined by the code that reads it, not here.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ _USER_KEYS: Final = frozenset({"name", "date", "like", "with", "targets", "const
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The facts about one gateway, for one of the targets it speaks.
+    """The facts about one gateway, for one of its targets.
 
     Attributes:
         name: such as `anthropic`, without the date.
         date: ISO date of the facts; `""` for a user's profile without one.
         evidence: `tested` (the vendor's own validator or SDK judges it in the tests), `documented` (by the vendor),
-            `reported` (in issues of clients); a user's profile has that of the profile it is like, or `""`.
+            `reported` (in issues of clients); a user's profile inherits it from its `like`, or has `""`.
         target: the target that the constraints are for.
-        targets: every target that the gateway speaks.
+        targets: every target that the gateway offers.
         constraints: name -> value. A name that is absent means that there is no such constraint.
-        sources: name of a constraint -> where it comes from: a document and its section, or the issue that quotes the
-            server's words.
-        options: option -> value -> the constraints that hold then; `with_options` applies them.
+        sources: name of a constraint -> its source: a document and section, or an issue that quotes the server.
+        options: option -> value -> the constraints that then apply; `with_options` applies them.
     """
 
     name: str
@@ -67,11 +66,10 @@ class Profile:
         )
 
     def with_options(self, **chosen: str | bool | None) -> Profile:
-        """The profile as it is under some of its options. None means the default, and leaves it as it is.
+        """Return the profile under some of its options. None means the default and changes nothing.
 
         Raises:
-            UsageError: a value that the option does not have. An option that the profile does not have says nothing
-                about this gateway, and changes nothing.
+            UsageError: a value that the option does not have. An option that the profile does not have is ignored.
 
         >>> load("openai-responses").with_options(store=False).constraints["reasoning"]["needs_encrypted"]
         True
@@ -90,7 +88,7 @@ class Profile:
 
 
 def _apply(given: Mapping[str, Any], constraints: dict[str, Any], sources: dict[str, str], *, merge: bool) -> None:
-    """Lays `name -> [value, source]` over what is there; a mapping is merged one level deep where `merge` says so."""
+    """Override constraints with `name -> [value, source]`; with `merge`, mappings are merged one level deep."""
     for name, row in given.items():
         if row is None:
             constraints.pop(name, None)
@@ -119,10 +117,10 @@ def _providers() -> Mapping[str, str]:
 
 
 def provider(word: str) -> str:
-    """Who is meant by the name of a provider or gateway, in any case: the name that `reasoning.issuers` has.
+    """Return the name that `reasoning.issuers` uses for a provider or gateway. Case does not matter.
 
     Raises:
-        UsageError: nobody. The known words are those of `providers` in `_spec/gateways.json`.
+        UsageError: the name is unknown. `providers` in `_spec/gateways.json` lists the known ones.
 
     >>> provider("Azure-OpenAI")
     'azure'
@@ -134,15 +132,15 @@ def provider(word: str) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Every profile that comes with streamweld, as `name@date`."""
+    """Return all profiles that come with streamweld, as `name@date`."""
     return tuple([f"{entry['name']}@{entry['date']}" for entry in _entries()])
 
 
 def target_name(target: str) -> str:
-    """The target that a word means: one of TARGETS, or a dialect that is one of them under another name.
+    """Return the target for a name: one of TARGETS, or an alias of one of them.
 
     Raises:
-        UsageError: it means none.
+        UsageError: there is no such target.
     """
     known = _ALIASES.get(target, target)
     if known not in TARGETS:
@@ -156,14 +154,14 @@ def _newest(found: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 
 @cache
 def load(name: str, target: str | None = None) -> Profile:
-    """A profile by its name, or by `name@date`.
+    """Return a profile by its name, or by `name@date`.
 
     Args:
-        name: the plain name means the newest date.
-        target: one of the targets that the gateway speaks; None for its first one.
+        name: without a date, the newest profile of that name.
+        target: one of the targets that the gateway offers; None for its first one.
 
     Raises:
-        UsageError: there is no such profile, or it does not speak that target.
+        UsageError: there is no such profile, or it does not offer that target.
 
     >>> load("vercel-ai-gateway").date
     '2026-01-31'
@@ -192,7 +190,7 @@ def load(name: str, target: str | None = None) -> Profile:
 
 
 def default(target: str) -> Profile:
-    """The profile of a target where no gateway is named.
+    """Return the profile of a target for which no gateway is named.
 
     Raises:
         UsageError: there is no such target.
@@ -202,16 +200,16 @@ def default(target: str) -> Profile:
 
 
 def resolve(gateway: str | Profile | Mapping[str, Any] | None, target: str) -> Profile:
-    """The profile that is meant by what a user gave as `gateway`.
+    """Return the profile for the `gateway` argument of a user.
 
     Args:
         gateway: None for the target's default; a name; a Profile; or a mapping with any of `name`, `date`, `like` (the
             profile to start from, the target's default without it; None for none), `with` (its options), `constraints`
             (name -> value, None removes one) and `sources`.
-        target: what the payload is to be.
+        target: the API that the payload is for.
 
     Raises:
-        UsageError: the name is unknown, the gateway does not speak the target, or the mapping has other keys.
+        UsageError: the name is unknown, the gateway does not offer the target, or the mapping has other keys.
 
     >>> resolve({"like": "bedrock-converse", "with": {"family": "qwen"}}, "bedrock-converse").constraints["first_role"]
     Traceback (most recent call last):

@@ -12,7 +12,7 @@ _SIGNATURES: Final = ("signature", "thoughtSignature")
 
 
 class ProviderMetadata(NamedTuple):
-    """Whose reasoning it is, and what proves it."""
+    """The issuer of reasoning, with item id, signature and encrypted content."""
 
     issuer: str | None
     item_id: str | None
@@ -23,7 +23,7 @@ class ProviderMetadata(NamedTuple):
 def read_metadata(told: Any) -> ProviderMetadata:
     """`{"openai": {"itemId": …, "reasoningEncryptedContent": …}}`, `{"anthropic": {"signature": …}}` and the like.
 
-    The first provider that says something counts; one that says nothing hides no other.
+    The first provider with a value counts.
     """
     if isinstance(told, Mapping):
         for issuer, raw in cast("Mapping[str, Any]", told).items():
@@ -46,7 +46,7 @@ def _word(said: Mapping[str, Any], name: str) -> str | None:
 def write_metadata(
     issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None
 ) -> dict[str, Any]:
-    """The same, to be written. Empty where there is nothing to say."""
+    """Return the same as provider metadata; empty if there is nothing to write."""
     said: dict[str, Any] = {}
     if item_id:
         said["itemId"] = item_id

@@ -36,7 +36,7 @@ _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a conversion was made of: the options, the messages, and where they stood."""
+    """The input of a conversion: its options, its messages, and their place in the request."""
 
     options: tuple[Any, ...]
     items: tuple[Any, ...]
@@ -46,7 +46,7 @@ class Snapshot:
 
 
 def _speaks(item: Any) -> bool:
-    """Whether the user speaks here, and gives no results."""
+    """Whether this is a turn of the user without tool results."""
     message = members_of(item)
     if message.get("role") != "user":
         return False
@@ -68,7 +68,7 @@ def _answers(item: Any) -> bool:
 
 
 def boundary(items: Sequence[Any]) -> int | None:
-    """Where the user last spoke behind an answer; None where nobody did."""
+    """Return the index of the last user turn after an answer; None if there is none."""
     for at in range(len(items) - 1, 0, -1):
         if _speaks(items[at]) and _answers(items[at - 1]):
             return at
@@ -78,9 +78,9 @@ def boundary(items: Sequence[Any]) -> int | None:
 def resume(
     previous: Conversion, now: Snapshot, convert: Callable[[Sequence[Any], int], Conversion]
 ) -> Conversion | None:
-    """The conversion of `now`, with the beginning that `previous` made; None where it cannot be told apart.
+    """Return the conversion of `now`, reusing the beginning from `previous`; None if the two cannot be separated.
 
-    `convert`: converts some messages alone, the first of which is that number of all.
+    `convert` converts a part of the messages; its second argument is the index of the first one.
     """
     seen = previous._seen  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if not isinstance(seen, Snapshot) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):
@@ -124,7 +124,7 @@ def _asks(messages: Sequence[Any]) -> bool:
 
 
 def _within(path: str, cut: int, base: Path) -> bool:
-    """Whether a pointer points behind the cut."""
+    """Whether a JSON pointer points past the cut."""
     steps = path.split("/")[1:]
     at = len(base)
     return len(steps) > at and steps[at].isdigit() and int(steps[at]) >= cut
@@ -135,7 +135,7 @@ def _item_ids(messages: Sequence[Any]) -> set[Any]:
 
 
 def _joined(previous: IdMap, was: IdMap, new: IdMap) -> IdMap | None:
-    """The ids of the beginning and those of the new end; None where they share one."""
+    """Return the ids of the beginning and of the new end together; None if they share one."""
     earlier = previous.calls()
     kept = earlier[: len(earlier) - len(was.calls())]
     fresh = new.calls()

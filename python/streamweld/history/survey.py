@@ -22,21 +22,21 @@ class Survey:
     """The findings.
 
     Attributes:
-        turns: the very list that was walked.
+        turns: the list that was examined.
         calls: every call, in order.
         results: every result, in order.
-        instructed: a turn is one of system or developer.
-        joined: two turns in a row are of one side.
+        instructed: there is a system or developer turn.
+        joined: two consecutive turns have the same role.
         reasoned: there is reasoning.
-        opaque: there is what only one dialect can say, in a result too.
+        opaque: there is content that only one dialect can represent, including in results.
         approvals: there are approvals of calls.
-        dialects: those that anything was read from.
-        bare: the model has a word for every member of every message and block.
-        plain: every turn has parts, and what stands in them is reasoning, calls, texts that say something and are no
-            refusals, and results of such texts or of a value that says something.
-        paired: every call has an id of its own; behind every turn with calls stand its results, in the same order and
-            with nothing else; there are no other results.
-        trailing: nothing but calls stands behind a call of its turn.
+        dialects: the dialects that were read.
+        bare: the model represents every member of every message and block.
+        plain: every turn has parts, all of them reasoning, calls, non-empty texts that are not refusals, or results
+            that consist of such texts or of a non-empty value.
+        paired: every call has a unique id; every turn with calls is followed by its results, in the same order and with
+            nothing else; there are no other results.
+        trailing: within a turn, only calls follow a call.
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class Survey:
         self.bare, self.plain, self.trailing = bare, plain, trailing
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
-        """Another list of which all of this is as true, if these are its calls."""
+        """Take over the findings for another list for which they hold too, given its calls."""
         self.turns = turns
         if calls is not None:
             self.calls = calls

@@ -1,7 +1,7 @@
 """The passes that make a history acceptable to the target, in their order.
 
 Each pass enforces one group of constraints. Roles come before pairing, ids after pairing, text after ids; the order of
-speakers is settled last.
+roles is settled last.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns as the target takes them."""
+    """Return the turns as the target accepts them."""
     for one in ORDER:
         turns = one(turns, context)
     return turns

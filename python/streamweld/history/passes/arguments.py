@@ -21,7 +21,7 @@ _FORMS: Final = {True: "text", False: "an object"}
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with arguments that are objects, by the policy `truncated_arguments`."""
+    """Return the turns with all arguments as objects, by the policy `truncated_arguments`."""
     objects, free = context.fact("arguments") == "object", bool(context.fact("free_form_tools"))
     text_of = context.fact("text_input_of") or ()
     turns = _spelled(turns, context)
@@ -75,7 +75,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _spelled(turns: list[Turn], context: Context) -> list[Turn]:
-    """Calls of the target's own dialect with their arguments as it has them: a text, or an object and never null."""
+    """Return calls of the target's own dialect with arguments in its form: a string, or an object and never null."""
     text = bool(context.fact("arguments_text"))
     if not any(_is_misspelled(call, text, context) for call in context.survey(turns).calls):
         return turns
@@ -98,7 +98,7 @@ def _is_misspelled(call: Call, text: bool, context: Context) -> bool:
 
 
 def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:
-    """Whether all of them may stay as they are."""
+    """Whether all of them may stay unchanged."""
     for call in calls:
         if call.custom:
             if not free:

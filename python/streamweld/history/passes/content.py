@@ -34,7 +34,7 @@ _DOCUMENT: Final = "See the attached document."
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with content that the target takes."""
+    """Return the turns with content that the target accepts."""
     if not context.survey(turns).plain:
         turns = [told for turn in turns if (told := _of_turn(turn, context)) is not None]
     return _without_last_space(turns, context) if context.fact("trailing_space") == "strip" else turns
@@ -122,7 +122,7 @@ def _content(
 
 
 def _lose_names(part: Media, context: Context) -> None:
-    """Record a name and a detail for which the target has no place."""
+    """Record the loss of a name and a detail that the target cannot represent."""
     if part.filename and part.kind not in (context.fact("named") or ()):
         context.lose("filename", part.path, f"the target has no names for parts of kind {part.kind}", part.filename)
     if part.detail not in (None, "auto") and part.kind not in (context.fact("detailed") or ()):
@@ -130,13 +130,13 @@ def _lose_names(part: Media, context: Context) -> None:
 
 
 def _is_named(part: Media, context: Context) -> bool:
-    """Whether the name of a document is one that the target takes."""
+    """Whether the target accepts the name of a document."""
     fact = context.fact("document_name")
     return fact is None or part.kind != "file" or form_of(fact).fits(part.filename or "")
 
 
 def _type(part: Media) -> str:
-    """The type of a file's block; two targets mean different ones by `file`."""
+    """Return the block type of a file; `file` means different types in two targets."""
     raw = members_of(part.raw)
     return "file_id" if raw.get("type") == "file" and "file" not in raw else str(raw.get("type"))
 
@@ -166,7 +166,7 @@ def _of_result(result: Result, context: Context) -> Result:
 
 
 def _without_last_space(turns: list[Turn], context: Context) -> list[Turn]:
-    """The last text of an assistant that speaks last does not end in white space."""
+    """Remove trailing white space from the last text of a final assistant message."""
     last = turns[-1] if turns else None
     if last is None or last.role != "assistant" or not last.parts:
         return turns

@@ -119,7 +119,7 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
 
 
 def _summary(part: Opaque, context: Context) -> str | None:
-    """Return the text of an Anthropic compaction, for a target that is another API: it stands for all before it."""
+    """Return the text of an Anthropic compaction, for a target that is another API. It replaces all before it."""
     if part.kind != "compaction" or part.dialect in (_RESPONSES, context.family):
         return None
     content = members_of(part.raw).get("content")

@@ -16,7 +16,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with ids that the target takes. The first call of an id keeps it, if it can be kept."""
+    """Return the turns with ids that the target accepts. The first call with an id keeps it if possible."""
     fact = context.fact("tool_id")
     if fact is None:
         return turns

@@ -37,7 +37,7 @@ _P = TypeVar("_P", bound="Part")
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns without the members that the target refuses."""
+    """Return the turns without the members that the target rejects."""
     names = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
     if not any(context.fact(name) for name in names):
         return turns
@@ -99,7 +99,7 @@ class _Cleaner:
         return self._typed(part, turn) if isinstance(part, Text) else part
 
     def _opaque(self, part: Opaque) -> Opaque:
-        """An item that is nothing but what its dialect says, without an id that the target refuses."""
+        """Return an opaque item without an id that the target rejects."""
         raw = members_of(part.raw)
         item_id = raw.get("id")
         if part.kind == "item_reference" or item_id is None or not self.item_id:
@@ -126,7 +126,7 @@ class _Cleaner:
         return bool(self.context.facts("reasoning").get("item_ids"))
 
     def _message(self, part: _P, origin: Origin, turn: Turn) -> _P:
-        """A part whose message has members that are refused belongs to one without them."""
+        """Return the part with an origin that lacks the rejected members of its message."""
         if id(origin) not in self.origins:
             refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
             refused |= self._unknown(origin.raw, origin.extra, turn.role)
@@ -170,8 +170,8 @@ class _Cleaner:
         return changed(part, extra={name: value for name, value in part.extra.items() if name not in gone})
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
-        """The members of a message or block that the target's schema has not, and that would go back as they stand:
-        those beyond the model, and those of the model that say nothing."""
+        """Return the members that the target's schema lacks and that would be written back unchanged: members
+        beyond the model, and empty members of the model."""
         known = self.members.get(kind)
         if known is None:
             return set()
@@ -191,7 +191,7 @@ class _Cleaner:
         return {name for name in names if name in members_of(raw) and name not in known}
 
     def _typed(self, part: Text, turn: Turn) -> Text:
-        """Text of the type that its role has; for an assistant whose content must be a string, that string."""
+        """Return text with the type of its role; if an assistant's content must be a string, that string."""
         raw: Any = part.raw
         if self.strings and turn.role == "assistant":
             content = members_of(part.origin.raw if part.origin is not None else None).get("content", "")

@@ -46,7 +46,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 class _Waiting:
-    """Calls of one turn that no exact id answers, by name and in order."""
+    """The calls of one turn that are not paired by an exact id, by name and in order."""
 
     def __init__(self) -> None:
         self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # (only those without an id, name or any)

@@ -16,7 +16,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with names that the target takes: what is missing is taken from the result, or from the only tool."""
+    """Return the turns with names that the target accepts; a missing name comes from the result or the only tool."""
     fact = context.fact("tool_name")
     form = form_of(fact) if fact is not None else IdForm()
     start = re.compile(f"[{fact['start']}]") if fact is not None and "start" in fact else None

@@ -14,7 +14,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with calls at the end, or apart, where the target wants that."""
+    """Return the turns with calls at the end or in turns of their own, if the target requires it."""
     last, apart = context.fact("call_order") == "last", bool(context.fact("content_or_calls"))
     together = bool(context.fact("calls_together"))
     found = context.survey(turns)

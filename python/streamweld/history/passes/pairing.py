@@ -32,7 +32,7 @@ NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it w
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A call, where it stands, whether it waits for the user, and what answers it."""
+    """A call, its position, whether it waits for the user, and its result."""
 
     turn: int
     call: Call
@@ -44,7 +44,7 @@ class _Asked:
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with calls and results paired, as far as the target asks for it."""
+    """Return the turns with calls and results paired as the target requires."""
     facts = context.facts("results")
     if not facts or context.survey(turns).paired:
         return turns
@@ -65,7 +65,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
-    """A call said twice in one turn, with the same id, name and arguments, is one call."""
+    """Merge calls of one turn with the same id, name and arguments into one."""
     out: list[Turn] = []
     for turn in turns:
         calls = [part for part in turn.parts if isinstance(part, Call)] if turn.role == "assistant" else []
@@ -131,7 +131,7 @@ def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _
 
 
 def _chosen(one: _Asked, context: Context) -> Result | None:
-    """The result that holds, of several."""
+    """Return the result to keep out of several."""
     if one.result is None or not one.spare:
         return one.result
     everything = [one.result, *one.spare]
@@ -146,7 +146,7 @@ def _chosen(one: _Asked, context: Context) -> Result | None:
 def _of_calls(
     turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: list[_Asked], context: Context
 ) -> list[Turn]:
-    """The turn with calls, and the turn with their results behind it."""
+    """Return the turn with calls, followed by the turn with their results."""
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     behind = after.parts if after is not None and after.role == "tool" else ()
@@ -197,10 +197,10 @@ def _of_calls(
 
 
 def _waits(one: _Asked, turns: list[Turn], context: Context) -> bool:
-    """Whether a call waits for the user's approval, or has it and is still to run.
+    """Whether a call waits for the user's approval, or was approved and has not run yet.
 
-    That is the end of a history. A request that a later message of the user supersedes needs no result if the target
-    leaves such calls out (`supersedes_requests`).
+    That is possible at the end of a history only. A request superseded by a later user message needs no result if the
+    target leaves such calls out (`supersedes_requests`).
     """
     facts = context.facts("results")
     if not one.requested or not facts.get("awaits_approval"):
@@ -212,7 +212,7 @@ def _waits(one: _Asked, turns: list[Turn], context: Context) -> bool:
 
 
 def _named(result: Result, call: Call, context: Context) -> Result:
-    """A result without an id is known by the name of its tool."""
+    """Identify a result without an id by the name of its tool."""
     if result.call_id or result.name == call.name:
         return result
     context.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")
@@ -227,7 +227,7 @@ def _as_it_was(after: Turn | None, results: list[Part]) -> Turn:
 
 
 def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
-    """The parts without those calls; reasoning that led to nothing else goes with its call."""
+    """Return the parts without those calls, and without reasoning that led to nothing else."""
     kept: list[Part] = [part for part in turn.parts if id(part) not in dropped]
     if not any(isinstance(part, Call) for part in kept) and context.facts("reasoning").get("accept") == "blocks":
         for part in kept:
@@ -239,7 +239,7 @@ def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
 
 
 def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], context: Context) -> list[Turn]:
-    """What is left of a turn of results: those without a call, and what is no result."""
+    """Return what is left of a turn of results: results without a call, and other parts."""
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     out: list[Turn] = []
@@ -272,7 +272,7 @@ def _same_or(turn: Turn, rest: list[Part]) -> Turn:
 
 
 def _orphan(result: Result, context: Context) -> list[Turn]:
-    """A result without a call, by the policy."""
+    """Handle a result without a call, by the policy."""
     gone = removed_value(result)
     if context.policy.orphan_result == "drop":
         context.edit("result_unasked", result.path, f"dropped the result of {result.call_id!r}", gone)

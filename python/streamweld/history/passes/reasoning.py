@@ -1,4 +1,4 @@
-"""Decide which reasoning the target may receive: who issued it decides whether its signature stays valid.
+"""Decide which reasoning the target may receive; a signature is valid only for its issuer.
 
 Constraint: `reasoning`.
 """
@@ -23,7 +23,7 @@ _ID: Final = frozenset({"id"})
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with the reasoning that the target may have, under the policy `reasoning`."""
+    """Return the turns with the reasoning that the target may receive under the policy `reasoning`."""
     fact: Mapping[str, Any] | None = context.fact("reasoning")
     if (fact is None and context.policy.reasoning != "drop") or not context.survey(turns).reasoned:
         return turns
@@ -43,7 +43,7 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with the member for reasoning on the messages that the target wants it on (`when`, `fill`).
 
     `when: tool_turns` means the messages from the first call after a user message to the next user message. This runs
-    after the passes that drop or insert messages, and never depends on later turns, so a prefix stays as it is.
+    after the passes that drop or insert messages, and never depends on later turns, so a prefix stays unchanged.
     """
     fact = context.facts("reasoning")
     fill: str | None = fact.get("fill")
@@ -71,7 +71,7 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 class _Keeper:
-    """Decides part by part; a part that goes takes the server's ids of what followed from it along."""
+    """Decides part by part; with a dropped part, the server's ids of what followed from it are dropped too."""
 
     def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:
         self.context = context
@@ -120,7 +120,7 @@ class _Keeper:
         return with_parts(turn, [part for part in parts if part is not None])
 
     def _names(self, origin: Origin) -> bool:
-        """Whether the message has an item id, which is the target's: the ids of other dialects are none."""
+        """Whether the message has an item id of the target; ids of other dialects do not count."""
         return origin.dialect == self.context.family and bool(origin.extra.get("id"))
 
     def _kept(self, part: Reasoning) -> Part | None:
@@ -165,7 +165,7 @@ class _Keeper:
         return part_
 
     def _with_a_sound_id(self, part: Reasoning) -> Reasoning:
-        """The part without an item id that the target refuses: it then proves nothing."""
+        """Return the part without an item id that the target rejects; it is then unsigned."""
         rule: Mapping[str, Any] = self.context.facts("item_id")
         if self.accept != "items" or not part.item_id or not rule or rule.get("send") is False:
             return part
@@ -176,7 +176,7 @@ class _Keeper:
         return changed(part, item_id=None)
 
     def _renamed(self, part: Reasoning) -> Reasoning:
-        """Reasoning of the target's own dialect that stands in another member there."""
+        """Move reasoning of the target's own dialect to the member that the target uses."""
         if part.origin is None or part.origin.dialect != self.context.family or part.touched:
             return part
         wanted = None if self.accept == "chunks" else self.fact.get("field", "reasoning_content")
@@ -189,7 +189,7 @@ class _Keeper:
         return changed(part)
 
     def _in_custody(self, part: Reasoning) -> Reasoning | None:
-        """The part without what its target cannot read; None where nothing is left."""
+        """Return the part without what the target cannot read; None if nothing is left."""
         issuers = self.fact.get("issuers")
         proof = bool(part.signature or part.encrypted or (part.item_id and self.accept == "items"))
         if not proof or not issuers:

@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with every reasoning item once, followed by what it led to."""
+    """Return the turns with every reasoning item once, followed by what it led to."""
     fact = context.facts("reasoning")
     if fact.get("accept") != "items" or not context.survey(turns).reasoned:
         return turns
@@ -36,17 +36,17 @@ def _holds(turn: Turn) -> bool:
 
 
 def _leads_to(part: Part, context: Context) -> bool:
-    """Whether it is what reasoning can have led to, and will be there: what is opaque is so in its own dialect only."""
+    """Whether reasoning can lead to this part and the part will be written; opaque parts only in their own dialect."""
     return isinstance(part, Text | Call) or (isinstance(part, Opaque) and part.dialect == context.family)
 
 
 def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
-    """Whether something that it led to stands behind it in the turn."""
+    """Whether the turn continues with something that the reasoning led to."""
     return any(_leads_to(part, context) for part in parts[at + 1 :])
 
 
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
-    """One item for each id: the first, or the first that something follows; it takes the others' summaries."""
+    """Keep one item per id, the first that something follows, or else the first; it receives all summaries."""
     places: dict[str, list[tuple[int, int, Reasoning]]] = {}
     for n, turn in enumerate(turns):
         if _holds(turn):
@@ -76,7 +76,7 @@ def _once(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
-    """The target's own items without their `content`: it is the summary where there is none."""
+    """Return the target's own items without `content`, which becomes the summary if there is none."""
     new: dict[int, Reasoning | None] = {}
     touched: set[int] = set()
     for n, turn in enumerate(turns):
@@ -110,7 +110,7 @@ def _replaced(turns: list[Turn], touched: set[int], new: dict[int, Reasoning | N
 
 
 def _followed(turns: list[Turn], context: Context) -> list[Turn]:
-    """Reasoning at the end of a turn led to nothing, and is refused without the item that it led to."""
+    """Drop reasoning at the end of a turn: the target rejects it without the item that it led to."""
     new: dict[int, Reasoning | None] = {}
     touched: set[int] = set()
     for n, turn in enumerate(turns):
@@ -131,7 +131,7 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
 def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
     """Keep only the first items of reasoning, so that a later turn never changes what was sent before.
 
-    The calls of the others keep their call ids, and lose the server's item ids.
+    Calls after dropped items keep their call ids and lose the server's item ids.
     """
     found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
     surplus = found[most:]

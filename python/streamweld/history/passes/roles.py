@@ -1,4 +1,4 @@
-"""Order of speakers: who is first, who is last, who follows whom. Inserted messages are short, constant texts.
+"""Order of roles: which is first, which is last, which follows which. Inserted messages are short, constant texts.
 
 Constraints: `prefill`, `first_role`, `alternation`, `after_tool`, `last_assistant`, `calls_after`.
 """
@@ -26,7 +26,7 @@ _SYSTEM: Final = ("system", "developer")
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns in an order of roles that the target takes."""
+    """Return the turns in an order of roles that the target accepts."""
     merges = context.fact("alternation") == "merge"
     if (merges or context.fact("calls_after")) and context.survey(turns).joined:
         turns = _merged(turns, context, assistant_only=not merges)
@@ -43,7 +43,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _without_prefill(turns: list[Turn], context: Context) -> list[Turn]:
-    """A text of the assistant at the end, which newer models do not continue: the user asks for the rest."""
+    """Add a user message after a final assistant text, which newer models do not continue."""
     limit: Sequence[int] | None = context.facts("prefill").get("claude_before")
     last = turns[-1] if turns else None
     if limit is None or last is None or last.role != "assistant" or context.pending:
@@ -67,9 +67,9 @@ def _first(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _merged(turns: list[Turn], context: Context, *, assistant_only: bool) -> list[Turn]:
-    """Turns of one side in a row as one. Results and the user's words behind them are two turns of one message.
+    """Merge consecutive turns of one role. Results and the user's text after them stay two turns of one message.
 
-    `assistant_only`: only the assistant's. A call turn then stands behind the user or a result.
+    `assistant_only`: merge only the assistant's turns, so that a turn with calls follows the user or a result.
     """
     out: list[Turn] = []
     run: list[Part] = []
@@ -95,7 +95,7 @@ def _closed(turn: Turn, run: list[Part]) -> Turn:
 
 
 def _between(turns: list[Turn], role: Role, kinds: frozenset[str] | None, context: Context) -> list[Turn]:
-    """`kinds`: only where the user brings one of these kinds of media."""
+    """Insert an assistant message between a result and the user. `kinds`: only for these kinds of user media."""
     out: list[Turn] = []
     for turn in turns:
         apart = kinds is None or any(isinstance(part, Media) and part.kind in kinds for part in turn.parts)

@@ -14,7 +14,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns without results of server tools whose call is not there."""
+    """Return the turns without results of server tools whose call is missing."""
     if not context.facts("results").get("matched") or not context.survey(turns).opaque:
         return turns
     seen: set[str] = set()

@@ -16,9 +16,9 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with a signature on the first call of each step.
+    """Return the turns with a signature on the first call of each step.
 
-    Every step gets one, not those of the current turn alone: else a later turn would change what was sent before.
+    Every step gets one, not only those of the current turn: otherwise a later turn would change what was sent before.
     """
     dummy = context.facts("reasoning").get("dummy_signature")
     if dummy is None:

@@ -1,7 +1,7 @@
-"""Replace lone surrogates: they have no UTF-8 form, so clients fail on them, or servers reject the JSON.
+"""Replace lone surrogates: they cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
 
-Clients produce them by cutting a text inside of a character ("no low surrogate in string"). This pass runs
-before texts are made of calls and results.
+Clients produce them by cutting a text inside a character ("no low surrogate in string"). This pass runs before calls
+and results are turned into texts.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -75,7 +75,7 @@ def _mended(text: str) -> str:
 
 
 def _is_sound_value(value: Any) -> bool:
-    """Return whether a JSON value has no lone surrogates; true for what is not JSON, or too deep."""
+    """Return whether a JSON value has no lone surrogates; True for a value that is not JSON or nested too deeply."""
     if value is MISSING or value is None:
         return True
     if isinstance(value, str):

@@ -21,7 +21,7 @@ _NO_DEVELOPER: Final = frozenset({"anthropic", "gemini", "bedrock-converse", "ai
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """The turns with their instructions where the target looks for them."""
+    """Return the turns with their instructions where the target expects them."""
     if not context.survey(turns).instructed:
         return turns
     fact = context.facts("system")
@@ -44,7 +44,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _own(turn: Turn, context: Context) -> bool:
-    """Whether the turn was read from the target's own dialect, so that a change of it is an edit and no translation."""
+    """Whether the turn was read from the target's own dialect, so that changing it is an edit, not a translation."""
     origin = turn.origin
     return origin is not None and origin.dialect == context.family
 
@@ -69,7 +69,7 @@ def _renamed(turn: Turn, role: Role) -> Turn:
 
 
 def _to_top(head: list[Turn], context: Context) -> list[Turn]:
-    """All leading instructions as one turn outside of the messages, unless a developer's must stay inside."""
+    """Move all leading instructions into one turn outside the messages, unless a developer message must stay inside."""
     keep = bool(context.facts("system").get("keep_developer_message"))
     moving = [turn for turn in head if turn.role == "system" or (turn.role == "developer" and not keep)]
     staying = [turn for turn in head if turn.role == "developer" and keep]
@@ -85,7 +85,7 @@ def _to_top(head: list[Turn], context: Context) -> list[Turn]:
 
 
 def _to_messages(head: list[Turn], context: Context) -> list[Turn]:
-    """Instructions that stood outside of the messages as their first message."""
+    """Turn instructions from outside the messages into the first message."""
     out: list[Turn] = []
     for turn in head:
         if not turn.top:

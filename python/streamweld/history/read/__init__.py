@@ -36,13 +36,13 @@ _SYSTEM: Final[Mapping[str, Callable[[Any], list[Turn]]]] = {
 def read(
     family: str, items: Sequence[Any] | str | Response, system: Any, base: Path, issuer: str | None, first: int = 0
 ) -> list[Turn]:
-    """The turns of a history: the system prompt that stands outside of it, then what each message holds.
+    """Return the turns of a history: the system prompt outside the messages, then the content of each message.
 
-    Results in a row are one turn. Where a message is one item of many (Responses), what the assistant said in a row
-    is one turn too. `first`: the number of the first message, where they are the end of a history.
+    Consecutive results are one turn. If every item is its own message (Responses), consecutive assistant items are one
+    turn too. `first`: the number of the first message, if the messages are the end of a history.
 
     Raises:
-        HistoryError: a message that no message of the dialect can be (`unreadable`, `unknown_role`).
+        HistoryError: a message is not valid in its dialect (`unreadable`, `unknown_role`).
     """
     turns: list[Turn] = []
     if system is not None and family in _SYSTEM:

@@ -51,10 +51,10 @@ _MEDIA: Final = frozenset({"type", "image", "data", "mediaType", "mimeType", "fi
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """The turn of one message.
+    """Return the turn of one message.
 
     Raises:
-        HistoryError: the message is no object, or has a role that the dialect does not have.
+        HistoryError: the message is not an object, or has a role that the dialect does not have.
     """
     message = as_mapping(raw, path)
     role = message.get("role")

@@ -55,10 +55,10 @@ _SHOWN_ONLY: Final = frozenset({"step-start", "source-url", "source-document"})
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """The turns of one message: for the assistant one or two for each step.
+    """Return the turns of one message: for the assistant, one or two per step.
 
     Raises:
-        HistoryError: the message is no object, or has a role that the dialect does not have.
+        HistoryError: the message is not an object, or has a role that the dialect does not have.
     """
     message = as_mapping(raw, path)
     role = message.get("role")
@@ -155,7 +155,7 @@ def _request(approval: Json, raw: Json, origin: Origin, path: Path) -> ApprovalR
 
 
 def _answers(raw: Json, origin: Origin, path: Path) -> list[Part]:
-    """The user's answer to a request for approval, and the result of the call."""
+    """Return the user's answer to an approval request, and the result of the call."""
     if _tool_name(raw, path) is None or raw.get("providerExecuted"):
         return []
     approval = _approval(raw)

@@ -38,16 +38,16 @@ _SOURCES: Final = {"base64": ("data", "data"), "url": ("url", "url"), "file": ("
 
 
 def read_system(raw: Any) -> list[Turn]:
-    """The turn that the member `system` is."""
+    """Return the turn for the member `system`."""
     origin = new_origin(DIALECT, ("system",), raw, _MESSAGE)
     return [Turn("system", tuple(_content(raw, origin, ("system",), None)), origin, top=True)]
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """The turns of one message.
+    """Return the turns of one message.
 
     Raises:
-        HistoryError: the message is no object, or has a role that the dialect does not have.
+        HistoryError: the message is not an object, or has a role that the dialect does not have.
     """
     message = as_mapping(raw, path)
     role = message.get("role")

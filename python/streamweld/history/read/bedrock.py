@@ -36,7 +36,7 @@ _KINDS: Final = (("image", "image"), ("document", "file"), ("video", "video"))
 
 
 def read_system(raw: Any) -> list[Turn]:
-    """The turn that the member `system` is."""
+    """Return the turn for the member `system`."""
     path: Path = ("system",)
     origin = new_origin(DIALECT, path, raw, _MESSAGE)
     blocks = as_list(raw, path)
@@ -45,10 +45,10 @@ def read_system(raw: Any) -> list[Turn]:
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """The turns of one message: results apart from the rest.
+    """Return the turns of one message, results separate from the rest.
 
     Raises:
-        HistoryError: the message is no object, or has a role that the dialect does not have.
+        HistoryError: the message is not an object, or has a role that the dialect does not have.
     """
     message = as_mapping(raw, path)
     role = message.get("role")
@@ -123,7 +123,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 
 
 def _piece(raw: Json, within: Origin, path: Path) -> Part:
-    """Read one piece of a result that has several; JSON becomes text, which every dialect has."""
+    """Read one piece of a result with several pieces; JSON becomes text, which every dialect has."""
     if "json" in raw:
         return Text(*locate(within, path, raw, frozenset({"json"})), text=json_text(raw["json"], path))
     return _block(raw, within, path, None)

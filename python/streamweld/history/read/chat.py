@@ -77,10 +77,10 @@ _CALLS: Final = ("tool_calls",)
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """The turns of one message.
+    """Return the turns of one message.
 
     Raises:
-        HistoryError: the message is no object, or has a role that the dialect does not have.
+        HistoryError: the message is not an object, or has a role that the dialect does not have.
     """
     message: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
     role = message.get("role")
@@ -119,7 +119,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 
 
 def _arguments(arguments: Any) -> Any:
-    """The fields of a call: its arguments are text, but servers were seen to send the object itself."""
+    """Return the fields of a call. Its arguments are text, but some servers send the object itself."""
     return {"arguments": arguments} if isinstance(arguments, str) else {"input": {} if arguments is None else arguments}
 
 

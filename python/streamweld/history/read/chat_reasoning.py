@@ -1,4 +1,4 @@
-"""Read the reasoning of Chat Completions messages, in whichever members it stands (see `history.chat_reasoning`)."""
+"""Read the reasoning of Chat Completions messages, whichever member holds it (see `history.chat_reasoning`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MessageReasoning:
 def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None) -> MessageReasoning:
     """Return the reasoning of a message, each text once.
 
-    A plain member of the same text as the signed form is that form's copy for display.
+    A plain member with the same text as the signed form is a copy of it for display.
 
     Raises:
         HistoryError: a list of reasoning is not a list of objects.
@@ -64,7 +64,7 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
 
 
 def _texts_of(parts: list[Reasoning]) -> set[str]:
-    """Return the texts that a plain member may repeat: that of each part, and that of all of them."""
+    """Return the texts that a plain member may repeat: the text of each part, and all of them joined."""
     texts = [_squeezed(part.text) for part in parts]
     return {*texts, "".join(texts)} if texts else set()
 

@@ -40,7 +40,7 @@ Place: TypeAlias = tuple["Origin | None", int, "Path", Any, Json]
 
 
 def extra_members(raw: Any, known: frozenset[str]) -> Json:
-    """The members of a message or block beyond the known ones; null says nothing."""
+    """Return the unknown members of a message or block, without nulls."""
     if type(raw) is not dict and not isinstance(raw, Mapping):
         return EMPTY
     told = cast("Json", raw)
@@ -50,12 +50,12 @@ def extra_members(raw: Any, known: frozenset[str]) -> Json:
 
 
 def new_origin(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Origin:
-    """The message that the next parts are read from."""
+    """Start a new message, from which the next parts are read."""
     return Origin(dialect, path, raw, 0, extra_members(raw, known))
 
 
 def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | None = None) -> Place:
-    """The common fields of the next part of a message."""
+    """Return the common fields of the next part of a message."""
     at = origin.count
     origin.count = at + 1
     extra = EMPTY if known is None else extra_members(raw, known)
@@ -63,15 +63,14 @@ def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | 
 
 
 def text_part(origin: Origin, path: Path, text: str) -> Text:
-    """A text that is the whole content of its message, or a member of it."""
+    """Return a text that is the whole content of its message, or a member of it."""
     at = origin.count
     origin.count = at + 1
     return Text(origin, at, path, None, EMPTY, False, text)
 
 
 def with_inner_members(place: Place, *inner: tuple[str, Any, frozenset[str]]) -> Place:
-    """The same place, with what objects inside of the block have beyond the known members: `(way there, object,
-    known)`."""
+    """Return the same place with the unknown members of objects nested in the block: `(path, object, known)`."""
     origin, at, path, raw, extra = place
     found: dict[str, Any] = {}
     for way, told, known in inner:
@@ -81,10 +80,10 @@ def with_inner_members(place: Place, *inner: tuple[str, Any, frozenset[str]]) ->
 
 
 def as_mapping(value: Any, path: Path) -> Json:
-    """The value, which must be an object.
+    """Return the value, which must be an object.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: the value has another type.
     """
     if value.__class__ is dict:
         return value
@@ -94,10 +93,10 @@ def as_mapping(value: Any, path: Path) -> Json:
 
 
 def as_list(value: Any, path: Path) -> Sequence[Any]:
-    """The value, which must be a list; null is one without anything.
+    """Return the value, which must be a list; null counts as an empty list.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: the value has another type.
     """
     if isinstance(value, list | tuple):
         return cast("Sequence[Any]", value)
@@ -107,19 +106,19 @@ def as_list(value: Any, path: Path) -> Sequence[Any]:
 
 
 def as_text(value: Any, path: Path) -> str:
-    """A member that must be text; null is one without anything.
+    """Return a member that must be text; null counts as an empty text.
 
     Raises:
-        HistoryError: it is something else.
+        HistoryError: the value has another type.
     """
     return as_optional_text(value, path) or ""
 
 
 def as_optional_text(value: Any, path: Path) -> str | None:
-    """A member that is text, if it is there.
+    """Return a member that must be text, if it is present.
 
     Raises:
-        HistoryError: it is something else.
+        HistoryError: the value has another type.
     """
     if value is None or isinstance(value, str):
         return value
@@ -127,10 +126,10 @@ def as_optional_text(value: Any, path: Path) -> str | None:
 
 
 def free_form_input(call: Json, path: Path) -> str:
-    """The input of a free-form call, which is a text.
+    """Return the input of a free-form call, which must be text.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: the value has another type.
     """
     text = call.get("input")
     if isinstance(text, str):
@@ -139,10 +138,10 @@ def free_form_input(call: Json, path: Path) -> str:
 
 
 def as_data(value: Any, path: Path) -> str | None:
-    """A member that is base64 text; packages such as boto3 and google-genai have the bytes themselves there.
+    """Return a member that holds base64 text; packages such as boto3 and google-genai put bytes there.
 
     Raises:
-        HistoryError: it is something else.
+        HistoryError: the value has another type.
     """
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
@@ -150,7 +149,7 @@ def as_data(value: Any, path: Path) -> str | None:
 
 
 def split_data_url(url: str) -> tuple[str | None, str | None, str | None]:
-    """`data:image/png;base64,AAAA` -> media type, data, None; an address -> None, None, address."""
+    """`data:image/png;base64,AAAA` -> (media type, data, None); a URL -> (None, None, URL)."""
     head, comma, data = url.partition(";base64,")
     if comma and head.startswith("data:"):
         return head[5:] or None, data, None
@@ -166,17 +165,17 @@ def media_kind(media_type: str | None, default: _MediaKind = "file") -> _MediaKi
 def media_from_url(
     place: Place, url: str, media_type: str | None, *, kind: _MediaKind | None = None, **fields: Any
 ) -> Media:
-    """A medium that is given by a data URL or an address."""
+    """Return a medium given by a data URL or another URL."""
     told, data, address = split_data_url(url)
     told = media_type or told
     return Media(*place, kind=kind or media_kind(told), media_type=told, data=data, url=address, **fields)
 
 
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
-    """A user message whose dialect keeps results among the user's words: runs of results, runs of the rest.
+    """Split a user message into runs of results and runs of other content, for dialects that mix them.
 
     Raises:
-        HistoryError: it holds what only the assistant says.
+        HistoryError: the message has content that only an assistant message may have.
     """
     turns: list[Turn] = []
     run: list[Part] = []

@@ -1,7 +1,7 @@
 """`source="auto"`: detect the dialect of a history from the members of its messages.
 
 Plain messages (a role and a text) are valid in several dialects. The target's own dialect then wins, so that nothing is
-rewritten without need.
+rewritten unnecessarily.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _PLAIN: Final = {
 
 
 def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str) -> str:
-    """The dialect of the messages; of a payload, if its members tell. `family`: the target's dialect."""
+    """Return the dialect of the messages, or of a payload if its members show it. `family`: the target's dialect."""
     for name, dialect in _CONTAINERS.items():
         if payload is not None and name in payload:
             return dialect

@@ -43,7 +43,7 @@ def _either(raw: Json, camel: str, snake: str) -> Any:
 
 
 def read_system(raw: Any) -> list[Turn]:
-    """The turn that `systemInstruction` is: a content, its parts, or a text."""
+    """Return the turn for `systemInstruction`: a content, its parts, or a text."""
     path: Path = ("systemInstruction",)
     origin = new_origin(DIALECT, path, raw, _CONTENT)
     if isinstance(raw, str):
@@ -55,10 +55,10 @@ def read_system(raw: Any) -> list[Turn]:
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """The turns of one content.
+    """Return the turns of one content.
 
     Raises:
-        HistoryError: it is no object, or has a role that the dialect does not have.
+        HistoryError: the content is not an object, or has a role that the dialect does not have.
     """
     content = as_mapping(raw, path)
     role = content.get("role") or "user"

@@ -44,9 +44,9 @@ DIALECT: Final = "response"
 def read_as_it_was(
     response: Response, path: Path, issuer: str | None, readers: Mapping[str, Reader], family: str
 ) -> list[Turn]:
-    """The turns of the first choice, read from the messages that its API would take back.
+    """Return the turns of the first choice, read from the messages that its API would accept back.
 
-    `readers`: those of the dialects; `family`: the dialect of the messages around it.
+    `readers`: the readers of the dialects; `family`: the dialect of the surrounding messages.
     """
     told = replay(response, family)
     if told is None:
@@ -64,7 +64,7 @@ def read_as_it_was(
 
 
 def _join(turns: list[Turn], turn: Turn) -> None:
-    """What the assistant said in a row is one turn; so are results in a row."""
+    """Merge consecutive assistant turns into one, and consecutive results likewise."""
     if turns and turns[-1].role == turn.role:
         turns[-1] = Turn(turn.role, (*turns[-1].parts, *turn.parts), turns[-1].origin or turn.origin)
     else:
@@ -72,7 +72,7 @@ def _join(turns: list[Turn], turn: Turn) -> None:
 
 
 def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Part]:
-    """The parts, each with the item that it was; with the text of a call's arguments where they are no object."""
+    """Return the parts with their items; a call whose arguments are not an object keeps them as text."""
     parts: list[Part] = []
     for part in turn.parts:
         inner = part.path[len(path) :]
@@ -93,19 +93,19 @@ def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Pa
 
 
 def _is_broken(item: ToolCall, call: Call) -> bool:
-    """Whether the dialect's object could not hold the arguments."""
+    """Whether the arguments do not fit the object that the dialect requires."""
     return arguments_of(item) is None and call.input is not MISSING and not call.custom
 
 
 def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
-    """What no message of the dialect has a place for. Of a text, that is what it cites."""
+    """Return what no message of the dialect can hold, such as the citations of a text."""
     if isinstance(item, TextDone):
         return Opaque(*locate(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
     return _part(item, origin, path, issuer, model)
 
 
 def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn]:
-    """The turn of the first choice; a second turn with the results that came in the same stream."""
+    """Return the turn of the first choice, and a second turn with the results of the same stream."""
     origin = Origin(DIALECT, path, response)
     said: list[Part] = []
     answered: list[Part] = []
@@ -172,7 +172,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
-    """An item that no event models, as it stood on the wire: the dialect it came from takes it back."""
+    """Return an item without an event type as it was sent; its own dialect accepts it back."""
     try:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

@@ -43,7 +43,7 @@ _REASONING: Final = frozenset({"type", "id", "summary", "content", "encrypted_co
 
 
 def read_instructions(raw: Any) -> list[Turn]:
-    """The turn that `instructions` is."""
+    """Return the turn for `instructions`."""
     origin = new_origin(DIALECT, ("instructions",), raw, _MESSAGE)
     return [
         Turn(
@@ -56,10 +56,10 @@ def read_instructions(raw: Any) -> list[Turn]:
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """The turn of one item.
+    """Return the turn of one item.
 
     Raises:
-        HistoryError: the item is no object, or a message with a role that the dialect does not have.
+        HistoryError: the item is not an object, or a message with a role that the dialect does not have.
     """
     if isinstance(raw, str) and not (path and isinstance(path[-1], int)):  # `input` itself
         origin = new_origin(DIALECT, path, raw, _MESSAGE)

@@ -61,5 +61,5 @@ SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def write(family: str, turns: list[Turn], context: Context) -> dict[str, Any]:
-    """The request members of the target that hold the history."""
+    """Return the request members of the target that hold the history."""
     return _WRITERS[family](turns, context)

@@ -32,7 +32,7 @@ __all__ = ["write"]
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
-    """The request members `{"messages": […]}`."""
+    """Return the request members `{"messages": […]}`."""
     writer = Writer(context, turns)
     names = OpenCalls[str]()
     messages: list[Any] = []
@@ -77,7 +77,7 @@ def _content(turn: Turn, writer: Writer, names: OpenCalls[str]) -> Any:
 
 
 def _options(part: Reasoning | Call, encrypted: str | None, issuer: str | None) -> dict[str, Any]:
-    """ProviderMetadata as provider options: those that were read, if they still say it."""
+    """Return ProviderMetadata as provider options: those that were read, if they are still right."""
     raw: Any = part.raw
     if part.origin is not None and part.origin.dialect == "ai-sdk-model" and isinstance(raw, Mapping):
         told = cast("Mapping[str, Any]", raw).get("providerOptions")

@@ -35,7 +35,7 @@ __all__ = ["write"]
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
-    """The request members `{"messages": […]}`."""
+    """Return the request members `{"messages": […]}`."""
     writer = Writer(context, turns)
     messages: list[Any] = []
     for group in _groups(turns, writer):
@@ -46,7 +46,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 def _groups(turns: list[Turn], writer: Writer) -> list[list[Turn]]:
-    """Turns of one message: an assistant's with its results, and the steps that were one message before."""
+    """Return the turns of one message: an assistant turn with its results, and steps that were one message before."""
     groups: list[list[Turn]] = []
     for turn in turns:
         last = groups[-1] if groups else None

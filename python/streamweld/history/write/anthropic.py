@@ -17,7 +17,7 @@ __all__ = ["write"]
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
-    """The request members `{"system": …, "messages": […]}`; without system where there is none."""
+    """Return the request members `{"system": …, "messages": […]}`; without `system` if there is none."""
     writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     messages: list[Any] = []

@@ -29,7 +29,7 @@ _FORMATS = {"jpg": "jpeg", "plain": "txt", "markdown": "md", "msword": "doc", "q
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
-    """The request members `{"system": […], "messages": […]}`; without system where there is none."""
+    """Return the request members `{"system": […], "messages": […]}`; without `system` if there is none."""
     writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     messages: list[Any] = []
@@ -99,7 +99,7 @@ def _result(part: Result, writer: Writer) -> dict[str, Any]:
 
 
 def _data(text: str, part: Part, writer: Writer) -> bytes | str:
-    """Return the data as boto3 takes it; what was read as base64 text from this dialect stays text."""
+    """Return the data as boto3 expects it; base64 text that was read from this dialect stays text."""
     if writer.own(part) and not _holds_bytes(part.raw):
         return text
     return decoded(text) or b""

@@ -29,7 +29,7 @@ __all__ = ["write"]
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
-    """The request members `{"messages": […]}`."""
+    """Return the request members `{"messages": […]}`."""
     writer = Writer(context, turns)
     messages: list[Any] = []
     for turn in turns:
@@ -76,7 +76,7 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
 
 
 def _plain_reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: Writer, *, chunks: bool) -> None:
-    """Write the text of reasoning into its member, and record what proves it as lost."""
+    """Write the text of reasoning into its member, and record its signature as lost."""
     for part in thoughts:
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
             if value:
@@ -141,7 +141,7 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
 
 
 def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
-    """`detailed`: the message lists the signature in its `reasoning_details`."""
+    """Return a call. `detailed`: the message lists the signature in its `reasoning_details`."""
     own = writer.reusable_block(part)
     carried: Mapping[str, Any] = _carried_signature(part, writer) if part.signature and own is None else {}
     placed = detailed or bool(carried) or call_signature(members_of(own)) is not None

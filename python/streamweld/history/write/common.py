@@ -18,12 +18,12 @@ _NO_MEMBER: Final = "the target has no such member"
 
 
 class Writer:
-    """One history being written in one dialect.
+    """Writes one history in one dialect.
 
     Attributes:
-        rewrites_all: no source object can be reused, and no message or block has a member beyond the model. Writers
-            check this once instead of once for every block.
-        approvals: there are approvals of calls.
+        rewrites_all: no source object can be reused, and no message or block has members beyond the model. Checked once
+            per history instead of once per block.
+        approvals: the history has approvals of calls.
     """
 
     def __init__(self, context: Context, turns: list[Turn]) -> None:
@@ -37,7 +37,7 @@ class Writer:
         self._booked: set[str] | None = None
 
     def reusable_message(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
-        """The message that these parts were read from, if they are all of it and as they were; else None."""
+        """Return the message that these parts were read from, if they are all of it and unchanged, or None."""
         if self.rewrites_all:
             return None
         if not parts:
@@ -52,8 +52,8 @@ class Writer:
         return first.raw
 
     def results_and_user(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
-        """Results, and what the user says behind them where both came in one message or the target has it so; and
-        where the next message begins."""
+        """Return results with the user's content after them, if they came in one message or the target joins them, and
+        the index of the next message."""
         parts = turns[at].parts
         at += 1
         if at == len(turns) or not self._joins(parts, turns[at]):
@@ -71,7 +71,7 @@ class Writer:
         return shared or self.context.fact("alternation") == "merge"
 
     def reusable_block(self, part: Part) -> Any:
-        """The block that this part was, if nobody touched it; else None."""
+        """Return the block that this part was read from, if it is unchanged; otherwise None."""
         if self.rewrites_all:
             return None
         own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
@@ -82,7 +82,7 @@ class Writer:
         return part.origin is not None and part.origin.dialect == self.dialect
 
     def extra_members(self, part: Part) -> dict[str, Any]:
-        """The members of a block beyond the model: kept in their own dialect, lost in another one."""
+        """Return the members of a block beyond the model: kept in their own dialect, lost in another one."""
         if not part.extra:
             return {}
         own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, Inner)}
@@ -94,11 +94,11 @@ class Writer:
         return own
 
     def lose_extra_members(self, part: Part) -> None:
-        """Books the members of a block whose place has room for its text only."""
+        """Record as losses the members of a block of which only the text can be written."""
         self.context.lose_members(part.extra, part.path, "there is room for the text only")
 
     def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
-        """The members of the message beyond the model, once for each message; those of several lie over each other."""
+        """Return the members beyond the model, once per message; later messages override earlier ones."""
         if self.rewrites_all:
             return turn.marks
         out: dict[str, Any] = {}
@@ -118,18 +118,18 @@ class Writer:
         return {**out, **turn.marks}
 
     def _merged(self) -> set[str]:
-        """The messages whose merging an earlier pass has booked."""
+        """Return the messages whose merging an earlier pass recorded."""
         if self._booked is None:
             self._booked = {edit.path for edit in self.context.edits if edit.rule == "roles_merged"}
         return self._booked
 
     def lose_error_flag(self, result: Result) -> None:
-        """Books that the dialect cannot say of a result of the source that it is an error."""
+        """Record that the dialect cannot mark a result as an error."""
         if result.origin is not None:
             self.context.lose("is_error", result.path, "the target has no word for a failed call", True)
 
     def lose_part(self, part: Part) -> None:
-        """Books a part that cannot stand where it is."""
+        """Record the loss of a part that the target cannot have in this place."""
         self.context.lose(type(part).__name__.lower(), part.path, "it cannot stand in this message", part.raw)
 
 
@@ -144,7 +144,7 @@ def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
 
 
 def result_content(result: Result) -> str | list[Text | Media | Opaque]:
-    """The content of a result for dialects without JSON values: a text, or parts of which more than one is needed."""
+    """Return the content of a result for dialects without JSON values: a text, or parts if one text is not enough."""
     if result.value is not MISSING:
         return json_text(result.value, result.path) if not isinstance(result.value, str) else result.value
     parts = result.parts

@@ -30,7 +30,7 @@ __all__ = ["write"]
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
-    """The request members `{"systemInstruction": …, "contents": […]}`; without an instruction where there is none."""
+    """Return the request members `{"systemInstruction": …, "contents": […]}`; the former only if needed."""
     writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     contents: list[Any] = []
@@ -67,7 +67,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list[Any]:
-    """What the parts say; what results hold beside their text stands behind all of them."""
+    """Return the parts as written; media of results follow after all of them."""
     written: list[Any] = []
     attached: list[Any] = []
     for part in parts:
@@ -83,7 +83,7 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
 
 
 def _part(part: Part, writer: Writer, named: str | None) -> Any:
-    """`named`: what the call of a result is called."""
+    """Return one part. `named`: the name of the call that a result belongs to."""
     if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
     if isinstance(part, Result) and writer.own(part) and _is_bare(part):
@@ -94,7 +94,7 @@ def _part(part: Part, writer: Writer, named: str | None) -> Any:
 
 
 def _is_bare(part: Result) -> bool:
-    """Whether its response was no object."""
+    """Whether the response of the result was not an object."""
     raw = members_of(part.raw)
     told = members_of(raw.get("functionResponse") or raw.get("function_response"))
     return not isinstance(told.get("response"), Mapping)
@@ -124,7 +124,7 @@ def _made(part: Part, named: str | None) -> Any:
 
 
 def _response(result: Result) -> Any:
-    """An object, as it must be: "output" holds what is none, "error" what went wrong."""
+    """Return the response as an object: other values go into "output", errors into "error"."""
     value: Any = result.value
     if not result.is_error and value_object(result) is not None:
         return value

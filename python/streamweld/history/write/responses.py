@@ -35,7 +35,7 @@ _PREFIXES: Final = {"message": "msg_", "reasoning": "rs_"}  # of ids that stream
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
-    """The request members `{"instructions": …, "input": […]}`; without instructions where there are none."""
+    """Return the request members `{"instructions": …, "input": […]}`; without `instructions` if there are none."""
     writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     items: list[Any] = []
@@ -122,7 +122,7 @@ class _Completer:
         return block
 
     def _id(self, item: Mapping[str, Any], kind: str) -> str:
-        """Return an id by what the item holds, so that the same history gets the same ids again."""
+        """Return an id derived from the content of the item, so that the same history gets the same ids again."""
         text = json_text([kind, item.get("content"), item.get("summary")], ())
         count = self.times[text] = self.times.get(text, 0) + 1
         digest = sha256(f"{text}\0{count}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -130,7 +130,7 @@ class _Completer:
 
 
 def _is_replayed(item: Any) -> bool:
-    """Whether it is an output item that a model made: a plain text of the assistant is input."""
+    """Whether it is an output item made by a model; plain assistant text counts as input."""
     told = members_of(item)
     if told.get("type") == "message" or ("type" not in told and "role" in told):
         return told.get("role") == "assistant" and not isinstance(told.get("content"), str)
@@ -138,7 +138,7 @@ def _is_replayed(item: Any) -> bool:
 
 
 def _stands_inside(part: Part) -> bool:
-    """Whether what is opaque stands inside of a message, and is no item of its own."""
+    """Whether an opaque part belongs inside a message and is not an item of its own."""
     return part.origin is None or "role" in members_of(part.origin.raw)
 
 
@@ -251,7 +251,7 @@ def _is_misformed(part: Result) -> bool:
 
 
 def _outlived(part: Part, whole: Any, writer: Writer, custom: set[str]) -> bool:
-    """Whether it is the output of a free-form call that became a function's, where there are no free-form tools."""
+    """Whether it is the output of a free-form call that became a function call for lack of free-form tools."""
     free = writer.context.fact("free_form_tools")
     return isinstance(part, Result) and not free and whole["type"] == _FREE_OUTPUT and part.call_id not in custom
 

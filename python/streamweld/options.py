@@ -6,6 +6,7 @@ Layer 2: it knows the shared facts, no stream.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -14,6 +15,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from streamweld._families import resolve_families, settings_text
 from streamweld._spec import CODES, LIMITS, Action, Base
 from streamweld.errors import UsageError
 
@@ -142,6 +144,24 @@ class Policy(_Checked):
     default of `salvage`: some gateways never send the end; the stream is read as ended, with the completeness
     `assumed`, no finish reason and the diagnostic `terminal_missing`. It may have been cut all the same."""
 
+    text_calls: Literal["off", "report", "promote"] = "off"
+    """Tool calls that a model wrote into its text (`<tool_call>...`). `off`: text like any other. `report`: the
+    diagnostic `text_call_seen` names each, and nothing is changed. `promote`: a whole, well-formed call of one of the
+    `tools` becomes a tool call. Read docs/text-calls.md before you turn that on: such a call is untrusted."""
+
+    text_call_families: tuple[str | Mapping[str, Any], ...] | None = field(default=None, hash=False)
+    """Which forms are read: names of `_spec/text_calls.json`, or mappings that describe a family. None: all that have
+    a marker. With a model that you know, name its families only."""
+
+    text_call_markerless: bool = False
+    """True: also forms without a marker (a bare JSON call), as the whole answer only."""
+
+    text_call_reasoning: bool = False
+    """True: also calls in the reasoning."""
+
+    text_call_after: Literal["end", "anywhere"] = "end"
+    """`end`: text after a call shows that it was a quotation, and refuses it. `anywhere`: text may follow."""
+
     def __post_init__(self) -> None:
         if cast("object", self.missing_terminal) is None:
             object.__setattr__(self, "missing_terminal", "assume" if self.base == "salvage" else "truncate")
@@ -162,6 +182,12 @@ class Policy(_Checked):
             if action == "skip" and not CODES[code].skippable:
                 raise UsageError(f"{code}: there is nothing to skip; diagnose goes on with the stream")
         object.__setattr__(self, "actions", MappingProxyType(actions))
+        if self.text_call_families is not None:
+            named = cast("object", self.text_call_families)
+            if isinstance(named, str | Mapping) or not isinstance(named, Iterable):
+                raise UsageError(f"text_call_families={named!r}: it must be several families")
+            object.__setattr__(self, "text_call_families", tuple(cast("Iterable[str]", named)))
+            resolve_families(self.text_call_families, markerless=self.text_call_markerless)
         object.__setattr__(self, "_config", None)
 
     def config(self) -> dict[str, Any]:
@@ -174,9 +200,19 @@ class Policy(_Checked):
                 "inline_reasoning": self.inline_reasoning,
                 "close_calls_at": self.close_calls_at,
                 "switches": {name: getattr(self, name) for name in _SWITCHES},
+                "text_calls": None if self.text_calls == "off" else self._text_calls(),
             }
             object.__setattr__(self, "_config", made)
         return made
+
+    def _text_calls(self) -> str:
+        return settings_text(
+            self.text_calls,
+            self.text_call_families,
+            markerless=self.text_call_markerless,
+            reasoning=self.text_call_reasoning,
+            after=self.text_call_after,
+        )
 
     def action(self, code: str) -> Action:
         """What this policy does about a diagnostic code. Raises UsageError for one that does not exist."""
@@ -279,7 +315,8 @@ def _choices() -> dict[str, tuple[object, ...]]:
 
 
 _CHOICES: Final = _choices()
-_SWITCHES: Final = tuple([name for name in _CHOICES if name not in {"base", "inline_reasoning", "close_calls_at"}])
+_NOT_SWITCHES: Final = {"base", "inline_reasoning", "close_calls_at"}
+_SWITCHES: Final = tuple([name for name in _CHOICES if name not in _NOT_SWITCHES and not name.startswith("text_call")])
 
 
 @cache
@@ -317,8 +354,11 @@ def to_config(
     _check_text("content_type", content_type or "")
     if seed is not None and not (isinstance(seed, str) and _SEED.fullmatch(seed)):
         raise UsageError(f"seed={seed!r}: it must be 1 to 64 characters of A-Z a-z 0-9 _ -")
+    if policy.text_calls == "promote" and tools is None:
+        raise UsageError('text_calls="promote" needs tools=: a call is promoted only if it names one of them exactly')
     return {
         **policy.config(),
+        "text_call_tools": None if policy.text_calls == "off" or tools is None else _schemas(tools),
         "limits": dict(limits.__dict__),
         "tools": None if tools is None else _tools(tools),
         "known_call_ids": _words("known_call_ids", known_call_ids),
@@ -345,6 +385,19 @@ def _words(name: str, values: object) -> list[str]:
             raise UsageError(f"{name} holds {word!r}, which is no string{hint}")
         _check_text(name, word)
     return cast("list[str]", words)
+
+
+def _schemas(tools: object) -> dict[str, str | None]:
+    """Name -> the JSON schema of the parameters as JSON text; None where no schema was given."""
+    schemas = cast("Mapping[str, object]", tools) if isinstance(tools, Mapping) else {}
+    made: dict[str, str | None] = {}
+    for name in _words("tools", tools):
+        schema = schemas.get(name)
+        try:
+            made[name] = None if schema is None else json.dumps(schema, ensure_ascii=False, default=dict)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"tools[{name!r}] is no JSON schema: {error}") from None
+    return made
 
 
 def _tools(tools: object) -> dict[str, list[str] | None]:

@@ -26,6 +26,7 @@ __all__ = [
     "Parser",
     "Repairer",
     "backend",
+    "check_config",
     "load",
     "load_converter",
     "load_repairer",
@@ -112,6 +113,12 @@ def load_repairer(name: Backend) -> type[Repairer]:
     from streamweld._pure.repair.repairer import Repairer as PureRepairer
 
     return PureRepairer
+
+
+def check_config(name: Backend, config: dict[str, Any]) -> None:
+    """Raise UsageError if the backend cannot do what the config asks for."""
+    if name == "native" and config["text_calls"] is not None and not hasattr(_native(), "TEXT_CALLS"):
+        raise UsageError(f"text_calls needs STREAMWELD_BACKEND=pure: {NAME} cannot read text-form tool calls yet")
 
 
 def _native() -> ModuleType:

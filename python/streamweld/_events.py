@@ -251,6 +251,8 @@ class ToolCall(_Event):
     sent; after an `overflow` it is the first value, and `raw_arguments` holds all. `aliases` are further ids that the
     gateway used for the same call.
     `custom`: a free-form tool's call; its `arguments` are text, not JSON, and `complete` says that they are whole.
+    `origin`: "text" if the model wrote the call into its text (`Policy(text_calls="promote")`), with the text in
+    `raw_text`; None if the call was sent as a call.
     """
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
@@ -265,6 +267,8 @@ class ToolCall(_Event):
     provider_executed: bool = False
     aliases: tuple[str, ...] = ()
     custom: bool = False
+    origin: str | None = None
+    raw_text: str | None = None
     choice: int = 0
     provider_metadata: Metadata = None
 

@@ -91,7 +91,8 @@ def iter_events(
             without their ends, as `iter_lines()` has them.
         close_source: whether to call `chunks.close()`, if it has one, exactly once: at the end, on an error, and when
             the loop is left early.
-        **options: those of `StreamParser`.
+        **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
+            `content_type`, `seed`.
 
     Raises:
         StreamError: after the events before the fault were delivered. What the source raises comes through as it is,
@@ -134,7 +135,8 @@ def aiter_events(
         close_source: whether to call `chunks.aclose()` (or `close()`), if it has one, exactly once: at the end, on an
             error, on cancellation, and when the iterator is closed. A loop that is left early closes it when the
             iterator is dropped; `async with aiter_events(...) as events` does it at once.
-        **options: those of `StreamParser`.
+        **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
+            `content_type`, `seed`.
 
     Raises:
         StreamError: after the events before the fault were delivered. What the source raises comes through as it is,

@@ -6,6 +6,7 @@ Layer 2: it knows the shared facts, no stream.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -14,6 +15,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from streamweld._families import resolve_families, settings_text
 from streamweld._spec import CODES, LIMITS, Action, Base
 from streamweld.errors import UsageError
 
@@ -62,85 +64,97 @@ def _remade(cls: type[_O], values: dict[str, Any]) -> _O:
 
 @dataclass(frozen=True)
 class Policy(_Checked):
-    """What to do about what a stream does wrong, and how to read what can be read in two ways.
+    """How to react to faults in a stream, and how to read what is ambiguous.
 
-    `Policy("strict")` raises on every diagnostic of severity warning or error. `"standard"` repairs what has one right
-    reading and raises on malformed JSON, a cut stream and an error of the gateway. `"salvage"` never raises on what it
-    can leave out: it skips malformed events, reports a cut or an upstream error as data, and assumes the end of a
-    stream that never sends it (`missing_terminal`). Limits and bodies that are no event stream raise under each of
-    them. Wherever a policy is taken, a base's name stands for `Policy(name)`.
+    `Policy("strict")` raises on every diagnostic of severity warning or error. `Policy("standard")` repairs what has
+    only one correct reading and raises on malformed JSON, a truncated stream and an error sent by the gateway.
+    `Policy("salvage")` raises as little as possible: it skips malformed events, reports truncation and upstream errors
+    as data, and accepts a stream that never sends its end (`missing_terminal`). Exceeded limits, and bodies that are
+    not an event stream, raise under all three. Every `policy=` argument also accepts the name of a base.
 
-    The rules are numbered AM1 to AM12 in the diagnostics' texts. Each of the switches below names two readings of bytes
-    that do not tell which one is meant; the default stands first. AM1 to AM6, AM9, AM11 and `inline_reasoning` are
-    about Chat Completions, AM10 about those and Responses; other dialects leave no such doubt, and are not changed.
+    Most switches choose between two readings of bytes that do not tell which one is meant. AM1 to AM12 are the numbers
+    of these ambiguities in diagnostics and in docs/rules.md. AM1 to AM6, AM9, AM11 and `inline_reasoning` concern Chat
+    Completions, AM10 concerns Chat Completions and Responses; other dialects do not have these ambiguities.
+
+    Args:
+        base: `"strict"`, `"standard"` or `"salvage"`.
+        actions: diagnostic code to `"raise"`, `"diagnose"` or `"skip"`; overrides the base for these codes. All codes
+            are listed in docs/rules.md.
+        inline_reasoning: `True` turns the text between `<think>` tags into reasoning. `False` leaves it as text.
+        close_calls_at: `"done"` closes tool calls at the terminal marker or the end of the input, when nothing can
+            change them any more. `"finish"` closes them at the finish reason, for callers that cannot wait; what
+            arrives for a call after that is ignored (`late_delta`).
+        same_index_new_id_same_name_empty: AM1, a new id on the index of a call that has the same name and no arguments
+            yet. `"new"`: a second call starts. `"merge"`: the gateway generates a new id for every delta.
+        orphan_index: AM2, arguments on an index that no call uses, while several calls wait for arguments. `"fifo"`:
+            they belong to the call announced first. `"latest"`: to the call announced last.
+        dup_id_parallel_headers: AM3, one id announced on two indexes. `"join"`: one call whose fragments move between
+            indexes. `"split"`: two calls. `"auto"`: two calls only if the joined text is not valid JSON and the text of
+            each index is.
+        dup_id_empty_header: AM4, the id of a finished call announced again without arguments. `"drop"`: the gateway
+            repeated itself. `"keep"`: a second call without arguments.
+        identical_idless_same_index: AM5, an identical call without an id on the same index. `"drop"`: the gateway sent
+            it twice. `"keep"`: two calls.
+        on_overflow: AM6, a second JSON object after the complete arguments of a call, without a header. `"flag"`: the
+            call is invalid. `"split"`: the object is another call of the same function.
+        duplicate_payload: AM7, a payload that equals the previous one byte for byte. `"keep"`: the model repeated
+            itself ("haha"). `"drop"`: the gateway sent it twice.
+        content_mode: AM8, what a text delta contains. `"delta"`: new text. `"cumulative"`: all text so far. `"auto"`:
+            decided by what arrives.
+        drop_restated_content: AM9, the last chunk contains the whole text again. `True`: a repetition, which is
+            dropped. `False`: more text.
+        restart_on_new_stream_id: AM10, a new chunk id and role in mid-stream. `False`: the same answer continues.
+            `True`: the gateway tried again, and what came before is dropped.
+        merge_choices: AM11, tool calls in another choice than the text. `False`: they belong to that other choice.
+            `True`: one answer was spread over several choices, and all of it belongs to choice 0.
+        unstable_id: AM12, the id of a call changes during the stream. `"first"` or `"last"`: which one the call keeps;
+            the others become its `aliases`.
+        missing_terminal: a stream that ends without any end signal (a finish reason, or the terminal event or marker of
+            its dialect), although everything that it opened is closed. `"truncate"`: it was cut off; the default of
+            strict and standard. `"assume"`: it ended, for gateways that never send the end; the default of salvage.
+            The response then has the completeness `"assumed"`, no finish reason and the diagnostic `terminal_missing`.
+        text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they stay text.
+            `"report"`: the diagnostic `text_call_seen` names each one, and nothing changes. `"promote"`: a complete,
+            well-formed call of one of the request's `tools` becomes a tool call. Read docs/text-calls.md first: such a
+            call is untrusted.
+        text_call_families: the forms to recognize: names from `_spec/text_calls.json`, or mappings that describe a
+            family. `None`: every form that has a marker. If you know the model, name only its families.
+        text_call_markerless: `True` also recognizes forms without a marker (a bare JSON call), and only if the call is
+            the whole answer.
+        text_call_reasoning: `True` also recognizes calls in reasoning.
+        text_call_after: `"end"`: text after a call shows that it was a quotation, and it stays text. `"anywhere"`:
+            text may follow a call.
 
     Raises:
-        UsageError: for an option, a code or a value that does not exist, and for `skip` on what cannot be left out.
+        UsageError: an option, code or value does not exist, or `"skip"` was given for a code that cannot be skipped.
+
+    >>> Policy("strict", actions={"id_minted": "diagnose"}).action("id_minted")
+    'diagnose'
     """
 
     base: Base = "standard"
     _: KW_ONLY
-
     actions: Mapping[str, Action] = field(default_factory=dict[str, Action], hash=False)
-    """Diagnostic code -> `raise`, `diagnose` or `skip`, over the base's own. The codes: `_spec/diagnostics.json`."""
-
     inline_reasoning: bool = False
-    """False: `<think>` tags are text like any other. True: what stands between them in a text becomes reasoning."""
-
     close_calls_at: Literal["done", "finish"] = "done"
-    """`done`: calls close at `[DONE]` or the end, when nothing can change them. `finish`: at the finish reason, for
-    those who must not wait; what comes for a call after that is ignored (`late_delta`)."""
-
     same_index_new_id_same_name_empty: Literal["new", "merge"] = "new"
-    """AM1, a new id on the index of a call of the same name that has no arguments yet. `new`: a second call is
-    announced. `merge`: the gateway makes up an id for each delta."""
-
     orphan_index: Literal["fifo", "latest"] = "fifo"
-    """AM2, arguments on an index that no call opened, while several calls wait for theirs. `fifo`: they are those of
-    the call announced first. `latest`: of the one announced last."""
-
     dup_id_parallel_headers: Literal["auto", "join", "split"] = "auto"
-    """AM3, one id announced on two indexes. `join`: one call whose pieces move between indexes. `split`: two calls.
-    `auto`: two only where the joined text would break JSON while each index's own text is valid."""
-
     dup_id_empty_header: Literal["drop", "keep"] = "drop"
-    """AM4, the id of a finished call announced again, without arguments. `drop`: the gateway repeats itself. `keep`:
-    it is a second call, without arguments."""
-
     identical_idless_same_index: Literal["drop", "keep"] = "drop"
-    """AM5, an identical call without id on the same index. `drop`: it was sent twice. `keep`: two calls are meant."""
-
     on_overflow: Literal["flag", "split"] = "flag"
-    """AM6, a second JSON object behind a call's arguments, without a header. `flag`: the call is invalid. `split`: it
-    is another call of the same function."""
-
     duplicate_payload: Literal["keep", "drop"] = "keep"
-    """AM7, a payload equal to the one before, byte for byte. `keep`: the model repeats itself ("haha"). `drop`: the
-    gateway does."""
-
     content_mode: Literal["delta", "auto", "cumulative"] = "delta"
-    """AM8, what a text delta holds. `delta`: new text. `cumulative`: all text so far. `auto`: what comes decides."""
-
     drop_restated_content: bool = True
-    """AM9, the closing chunk holds the whole text again. True: it is a restatement. False: it is more text."""
-
     restart_on_new_stream_id: bool = False
-    """AM10, a new chunk id and role in mid-stream. False: the same answer goes on. True: the gateway tried again, and
-    what came before is dropped."""
-
     merge_choices: bool = False
-    """AM11, tool calls in another choice than the text. False: they are the other choice's. True: one answer was spread
-    over choices; all is choice 0's."""
-
     unstable_id: Literal["first", "last"] = "first"
-    """AM12, a call's id changes under way. `first`: the first one is its own. `last`: the last one is. Others are its
-    `aliases`."""
-
     missing_terminal: Literal["truncate", "assume"] = cast("Any", None)
-    """A stream that ends without any end signal (a finish reason, or the dialect's terminal event or marker), although
-    everything that it opened is closed. `truncate`, the default of `strict` and `standard`: it was cut. `assume`, the
-    default of `salvage`: some gateways never send the end; the stream is read as ended, with the completeness
-    `assumed`, no finish reason and the diagnostic `terminal_missing`. It may have been cut all the same."""
+    text_calls: Literal["off", "report", "promote"] = "off"
+    text_call_families: tuple[str | Mapping[str, Any], ...] | None = field(default=None, hash=False)
+    text_call_markerless: bool = False
+    text_call_reasoning: bool = False
+    text_call_after: Literal["end", "anywhere"] = "end"
 
     def __post_init__(self) -> None:
         if cast("object", self.missing_terminal) is None:
@@ -162,6 +176,12 @@ class Policy(_Checked):
             if action == "skip" and not CODES[code].skippable:
                 raise UsageError(f"{code}: there is nothing to skip; diagnose goes on with the stream")
         object.__setattr__(self, "actions", MappingProxyType(actions))
+        if self.text_call_families is not None:
+            named = cast("object", self.text_call_families)
+            if isinstance(named, str | Mapping) or not isinstance(named, Iterable):
+                raise UsageError(f"text_call_families={named!r}: it must be several families")
+            object.__setattr__(self, "text_call_families", tuple(cast("Iterable[str]", named)))
+            resolve_families(self.text_call_families, markerless=self.text_call_markerless)
         object.__setattr__(self, "_config", None)
 
     def config(self) -> dict[str, Any]:
@@ -174,9 +194,19 @@ class Policy(_Checked):
                 "inline_reasoning": self.inline_reasoning,
                 "close_calls_at": self.close_calls_at,
                 "switches": {name: getattr(self, name) for name in _SWITCHES},
+                "text_calls": None if self.text_calls == "off" else self._text_calls(),
             }
             object.__setattr__(self, "_config", made)
         return made
+
+    def _text_calls(self) -> str:
+        return settings_text(
+            self.text_calls,
+            self.text_call_families,
+            markerless=self.text_call_markerless,
+            reasoning=self.text_call_reasoning,
+            after=self.text_call_after,
+        )
 
     def action(self, code: str) -> Action:
         """What this policy does about a diagnostic code. Raises UsageError for one that does not exist."""
@@ -190,71 +220,58 @@ class Policy(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(_Checked):
-    """How much of a stream to take before `LimitExceeded`, whatever the policy. None (or 0) switches a cap off, all
-    but `max_json_depth`, which can only be lowered.
+    """Upper bounds for one stream. Exceeding one raises `LimitExceeded` under every policy, before memory is spent.
 
-    Each is hit before the memory is spent. The anchors name where the number comes from.
+    `None` or 0 switches a limit off, except `max_json_depth`, which can only be lowered.
+
+    Args:
+        max_event_bytes: bytes of the data of one event, including what is still pending, plus one per line. 16 MiB:
+            events with images of several MB exist. A converter also holds back at most this much input: until
+            `source="auto"` knows the dialect, and in a repair until it is clear whether an event passes.
+        max_field_bytes: bytes of the value of an `event` or `id` line. 8 KiB, what HTTP servers allow for a header.
+        max_json_depth: levels of nesting in one payload. 128, as in serde_json; deeper JSON is never read.
+        max_json_values: JSON values in one payload (its commas and opening brackets outside strings). 524,288: more
+            than an answer of 10,000 tokens with five log probabilities each. A value takes up to 100 bytes when built.
+        max_choices: choices of one response. 128, the largest `n` that OpenAI accepts.
+        max_parts: parts of one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
+            them. 65,536: each takes up to 1 KB, however short it is.
+        max_tool_calls: tool calls of one response. 1,024.
+        max_tool_index: the largest index a tool-call delta may carry; a larger one counts as missing. 4,096.
+        max_arguments_bytes: UTF-8 bytes of the arguments of one call. 8 MiB: tools that write files need several MB.
+        max_total_arguments_bytes: UTF-8 bytes of the arguments of all calls. 32 MiB.
+        max_name_bytes: bytes of a tool name. 128; OpenAI allows 64.
+        max_id_bytes: bytes of a call id. 512; ids seen so far stay below 100, unless they carry a thought signature.
+        max_text_bytes: UTF-8 bytes of all text, reasoning and refusals. 64 MiB.
+        max_events: events of the stream. Off.
+        max_stream_bytes: bytes of the decoded body. Off.
+        max_inflate_ratio: how many bytes one byte of a compressed body may become on average, counted from 16 MiB of
+            output on, where an integration or the proxy decompresses it. 200; streams of text stay below 60.
+        max_diagnostics: diagnostics that are kept; later ones are only counted (`diagnostics_dropped`). 256.
 
     Raises:
-        UsageError: for a cap that does not exist, and for a value that is no positive integer, 0 or None.
+        UsageError: a limit does not exist, or its value is not a positive integer, 0 or None.
+
+    >>> Limits(max_tool_calls=16).max_tool_calls
+    16
     """
 
     max_event_bytes: int | None = LIMITS["max_event_bytes"]
-    """Bytes of the data of one event, one more for each of its lines, what is pending included. 16 MiB, as the MCP Go
-    SDK, A2A and goai have it: images of several MB in one event are real. A converter also holds back at most that much
-    of the input: until `source="auto"` knows the dialect, and in a repair until it knows whether an event passes."""
-
     max_field_bytes: int | None = LIMITS["max_field_bytes"]
-    """Bytes of the value of an `event` or `id` line. 8 KiB, what HTTP servers give a header."""
-
     max_json_depth: int | None = LIMITS["max_json_depth"]
-    """Levels of nesting in one payload. 128, as serde_json has it. It can only be lowered: nothing deeper is read as
-    JSON, whatever stands here."""
-
     max_json_values: int | None = LIMITS["max_json_values"]
-    """Values in one payload: its commas and opening brackets outside of strings. 524,288: an answer of 10,000 tokens
-    with five log probabilities each, in one piece, has fewer. A value takes up to 100 bytes once it is built."""
-
     max_choices: int | None = LIMITS["max_choices"]
-    """Choices of one response. 128, the largest `n` that OpenAI takes."""
-
     max_parts: int | None = LIMITS["max_parts"]
-    """Parts of one response (texts, reasonings, tool calls, files, sources, ...), and items that hold them. 65,536:
-    each takes up to 1 KB, however short it is."""
-
     max_tool_calls: int | None = LIMITS["max_tool_calls"]
-    """Tool calls of one response. 1,024; a count budget, as HTTP/2 servers have for streams."""
-
     max_tool_index: int | None = LIMITS["max_tool_index"]
-    """The largest index a tool-call delta may carry; a larger one counts as absent. 4,096, four times the calls."""
-
     max_arguments_bytes: int | None = LIMITS["max_arguments_bytes"]
-    """UTF-8 bytes of one call's arguments. 8 MiB: file-writing tools of several MB are real."""
-
     max_total_arguments_bytes: int | None = LIMITS["max_total_arguments_bytes"]
-    """UTF-8 bytes of all calls' arguments. 32 MiB, four of the largest."""
-
     max_name_bytes: int | None = LIMITS["max_name_bytes"]
-    """Bytes of a tool's name. 128; OpenAI's limit is 64."""
-
     max_id_bytes: int | None = LIMITS["max_id_bytes"]
-    """Bytes of a call's id. 512; ids seen in the wild stay below 100, thought signatures inside of ids aside."""
-
     max_text_bytes: int | None = LIMITS["max_text_bytes"]
-    """UTF-8 bytes of all text, reasoning and refusals. 64 MiB."""
-
     max_events: int | None = LIMITS["max_events"]
-    """Events of the stream. Off; for gateways that budget a request."""
-
     max_stream_bytes: int | None = LIMITS["max_stream_bytes"]
-    """Bytes of the body, decoded. Off; for gateways that budget a request."""
-
     max_inflate_ratio: int | None = LIMITS["max_inflate_ratio"]
-    """Bytes that one byte of a compressed body may become, on average, once there are 16 MiB of them; where an
-    integration or the proxy inflates it. 200, as mod_deflate of Apache has it: streams of text stay below 60."""
-
     max_diagnostics: int | None = LIMITS["max_diagnostics"]
-    """Diagnostics kept; later ones are only counted (`diagnostics_dropped`). 256."""
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -279,7 +296,8 @@ def _choices() -> dict[str, tuple[object, ...]]:
 
 
 _CHOICES: Final = _choices()
-_SWITCHES: Final = tuple([name for name in _CHOICES if name not in {"base", "inline_reasoning", "close_calls_at"}])
+_NOT_SWITCHES: Final = {"base", "inline_reasoning", "close_calls_at"}
+_SWITCHES: Final = tuple([name for name in _CHOICES if name not in _NOT_SWITCHES and not name.startswith("text_call")])
 
 
 @cache
@@ -317,8 +335,11 @@ def to_config(
     _check_text("content_type", content_type or "")
     if seed is not None and not (isinstance(seed, str) and _SEED.fullmatch(seed)):
         raise UsageError(f"seed={seed!r}: it must be 1 to 64 characters of A-Z a-z 0-9 _ -")
+    if policy.text_calls == "promote" and tools is None:
+        raise UsageError('text_calls="promote" needs tools=: a call is promoted only if it names one of them exactly')
     return {
         **policy.config(),
+        "text_call_tools": None if policy.text_calls == "off" or tools is None else _schemas(tools),
         "limits": dict(limits.__dict__),
         "tools": None if tools is None else _tools(tools),
         "known_call_ids": _words("known_call_ids", known_call_ids),
@@ -345,6 +366,19 @@ def _words(name: str, values: object) -> list[str]:
             raise UsageError(f"{name} holds {word!r}, which is no string{hint}")
         _check_text(name, word)
     return cast("list[str]", words)
+
+
+def _schemas(tools: object) -> dict[str, str | None]:
+    """Name -> the JSON schema of the parameters as JSON text; None where no schema was given."""
+    schemas = cast("Mapping[str, object]", tools) if isinstance(tools, Mapping) else {}
+    made: dict[str, str | None] = {}
+    for name in _words("tools", tools):
+        schema = schemas.get(name)
+        try:
+            made[name] = None if schema is None else json.dumps(schema, ensure_ascii=False, default=dict)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"tools[{name!r}] is no JSON schema: {error}") from None
+    return made
 
 
 def _tools(tools: object) -> dict[str, list[str] | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from streamweld._backend import Parser, backend, load
+from streamweld._backend import Parser, backend, check_config, load
 from streamweld.errors import StreamError, UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
@@ -28,7 +28,7 @@ _LIMITS = Limits()
 
 
 class StreamOptions(TypedDict, total=False):
-    """The keywords of `StreamParser`, which `parse` and every iterator take too."""
+    """The options of `StreamParser`, which `parse` and every iterator accept too."""
 
     dialect: Dialect
     policy: Base | Policy
@@ -40,24 +40,25 @@ class StreamOptions(TypedDict, total=False):
 
 
 class StreamParser:
-    """Reads one response: bytes in pieces of any size go in, events come out. The pieces' size changes no event.
+    """Reads one response: bytes in pieces of any size go in, events come out. The size of the pieces changes no event.
 
     Args:
-        dialect: the wire format, or `auto`: what the first payloads show. One of `chat`, `responses`, `anthropic`,
-            `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; where it is given, the stream is read as that, whatever it shows. If
-            nothing was understood in the end and it shows another one, `UnknownDialect` says which.
-        policy: what to do about each repair: a `Policy`, or a base's name (`strict`, `standard`, `salvage`).
-        limits: how much to take before `LimitExceeded`.
-        tools: the tools of the request: their names, or name -> JSON schema of the parameters. They settle doubts about
-            names in pieces and about calls without arguments.
-        known_call_ids: call ids of earlier turns; a call that reuses one is given another.
-        content_type: the response's header, for the message of `NotAnEventStream` only.
-        seed: goes into minted call ids (`call_<seed>_<part>`), 1 to 64 characters of A-Z a-z 0-9 _ -.
+        dialect: the wire format, or `"auto"` to recognize it from the first payloads. One of `"chat"`, `"responses"`,
+            `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. A named dialect is always used; if nothing in
+            the stream could be read as it, `UnknownDialect` names the dialect that the stream appears to be in.
+        policy: a `Policy`, or the name of a base (`"strict"`, `"standard"`, `"salvage"`): which faults raise, which are
+            repaired, and how ambiguous bytes are read.
+        limits: how much to accept before `LimitExceeded`; see `Limits`.
+        tools: the tools of the request: their names, or a mapping of name to the JSON schema of the parameters. They
+            decide names that arrive in fragments and calls without arguments.
+        known_call_ids: call ids of earlier turns; a call that reuses one of them gets a new id.
+        content_type: the Content-Type header of the response; used only in the message of `NotAnEventStream`.
+        seed: part of generated call ids (`call_<seed>_<part>`): 1 to 64 characters of A-Z a-z 0-9 _ -. Random if None.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: an option does not exist or has an impossible value.
 
-    A parser holds no lock while it waits, and may move between threads; two calls at a time raise `ParserBusy`.
+    A parser holds no lock while it waits and may move between threads; two calls at the same time raise `ParserBusy`.
 
     >>> with StreamParser() as parser:
     ...     events = parser.feed(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\n')
@@ -86,6 +87,7 @@ class StreamParser:
         config = to_config(
             policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
         )
+        check_config(backend, config)
         self._base: str = config["base"]
         self._parser: Parser = load(backend)(dialect, config)
 
@@ -181,16 +183,17 @@ class _Body(StreamParser):
 
 
 def parse(body: bytes | bytearray | memoryview, **options: Unpack[StreamOptions]) -> Response:
-    """A whole body to a `Response`, without building an event for each delta.
+    """Read a whole body into a `Response`, without building an event for each delta.
 
     Args:
         body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one plain JSON answer.
-            `StreamParser` and the iterators read the same.
-        **options: those of `StreamParser`.
+            `StreamParser` and the iterators accept the same formats.
+        **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
+            `content_type`, `seed`.
 
     Raises:
-        StreamError: as `StreamParser.feed` and `close`; `.partial` holds what was read.
-        UsageError: for an option that cannot be.
+        StreamError: for the same faults as `StreamParser.feed` and `close`; `.partial` holds what was read.
+        UsageError: an option does not exist or has an impossible value.
 
     >>> parse(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n').text
     'Hi'

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
 import typing
@@ -208,3 +210,17 @@ def test_both_parsers_have_the_protocol() -> None:
 def test_a_user_s_mistake_is_an_error_of_the_user() -> None:
     with pytest.raises(UsageError):
         sw.StreamParser(policy="lenient")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("made", [sw.Policy, sw.Limits])
+def test_help_explains_every_option(made: Any) -> None:
+    """`help(Policy)` is where a reader looks for its switches: each has an entry under `Args:`."""
+    arguments = (inspect.getdoc(made) or "").partition("\nArgs:\n")[2].partition("\n\nRaises:")[0]
+    explained = re.findall(r"^ {4}(\w+): \S", arguments, re.MULTILINE)
+    assert explained == [option.name for option in dataclasses.fields(made)]
+
+
+@pytest.mark.parametrize("made", [sw.parse, sw.iter_events, sw.aiter_events])
+def test_help_names_the_options_of_a_stream(made: Any) -> None:
+    named = (inspect.getdoc(made) or "").partition("**options:")[2].partition("\n\n")[0]
+    assert re.findall(r"`([a-z_]+)`", named) == list(stream.StreamOptions.__annotations__)

@@ -171,3 +171,10 @@ def load_usage() -> Mapping[str, Any]:
     """What the members of each API's usage object mean. Python alone reads it, and only where usage is normalized."""
     loaded: Mapping[str, Any] = _frozen(_load("usage.json"))
     return loaded
+
+
+@cache
+def load_text_calls() -> Mapping[str, Any]:
+    """How models write tool calls into text. Read where a policy turns text calls on."""
+    loaded: Mapping[str, Any] = _frozen(_load("text_calls.json"))
+    return loaded

@@ -143,9 +143,11 @@ event!(
     /// sent; after an `overflow` it is the first value, and `raw_arguments` holds all. `aliases` are further ids that the
     /// gateway used for the same call.
     /// `custom`: a free-form tool's call; its `arguments` are text, not JSON, and `complete` says that they are whole.
+    /// `origin`: "text" if the model wrote the call into its text (`Policy(text_calls="promote")`), with the text in
+    /// `raw_text`; None if the call was sent as a call.
     ToolCall = "tool_call",
-    (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, choice: i32, provider_metadata: Object),
-    (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), custom=false, choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), custom=False, choice=0, provider_metadata=None)",
+    (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, origin: OptStr, raw_text: OptStr, choice: i32, provider_metadata: Object),
+    (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), custom=false, origin=None, raw_text=None, choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), custom=False, origin=None, raw_text=None, choice=0, provider_metadata=None)",
     {
         /// The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
         ///

@@ -213,6 +213,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
             provider_executed,
             aliases,
             custom,
+            raw_text,
             choice,
             metadata,
         } => object(
@@ -229,6 +230,8 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 provider_executed,
                 aliases: PyTuple::new(py, aliases)?.unbind(),
                 custom,
+                origin: raw_text.map(|_| word(py, "text")),
+                raw_text: opt(py, raw_text),
                 choice,
                 provider_metadata: data(py, metadata)?,
             },

@@ -74,6 +74,8 @@ pub enum Event<'a> {
         aliases: &'a [String],
         /// The arguments are text, not JSON.
         custom: bool,
+        /// The call was promoted from text: the block as the model wrote it.
+        raw_text: Option<&'a str>,
         choice: i32,
         metadata: Option<&'a str>,
     },

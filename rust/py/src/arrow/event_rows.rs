@@ -329,6 +329,7 @@ fn cells<'a>(event: &Event<'a>) -> Cells<'a> {
             custom,
             choice,
             metadata,
+            ..
         } => Cells {
             r#type: Some("tool_call"),
             part: Some(number(part)),

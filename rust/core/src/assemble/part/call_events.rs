@@ -113,6 +113,7 @@ pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(
             provider_executed: call.provider_executed,
             aliases: &call.aliases,
             custom: call.custom,
+            raw_text: None,
             choice,
             metadata,
         });
@@ -130,6 +131,7 @@ pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(
         provider_executed: call.provider_executed,
         aliases: &verdict.aliases,
         custom: call.custom,
+        raw_text: None,
         choice,
         metadata,
     });

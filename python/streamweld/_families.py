@@ -1,0 +1,137 @@
+"""The families of text-form tool calls that a policy turns on, as the data that a backend's stage reads.
+
+The table is `_spec/text_calls.json`; a caller may name families of it, and add families as data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld._spec import load_text_calls
+from streamweld.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["resolve_families", "settings_text"]
+
+SHAPES: Final = ("json", "xml", "key_value", "named_json", "python", "braces", "harmony")
+TIERS: Final = ("token", "tag", "markerless")
+_TEXTS: Final = frozenset(
+    {"name", "close", "maybe_close", "prefix", "quote", "call_id", "maybe", "trim", "typed", "form"}
+)
+_LISTS: Final = frozenset({"arguments", "values", "lead", "before", "after", "key", "value"})
+_OTHER: Final = frozenset(
+    {"family", "tier", "shape", "open", "unread", "chosen", "spellings", "call", "parameter", "counter", "unwrap"}
+)
+
+
+def resolve_families(chosen: Iterable[str | Mapping[str, Any]] | None, *, markerless: bool) -> list[dict[str, Any]]:
+    """The families that are on, each with its name as `family` and one entry for every spelling.
+
+    Raises:
+        UsageError: for a family that is not in the table, or that lacks what its shape needs.
+    """
+    table: Mapping[str, Mapping[str, Any]] = load_text_calls()["families"]
+    if chosen is None:
+        named = [
+            {"family": name, **entry}
+            for name, entry in table.items()
+            if not entry.get("chosen") and (markerless or entry["tier"] != "markerless")
+        ]
+    else:
+        named = [_chosen(one, table) for one in chosen]
+        silent = [one["family"] for one in named if one["tier"] == "markerless"]
+        if silent and not markerless:
+            raise UsageError(f"text_call_families: {silent[0]!r} has no marker; it needs text_call_markerless=True")
+    return [_plain(one) for family in named for one in _spelled(family)]
+
+
+def settings_text(
+    mode: str, families: Iterable[str | Mapping[str, Any]] | None, *, markerless: bool, reasoning: bool, after: str
+) -> str:
+    """Everything of a policy that the stage needs, as JSON that both backends read."""
+    table = load_text_calls()
+    return json.dumps(
+        {
+            "mode": mode,
+            "reasoning": reasoning,
+            "after": after,
+            "families": resolve_families(families, markerless=markerless),
+            "end_of_turn": list(table["end_of_turn"]),
+            "reasoning_tags": [list(pair) for pair in table["reasoning"]],
+            "quoting": list(table["quoting"]),
+        },
+        ensure_ascii=False,
+    )
+
+
+def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    if isinstance(one, str):
+        if one not in table:
+            close = get_close_matches(one, list(table), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise UsageError(f"text_call_families: there is no family {one!r}{hint}")
+        return {"family": one, **table[one]}
+    if isinstance(one, Mapping):
+        return _checked(dict(cast("Mapping[str, Any]", one)))
+    raise UsageError(f"text_call_families holds {one!r}: it must be a name or a mapping that describes a family")
+
+
+def _checked(family: dict[str, Any]) -> dict[str, Any]:
+    """A family that the caller describes."""
+    name = family.get("family")
+    if not isinstance(name, str) or not name:
+        raise UsageError('text_call_families: a family needs its name, such as {"family": "mine", ...}')
+    for key, words in (("shape", SHAPES), ("tier", TIERS)):
+        if family.get(key) not in words:
+            raise UsageError(f"family {name!r}: {key} must be one of {', '.join(words)}")
+    openers = family.get("open")
+    if isinstance(openers, str):
+        openers = family["open"] = [openers]
+    if not (isinstance(openers, list | tuple) and openers and all(isinstance(one, str) and one for one in openers)):
+        raise UsageError(f"family {name!r}: open must be the marker, or a list of markers")
+    for key, value in family.items():
+        if key in _TEXTS and not isinstance(value, str):
+            raise UsageError(f"family {name!r}: {key} must be a string")
+        if key in _LISTS and not (isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)):
+            raise UsageError(f"family {name!r}: {key} must be a list of strings")
+        if key not in _TEXTS | _LISTS | _OTHER:
+            raise UsageError(f"family {name!r}: there is no key {key!r}")
+    needs = {"json": ("values",), "xml": ("call", "parameter"), "key_value": ("key", "value"), "braces": ("quote",)}
+    for key in needs.get(family["shape"], ()):
+        if key not in family:
+            raise UsageError(f"family {name!r}: the shape {family['shape']!r} needs {key!r}")
+    return family
+
+
+def _spelled(family: dict[str, Any]) -> list[dict[str, Any]]:
+    """The family, and one more for each way in which leaks spell its markers."""
+    own = {key: value for key, value in family.items() if key not in ("spellings", "chosen")}
+    wrong = family.get("spellings")
+    if wrong is None:
+        return [own]
+    right, others = wrong
+    return [own, *[_respelled(own, right, other) for other in others]]
+
+
+def _respelled(value: Any, right: str, other: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(right, other)
+    if isinstance(value, Mapping):
+        return {key: _respelled(one, right, other) for key, one in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_respelled(one, right, other) for one in cast("list[Any]", value)]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """The table is read-only; what goes on is plain data."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in cast("list[Any]", value)]
+    return value

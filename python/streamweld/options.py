@@ -15,7 +15,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from streamweld._families import resolve_families, settings_text
+from streamweld._pure.text_calls.table import resolve_families, settings_text
 from streamweld._spec import CODES, LIMITS, Action, Base
 from streamweld.errors import UsageError
 

@@ -16,8 +16,8 @@ from streamweld._pure.pipeline.detect import DECODERS
 from streamweld._pure.pipeline.end_of_stream import Ending
 from streamweld._pure.pipeline.payload_pipeline import BODY_HEAD, PayloadPipeline
 from streamweld._pure.pipeline.salvage import is_foreign
-from streamweld._pure.text_calls.stage import StagedOutput, TextCallStage
 from streamweld._pure.sse.framer import Frame, Framer, FramerLimit, Stray, as_bytes
+from streamweld._pure.text_calls.stage import StagedOutput, TextCallStage
 from streamweld.errors import ParserBusy, StreamError, UsageError
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ class Markers:
         self.firsts = re.compile("[" + re.escape("".join(firsts)) + "]") if words else _NEVER
 
     def held(self, text: str, at: int) -> int:
-        """Where the longest end of `text`, from `at` on, begins that is a proper prefix of a marker; else its length."""
+        """Where the longest end of `text[at:]` begins that is a proper prefix of a marker; else its length."""
         for match in self.firsts.finditer(text, max(at, len(text) - self.longest + 1)):
             if text[match.start() :] in self.prefixes:
                 return match.start()

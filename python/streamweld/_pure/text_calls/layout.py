@@ -25,7 +25,8 @@ _LIST: Final = re.compile(r"(?:[-*+•‣◦]|[0-9]+[.)])(?:\s|$)")
 _NUMBERED: Final = re.compile(r"[0-9]+(?:[.):|\t]|\s{2})")
 _DIFF_HEAD: Final = ("@@", "diff --git ", "--- ", "+++ ")
 _DIFF_LINE: Final = (" ", "+", "-", "@", "\\", "index ", "diff ")
-_QUOTING: Final = "\"'“”‘’„«»‹›([{`*_~|"
+# Quotation marks and openers; the typographic ones by number, because they are easily taken for ASCII ones.
+_QUOTING: Final = "\"'([{`*_~|\xab\xbb\u201c\u201d\u2018\u2019\u201e\u2039\u203a"
 
 
 class Place(Enum):
@@ -141,7 +142,7 @@ class Layout:
                 return
             if self._closer is None:
                 self._say(piece[at : found.start()])
-                self._token(found[0].lower())
+                self._mark(found[0].lower())
             else:
                 self._close(found[0].lower())
             at = found.end()
@@ -155,22 +156,22 @@ class Layout:
         else:
             self._say(closer)
 
-    def _token(self, token: str) -> None:
-        if token[0] == "`":
-            self._ticks(len(token))
-        elif token[0] == "~":
+    def _mark(self, mark: str) -> None:
+        if mark[0] == "`":
+            self._ticks(len(mark))
+        elif mark[0] == "~":
             if self._blank and not self._follows:
-                self._candidate = ("~", len(token), _indent(self._head))
-        elif token == "|":
+                self._candidate = ("~", len(mark), _indent(self._head))
+        elif mark == "|":
             self._pipe = True
         elif not (self._candidate or self._run):
-            if token in self._reasoning:
-                self._close(token)
+            if mark in self._reasoning:
+                self._close(mark)
                 return
-            self._closer = self._openers[token]
+            self._closer = self._openers[mark]
             if self._closer in self._reasoning:
                 return
-        self._say(token)
+        self._say(mark)
 
     def _ticks(self, length: int) -> None:
         """A run of backticks: a fence, if it begins its line and the line has no other; else inline code."""

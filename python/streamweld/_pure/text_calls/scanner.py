@@ -1,4 +1,4 @@
-"""The text of one choice to blocks: where a marker stands, which family it is of, where the block ends, what it calls."""
+"""The text of one choice to blocks: where a marker stands, its family, where the block ends, and what it calls."""
 
 from __future__ import annotations
 
@@ -140,26 +140,22 @@ class Scanner:
     def push(self, text: str) -> None:
         """More text of the part."""
         self.total += len(text)
-        if self._state is _State.TEXT and not self._carry and not self._fresh:
-            if self._settings.markers.firsts.search(text) is None:
-                self._unread.append(text)
-                return
-        elif self._state is _State.REST:
+        plain = self._state is _State.TEXT and not self._carry and not self._fresh
+        if plain and self._settings.markers.firsts.search(text) is None:
+            self._unread.append(text)
             return
         work, self._carry = self._carry + text, ""
-        at = 0
-        while True:
-            if self._state is _State.REST:
-                return
-            if self._state is _State.BLOCK and self._block is not None:
-                rest = self._in_block(self._block, work, at)
-            elif self._state is _State.AFTER:
-                rest = self._after_block(work, at)
-            else:
-                rest = self._in_text(work, at)
-            if rest is None:
-                return
-            work, at = rest
+        rest: tuple[str, int] | None = (work, 0)
+        while rest is not None:
+            rest = self._step(*rest)
+
+    def _step(self, work: str, at: int) -> tuple[str, int] | None:
+        """Read on from `at`. Returns where to go on, if there is more to read."""
+        if self._block is not None:
+            return self._in_block(self._block, work, at)
+        if self._state is _State.AFTER:
+            return self._after_block(work, at)
+        return None if self._state is _State.REST else self._in_text(work, at)
 
     def end_part(self) -> None:
         """The part ends: what may have been the beginning of a marker is text, a block is cut."""
@@ -261,7 +257,7 @@ class Scanner:
             block.pieces.append(chunk[:used])
             block.size += byte_length(chunk[:used])
             self._closed(block, parsing, end)
-            return None if self._state is _State.REST else (work, at + used)
+            return work, at + used
         if live:
             block.pieces.append(chunk)
             block.size, block.parsings = block_size, live

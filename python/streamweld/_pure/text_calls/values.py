@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["BadValue", "Tool", "arguments_text"]
 
 _DEPTH: Final = 16
-_TYPES: Final = {
-    **{"string": "string", "str": "string", "text": "string", "varchar": "string", "char": "string", "enum": "string"},
-    **{"integer": "integer", "int": "integer", "long": "integer", "short": "integer", "bigint": "integer"},
-    **{"number": "number", "float": "number", "double": "number", "decimal": "number", "num": "number"},
-    **{"boolean": "boolean", "bool": "boolean", "object": "object", "dict": "object", "map": "object"},
-    **{"array": "array", "list": "array", "tuple": "array", "null": "null"},
+_NAMES: Final = {
+    "string": ("string", "str", "text", "varchar", "char", "enum"),
+    "integer": ("integer", "int", "long", "short", "bigint"),
+    "number": ("number", "float", "double", "decimal", "num"),
+    "boolean": ("boolean", "bool"),
+    "object": ("object", "dict", "map"),
+    "array": ("array", "list", "tuple"),
+    "null": ("null",),
 }
+_TYPES: Final = {name: kind for kind, names in _NAMES.items() for name in names}  # tools spell types in many ways
 _INTEGER: Final = re.compile(r"([+-]?)([0-9]+)()")
 _NUMBER: Final = re.compile(r"([+-]?)([0-9]+)((?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
 

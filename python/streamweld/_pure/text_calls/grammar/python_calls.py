@@ -26,9 +26,7 @@ _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _KEYWORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD: Final = re.compile(r"[A-Za-z]+")
-_WORDS: Final = {
-    **{"True": "true", "true": "true", "False": "false", "false": "false", "None": "null", "null": "null"},
-}
+_WORDS: Final = {"True": "true", "true": "true", "False": "false", "false": "false", "None": "null", "null": "null"}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\\": "\\", "'": "'", '"': '"', "\n": ""}
 _HEX: Final = {"x": 2, "u": 4, "U": 8}
 _PLAIN: Final = {"'": re.compile(r"[^'\\]*"), '"': re.compile(r'[^"\\]*')}

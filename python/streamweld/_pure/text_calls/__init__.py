@@ -28,8 +28,8 @@ the leftmost marker (of several at one place the longest) and asks `layout` whet
 A marker that may not stand there is text; the search goes on one character later. One that may opens a block: every
 family with this marker parses in parallel, and the first that ends decides. A family stops at the first character that
 its grammar does not allow. If none is left, the block is `malformed`: text to the end of the choice, because its end is
-unknown; only a `token` marker after prose of which nothing matched but white space is a mention, and the search goes on
-after it. Ends of JSON and Python values are where their brackets balance outside of strings; they are validated
+unknown; only a `token` marker after prose, after which nothing matched but white space and a name, is a mention, and
+the search goes on after it. Ends of JSON and Python values are where their brackets balance outside of strings; they are validated
 there (duplicate keys, depth 128). A block that its part or choice ends is `cut`.
 
 Once whole, a block is judged: each name is a tool's exactly (`unknown_name`, `never`), each value fits its schema
@@ -58,7 +58,8 @@ Pending blocks are decided at the choice's `Finished`, before it is emitted: the
 - with `anywhere`, text after a block continues in a new part;
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` stays.
 
-The snapshot of a response shows the same: the part's text without the blocks, and the calls after it.
+The snapshot of a response shows the same: the parts' text without the blocks, and what was added after all parts of the
+assembler, in the order of part numbers.
 
 Mode `report`: the same scan, nothing is held, and no event is changed. `text_call_seen` stands for `text_call_promoted`
 (with the text part); names are not checked if no tools were given.

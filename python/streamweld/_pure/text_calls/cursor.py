@@ -37,7 +37,7 @@ class Cursor:
         self.buffer = ""
         self.at = 0
         self.passed = 0  # characters read that are no longer in the buffer
-        self.matched = False  # something other than white space was read
+        self.matched = False  # something other than white space and a name was read: any word of a sentence is a name
 
     def feed(self, text: str) -> None:
         self.passed += self.at
@@ -98,7 +98,6 @@ class Cursor:
         if not name:
             raise Malformed
         self.at = end
-        self.matched = True
         return name
 
     def until(self, literal: str) -> Steps[str]:

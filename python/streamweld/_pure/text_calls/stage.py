@@ -25,6 +25,7 @@ from streamweld.events import (
     ToolCallDelta,
     ToolCallStarted,
     UpstreamErrorEvent,
+    Usage,
 )
 
 if TYPE_CHECKING:
@@ -132,14 +133,21 @@ class TextCallStage:
 
     def shown(self, events: Iterable[Event]) -> list[Event]:
         """The closing events of a snapshot as this stage shows them."""
-        made: list[Event] = []
+        parts: list[Event] = []
+        added: list[Event] = []
+        rest: list[Event] = []
         for event in events:
             choice = self._choices.get(getattr(event, "choice", -1))
-            if choice is None:
-                made.append(event)
+            if isinstance(event, Usage | Finished | UpstreamErrorEvent):
+                rest.append(event if choice is None or not isinstance(event, Finished) else choice.concluded(event))
+            elif choice is None:
+                parts.append(event)
             else:
-                made += choice.shown(event)
-        return made
+                shown = choice.shown(event)
+                parts += [one for one in shown if _part_of(one) == _part_of(event)]
+                added += [one for one in shown if _part_of(one) != _part_of(event)]
+        added.sort(key=_part_of)
+        return parts + added + rest
 
     def _reasoning(self, event: ReasoningStarted | ReasoningDelta | ReasoningDone) -> None:
         if not self.settings.reasoning:
@@ -327,7 +335,7 @@ class _ChoiceText:
                 self._stage.diagnose("text_call_seen", block.part, block)
             return event
         self._promote(blocks)
-        return self._concluded(event)
+        return self.concluded(event)
 
     def cut(self) -> None:
         """The choice has no end."""
@@ -337,8 +345,6 @@ class _ChoiceText:
 
     def shown(self, event: Event) -> list[Event]:
         """A closing event of the snapshot, with what it became."""
-        if isinstance(event, Finished):
-            return [self._concluded(event)]
         if isinstance(event, TextDone | ReasoningDone) and event.part in self._rewritten:
             return self._rewritten[event.part]
         if isinstance(event, TextStarted) and event.part in self._rewritten:
@@ -359,7 +365,8 @@ class _ChoiceText:
             self._scanner.end_part()
             self._part = None
 
-    def _concluded(self, event: Finished) -> Finished:
+    def concluded(self, event: Finished) -> Finished:
+        """The end of the choice, with what its calls say."""
         if not self.promoted:
             return event
         return Finished("tool_calls", event.raw_reason, choice=event.choice, provider_metadata=event.provider_metadata)
@@ -483,6 +490,10 @@ class _ChoiceText:
         closed = _remade(done if is_last else _bare(done), part=number, text=text)
         self._stage.pass_on(closed)
         return closed
+
+
+def _part_of(event: Event) -> int:
+    return getattr(event, "part", -1)
 
 
 def _texts_after(whole: str, start: int, blocks: list[Block]) -> list[str]:

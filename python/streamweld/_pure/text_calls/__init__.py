@@ -50,7 +50,7 @@ Pending blocks are decided at the choice's `Finished`, before it is emitted: the
 `other` (else `finish`). At the end of the stream, or at an error, without `Finished`, they are `cut`. Then, in order:
 
 - text of the parts that precedes the first block is complete: `TextDone` with that text. A part without any text left
-  is not shown: neither `Started` nor `Done`, unless `Done` has annotations or metadata;
+  is not shown, neither `Started` nor `Done`, unless it has an item id, annotations, a signature or metadata;
 - each call whose name and arguments equal a structured call of the choice gives `text_call_duplicate`. Every other
   gives `text_call_promoted` (with the part of the call), then `ToolCallStarted`, `ToolCallDelta` (all arguments) and
   `ToolCall`, under the next free part number. The id is `call_sw_<part>` (with a seed `call_<seed>_<part>`), made

@@ -440,7 +440,8 @@ class _ChoiceText:
         first = blocks[0].start - part.start if blocks else len(whole)
         before = whole[:first]
         made: list[Event] = []
-        carries = done is not None and _carries(done)
+        # An item that the wire opened by name cannot vanish: a repair has passed its opening on.
+        carries = part.opening.item_id is not None or (done is not None and _carries(done))
         if before.strip():
             self._show(part)
         later = [text for text in _texts_after(whole, part.start, blocks) if text.strip()]
@@ -520,4 +521,4 @@ def _carries(event: TextDone | ReasoningDone) -> bool:
         return True
     if isinstance(event, TextDone):
         return bool(event.annotations)
-    return bool(event.signature or event.encrypted_content or event.item_id)
+    return bool(event.signature or event.encrypted_content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from streamweld import _backend, options
@@ -68,10 +69,14 @@ def events(
         yield b"data: [DONE]\n\n"
 
 
+@cache
+def policy_of(switches: str) -> options.Policy:
+    return options.Policy(**{"text_calls": "promote", **json.loads(switches)})
+
+
 def promoting(backend: str, *, tools: Mapping[str, Any] | None = None, **switches: Any) -> StreamParser:
     """A parser that promotes; `switches` are those of the policy."""
-    policy = options.Policy(**{"text_calls": "promote", **switches})
-    return make_parser(backend, policy=policy, tools=TOOLS if tools is None else tools)
+    return make_parser(backend, policy=policy_of(json.dumps(switches)), tools=TOOLS if tools is None else tools)
 
 
 def calls_of(parser: StreamParser) -> list[tuple[str, Any]]:

@@ -29,8 +29,8 @@ A marker that may not stand there is text; the search goes on one character late
 family with this marker parses in parallel, and the first that ends decides. A family stops at the first character that
 its grammar does not allow. If none is left, the block is `malformed`: text to the end of the choice, because its end is
 unknown; only a `token` marker after prose, after which nothing matched but white space and a name, is a mention, and
-the search goes on after it. Ends of JSON and Python values are where their brackets balance outside of strings; they are validated
-there (duplicate keys, depth 128). A block that its part or choice ends is `cut`.
+the search goes on after it. Ends of JSON and Python values are where their brackets balance outside of strings; they
+are validated there (duplicate keys, depth 128). A block that its part or choice ends is `cut`.
 
 Once whole, a block is judged: each name is a tool's exactly (`unknown_name`, `never`), each value fits its schema
 (`bad_value`), markerless arguments fit it wholly (`bad_arguments`). A block that passes is pending. White space and

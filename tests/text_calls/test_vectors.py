@@ -1,4 +1,4 @@
-"""What becomes of a text: whole, character by character, and cut in every place; in every backend that has the stage."""
+"""What becomes of a text: whole, by character, and cut in every place; in every backend that has the stage."""
 
 from __future__ import annotations
 

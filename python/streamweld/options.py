@@ -9,19 +9,31 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from streamweld._families import resolve_families, settings_text
+from streamweld._pure.text_calls.table import resolve_families, settings_text
 from streamweld._spec import CODES, LIMITS, Action, Base
 from streamweld.errors import UsageError
 
-__all__ = ["DIALECTS", "Action", "Base", "Dialect", "Limits", "Policy", "Tools", "to_config"]
+__all__ = [
+    "DIALECTS",
+    "Action",
+    "Base",
+    "Dialect",
+    "Limits",
+    "Policy",
+    "TextCalls",
+    "Tools",
+    "to_config",
+    "with_text_calls",
+]
 
 Dialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
+TextCalls: TypeAlias = Literal["off", "report", "promote"]
 Tools: TypeAlias = Iterable[str] | Mapping[str, Mapping[str, Any] | None]
 
 DIALECTS: Final[tuple[str, ...]] = get_args(Dialect)
@@ -115,7 +127,7 @@ class Policy(_Checked):
             The response then has the completeness `"assumed"`, no finish reason and the diagnostic `terminal_missing`.
         text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they stay text.
             `"report"`: the diagnostic `text_call_seen` names each one, and nothing changes. `"promote"`: a complete,
-            well-formed call of one of the request's `tools` becomes a tool call. Read docs/text-calls.md first: such a
+            well-formed call of one of the request's `tools` becomes a tool call. Read docs/guides/text-calls.md first: such a
             call is untrusted.
         text_call_families: the forms to recognize: names from `_spec/text_calls.json`, or mappings that describe a
             family. `None`: every form that has a marker. If you know the model, name only its families.
@@ -150,7 +162,7 @@ class Policy(_Checked):
     merge_choices: bool = False
     unstable_id: Literal["first", "last"] = "first"
     missing_terminal: Literal["truncate", "assume"] = cast("Any", None)
-    text_calls: Literal["off", "report", "promote"] = "off"
+    text_calls: TextCalls = "off"
     text_call_families: tuple[str | Mapping[str, Any], ...] | None = field(default=None, hash=False)
     text_call_markerless: bool = False
     text_call_reasoning: bool = False
@@ -308,6 +320,23 @@ def _named(base: Base) -> Policy:
 _DEFAULT_LIMITS: Final = Limits()
 
 
+def with_text_calls(policy: object, text_calls: TextCalls) -> Policy:
+    """The policy, or the one of a base's name, with another `text_calls`.
+
+    Raises:
+        UsageError: for what is no policy, and for a value that does not exist.
+    """
+    return replace(_policy(policy), text_calls=text_calls)
+
+
+def _policy(given: object) -> Policy:
+    if isinstance(given, str) and given in _CHOICES["base"]:
+        return _named(cast("Base", given))
+    if not isinstance(given, Policy):
+        raise UsageError(f"policy={given!r}: it must be a Policy, or one of {', '.join(get_args(Base))}")
+    return given
+
+
 def to_config(
     policy: object = "standard",
     limits: object = None,
@@ -322,10 +351,7 @@ def to_config(
     Raises:
         UsageError: for a value that is none of those the option may have.
     """
-    if isinstance(policy, str) and policy in _CHOICES["base"]:
-        policy = _named(cast("Base", policy))
-    if not isinstance(policy, Policy):
-        raise UsageError(f"policy={policy!r}: it must be a Policy, or one of {', '.join(get_args(Base))}")
+    policy = _policy(policy)
     if limits is None:
         limits = _DEFAULT_LIMITS
     if not isinstance(limits, Limits):

@@ -9,9 +9,10 @@ from streamweld._spec import CODES
 if TYPE_CHECKING:
     from streamweld import Diagnostic
 
-__all__ = ["code_sentence", "diagnostic_help_url", "diagnostic_message", "help_url"]
+__all__ = ["RULES_PAGE", "code_sentence", "diagnostic_help_url", "diagnostic_message", "error_help_url", "help_url"]
 
-RULES_PAGE: Final = "https://github.com/streamweld/streamweld/blob/main/docs/rules.md"
+_DOCS: Final = "https://github.com/streamweld/streamweld/blob/main/docs"
+RULES_PAGE: Final = f"{_DOCS}/rules.md"
 
 
 def code_sentence(code: str, detail: str) -> str:
@@ -26,8 +27,15 @@ def code_sentence(code: str, detail: str) -> str:
 
 
 def help_url(code: str) -> str:
-    """The address of the section that explains a diagnostic code."""
+    """The address of the section that explains a diagnostic code or a rule of the checker."""
     return f"{RULES_PAGE}#{code}"
+
+
+def error_help_url(rule: str) -> str:
+    """The address of the section that explains the rule of a `StreamError`."""
+    if rule in CODES:
+        return help_url(rule)
+    return f"{_DOCS}/concepts/{'limits.md' if rule.startswith('limit_') else 'policies.md#errors'}"
 
 
 def diagnostic_message(diagnostic: Diagnostic) -> str:

@@ -44,6 +44,7 @@ def test_check_as_json(backend: str, checked: dict[str, Path]) -> None:
         "violations": [],
         "violations_dropped": 0,
         "error": None,
+        "hint": None,
     }
     (violation,) = finding["violations"]
     assert finding["findings"] == [violation["rule"]] == ["ai-sdk-ui.output_unknown"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamweld._messages import help_url
+from streamweld._messages import HEAD_BYTES, help_url, input_hint
 from streamweld._show import printable
 from streamweld.check import DIALECTS, Checker
 from streamweld.check.violation import rules
@@ -36,7 +36,7 @@ from streamweld.cli.findings import (
     write_github,
     write_sarif,
 )
-from streamweld.cli.names import files_argument
+from streamweld.cli.names import DialectChoice, files_argument
 from streamweld.errors import UnknownDialect
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Report:
     dropped: int
     unknown: UnknownDialect | None
     lines: Lines
+    hint: str  # what the body is, if it is not a stream
 
     @property
     def codes(self) -> list[str]:
@@ -95,6 +96,7 @@ class Report:
             ],
             "violations_dropped": self.dropped,
             "error": None if self.unknown is None else self.unknown.to_dict(),
+            "hint": self.hint or None,
         }
 
 
@@ -103,24 +105,27 @@ def _report(dialect: CheckDialect, selection: Selection, file: str, source: Bina
     lines = Lines()
     found: list[Violation] = []
     size = 0
+    head = b""
     unknown: UnknownDialect | None = None
     try:
         while piece := source.read(_READ):
             size += len(piece)
+            head = head or piece[:HEAD_BYTES]
             lines.feed(piece)
             found += checker.feed(piece)
         found += checker.close()
     except UnknownDialect as error:
         unknown = error if selection.keeps(error.rule) else None
     kept = sorted((one for one in found if selection.keeps(one.rule)), key=lambda one: one.where)
-    return Report(file, size, checker.dialect, kept, checker.dropped, unknown, lines)
+    hint = input_hint(head) if checker.dialect is None or dialect != "auto" else ""
+    return Report(file, size, checker.dialect, kept, checker.dropped, unknown, lines, hint)
 
 
 @click.command(short_help="Check recorded streams against the rules of their own dialect.")
 @files_argument
 @click.option(
     "--dialect",
-    type=click.Choice(DIALECTS),
+    type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
     help="Whose rules; auto: those of the dialect that the first payloads show.",
@@ -184,6 +189,8 @@ def _show(out: Console, report: Report, *, every: bool) -> None:
     out.print(f"{printable(report.file)}  {report.dialect or 'unknown'}", style="bold", soft_wrap=True)
     if report.unknown is not None:
         out.print(str(report.unknown), soft_wrap=True)
+    if report.hint:
+        out.print(report.hint, soft_wrap=True)
     if report.violations:
         found = [Finding.of_violation(violation, report.lines) for violation in report.violations]
         out.print(finding_table(found, most=None if every else _ROWS))

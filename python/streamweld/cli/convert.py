@@ -11,7 +11,7 @@ import click
 
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, UnwritableError, read_each
-from streamweld.cli.names import AliasedOption
+from streamweld.cli.names import AliasedOption, DialectChoice
 from streamweld.convert import TARGETS, StreamConverter
 from streamweld.options import DIALECTS
 
@@ -62,7 +62,7 @@ def _written(converter: StreamConverter, sink: _Sink, _: str, source: BinaryIO) 
     "target",
     cls=AliasedOption,
     aliases=("--target",),
-    type=click.Choice(TARGETS),
+    type=DialectChoice(TARGETS),
     required=True,
     help="The dialect to write; same: that of the source, repaired.",
 )
@@ -71,7 +71,7 @@ def _written(converter: StreamConverter, sink: _Sink, _: str, source: BinaryIO) 
     "source",
     cls=AliasedOption,
     aliases=("--source",),
-    type=click.Choice(DIALECTS),
+    type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
     help="The dialect to read; auto: what the first payloads show.",

@@ -36,7 +36,7 @@ from streamweld.cli.findings import (
     write_github,
     write_sarif,
 )
-from streamweld.cli.names import files_argument
+from streamweld.cli.names import DialectChoice, files_argument
 from streamweld.errors import NotAnEventStream, StreamError, UnknownDialect
 from streamweld.events import ReasoningDone, ToolResult
 from streamweld.options import DIALECTS, Base
@@ -231,7 +231,7 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
 )
 @click.option(
     "--dialect",
-    type=click.Choice(DIALECTS),
+    type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
     help="The wire format; auto: what the first payloads show.",

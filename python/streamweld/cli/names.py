@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
+from streamweld._messages import choice_message
 from streamweld.errors import UsageError
 
-__all__ = ["AliasedOption", "files_argument"]
+__all__ = ["AliasedOption", "DialectChoice", "files_argument"]
 
 
 class AliasedOption(click.Option):
@@ -25,6 +26,13 @@ class AliasedOption(click.Option):
             return super().get_help_record(ctx)
         finally:
             self.opts = accepted
+
+
+class DialectChoice(click.Choice[str]):
+    """A choice among dialects, which names the one that was probably meant."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002
+        return choice_message("dialect", value, self.choices)
 
 
 def _once(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import unquote, urlsplit
 
+from streamweld._messages import choice_message
 from streamweld._step import Step
 from streamweld.convert import StreamConverter, Target
 from streamweld.errors import LimitExceeded, UpstreamError, UsageError
@@ -101,7 +102,7 @@ class Settings:
         spoken = upstream if upstream_dialect is None else upstream_dialect
         if spoken is not None and spoken not in DIALECTS:
             name = "upstream" if upstream_dialect is None else "upstream_dialect"
-            raise UsageError(f"{name}={spoken!r}: it must be one of {', '.join(DIALECTS)}, or None")
+            raise UsageError(choice_message(name, spoken, DIALECTS))
         given = cast("object", endpoints or {})
         if not isinstance(given, Mapping) or not all(
             isinstance(end, str) for end in cast("Mapping[object, object]", given)
@@ -110,7 +111,7 @@ class Settings:
         self._endpoints: dict[str, Target] = {**_ENDPOINTS, **(endpoints or {})}
         for end, target in self._endpoints.items():
             if target not in _TARGETS:
-                raise UsageError(f"endpoints[{end!r}]={target!r}: it must be one of {', '.join(_TARGETS)}")
+                raise UsageError(choice_message(f"endpoints[{end!r}]", target, _TARGETS))
         self._policy: Base | Policy = policy
         self._limits = limits
         self._upstream: Dialect | None = spoken

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 from streamweld.cli import main
-from streamweld.cli.findings import Lines
+from streamweld.report.finding import Lines
 from streamweld.cli.sample import sample
 
 from tests.support.servers.command import in_lines, streamweld

@@ -20,6 +20,7 @@ from streamweld.cli.explain import explain
 from streamweld.cli.history import history
 from streamweld.cli.inspect import inspect
 from streamweld.cli.proxy import proxy
+from streamweld.cli.report import report
 from streamweld.cli.scan import scan
 from streamweld.errors import UsageError
 
@@ -50,6 +51,7 @@ main.add_command(explain)
 main.add_command(history)
 main.add_command(proxy)
 main.add_command(scan)
+main.add_command(report)
 main.add_command(bench)
 main.add_command(completion)
 

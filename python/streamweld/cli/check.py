@@ -27,8 +27,6 @@ from streamweld.cli.console import (
     table,
 )
 from streamweld.cli.findings import (
-    Finding,
-    Lines,
     OutputFormat,
     Selection,
     finding_options,
@@ -38,6 +36,7 @@ from streamweld.cli.findings import (
 )
 from streamweld.cli.names import DialectChoice, files_argument
 from streamweld.errors import UnknownDialect
+from streamweld.report.finding import Finding, Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,8 +12,9 @@ import click
 from streamweld import backend
 from streamweld._show import printable
 from streamweld.cli.console import console, emit, lines
-from streamweld.cli.findings import Finding, Lines, finding_table
+from streamweld.cli.findings import finding_table
 from streamweld.cli.sample import sample
+from streamweld.report.finding import Finding, Lines
 from streamweld.stream import StreamParser
 
 __all__ = ["demo"]

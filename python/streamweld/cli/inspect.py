@@ -27,8 +27,6 @@ from streamweld.cli.console import (
     table,
 )
 from streamweld.cli.findings import (
-    Finding,
-    Lines,
     OutputFormat,
     Selection,
     finding_options,
@@ -40,6 +38,7 @@ from streamweld.cli.names import DialectChoice, files_argument
 from streamweld.errors import NotAnEventStream, StreamError, UnknownDialect
 from streamweld.events import ReasoningDone, ToolResult
 from streamweld.options import DIALECTS, Base
+from streamweld.report.finding import Finding, Lines
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:

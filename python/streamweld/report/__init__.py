@@ -1,0 +1,146 @@
+"""Reports of recorded streams: one self-contained HTML page, without scripts and requests.
+
+    from pathlib import Path
+    from streamweld import report
+
+    Path("report.html").write_text(report.render([report.read(Path("sample.sse"), "sample.sse", "")]), "utf-8")
+
+`streamweld report` does it for files and folders.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import streamweld
+from streamweld.errors import UsageError
+from streamweld.report.compare import comparison
+from streamweld.report.facts import describe
+from streamweld.report.markup import inline, page, table
+from streamweld.report.recording import Recorded, read
+from streamweld.report.sections import Room, section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld.options import Base, Dialect
+    from streamweld.report.facts import Facts
+
+__all__ = ["Recorded", "read", "render"]
+
+MOST_BYTES: Final = 950_000
+"""Of a page. What does not fit is left out, and the page says how much."""
+
+_STREAMS: Final = 2_000  # rows of the table of streams
+_CODES: Final = 40  # columns of the table of gateways and codes
+
+
+def render(
+    recorded: Iterable[Recorded], *, policy: Base = "standard", dialect: Dialect = "auto", diff: bool = False
+) -> str:
+    """Render recorded streams as one HTML page of at most 1 MB.
+
+    Args:
+        recorded: the streams, in the order of the page. Several get a table of streams, and one of gateways and codes.
+        policy: what to do about a fault.
+        dialect: the wire format.
+        diff: compare the two streams.
+
+    Raises:
+        UsageError: if `diff` is set and there are not two streams, or there is none at all.
+    """
+    streams = [describe(one, policy=policy, dialect=dialect) for one in recorded]
+    if not streams or (diff and len(streams) != 2):
+        raise UsageError("a comparison takes two streams" if diff else "there is no stream to report")
+    # The streams with most findings first, until the page is full; in the page they are in the given order.
+    order = sorted(range(len(streams)), key=lambda number: -len(streams[number].codes))
+    overview = _overview(streams) if len(streams) > 1 else ""
+    compared = comparison(*streams) if diff else ""
+    left = MOST_BYTES - len((overview + compared).encode())
+    room = Room()
+    for _ in range(4 if len(streams) > 8 else 1 if len(streams) > 1 else 0):
+        room = room.half()
+    sections: dict[int, str] = {}
+    for number in order:
+        made = _fitting(streams[number], number, room, left)
+        if made is not None:
+            sections[number] = made
+            left -= len(made.encode())
+    missing = len(streams) - len(sections)
+    note = f'<p class="dim">{missing:,} streams are only in the tables: the page is full.</p>' if missing else ""
+    body = "\n".join([overview, compared, *[sections[number] for number in sorted(sections)], note])
+    return page(_title(streams), _subtitle(streams), _contents(streams, sections, diff=diff), body, _footer())
+
+
+def _fitting(facts: Facts, number: int, room: Room, left: int) -> str | None:
+    """The section, with less in it until it fits; None if it does not."""
+    for _ in range(6):
+        made = section(facts, number, room)
+        if len(made.encode()) <= left:
+            return made
+        room = room.half()
+    return None
+
+
+def _title(streams: list[Facts]) -> str:
+    return f"Report: {streams[0].recorded.name}" if len(streams) == 1 else f"Report: {len(streams)} streams"
+
+
+def _subtitle(streams: list[Facts]) -> str:
+    clean = sum(not facts.codes for facts in streams)
+    if len(streams) == 1:
+        return (
+            "no finding of severity warning or error" if clean else f"findings: {inline(', '.join(streams[0].codes))}"
+        )
+    return f"{clean:,} of {len(streams):,} streams have no finding of severity warning or error"
+
+
+def _contents(streams: list[Facts], sections: dict[int, str], *, diff: bool) -> str:
+    links = ['<li><a href="#streams">Streams</a></li>'] if len(streams) > 1 else []
+    links += ['<li><a href="#diff">Comparison</a></li>'] if diff else []
+    links += [
+        f'<li><a href="#s{number}">{inline(streams[number].recorded.name)}</a></li>' for number in sorted(sections)[:50]
+    ]
+    return f"<ul>{''.join(links)}</ul>"
+
+
+def _row(number: int, facts: Facts) -> str:
+    calls = sum(len(choice.tool_calls) for choice in facts.response.choices)
+    cells = [inline(facts.dialect or "unknown"), facts.response.completeness]
+    return (
+        f'<tr><td><a href="#s{number}">{inline(facts.recorded.name)}</a></td><td>{"</td><td>".join(cells)}</td>'
+        f'<td class="n">{calls}</td><td class="n">{len(facts.response.text):,}</td>'
+        f"<td>{inline(', '.join(facts.codes))}</td></tr>"
+    )
+
+
+def _overview(streams: list[Facts]) -> str:
+    rows = [_row(number, facts) for number, facts in enumerate(streams[:_STREAMS])]
+    columns = ("file", "dialect", "completeness", "calls", "text", "findings")
+    shown = table(columns, rows, numbers=("calls", "text"))
+    return f'<section aria-labelledby="streams"><h2 id="streams">Streams</h2>{shown}{_gateways(streams)}</section>'
+
+
+def _gateways(streams: list[Facts]) -> str:
+    """How many streams of each gateway have each code, the most frequent codes first."""
+    counts: dict[str, Counter[str]] = {}
+    total: Counter[str] = Counter()
+    number: Counter[str] = Counter()
+    for facts in streams:
+        counts.setdefault(facts.recorded.gateway, Counter()).update(facts.codes)
+        total.update(facts.codes)
+        number[facts.recorded.gateway] += 1
+    codes = [code for code, _ in total.most_common(_CODES)]
+    rows = [
+        f'<tr><td>{inline(gateway)}</td><td class="n">{number[gateway]}</td>'
+        + "".join([f'<td class="n">{found[code] or ""}</td>' for code in codes])
+        + "</tr>"
+        for gateway, found in sorted(counts.items())
+    ]
+    columns = ("gateway", "streams", *codes)
+    return f"<h3>Streams with a code, by gateway</h3>{table(columns, rows, numbers=columns[1:])}"
+
+
+def _footer() -> str:
+    return f"streamweld {inline(streamweld.__version__)}. Codes are explained by <code>streamweld explain CODE</code>."

@@ -33,7 +33,9 @@ MOST_BYTES: Final = 950_000
 """Of a page. What does not fit is left out, and the page says how much."""
 
 _STREAMS: Final = 2_000  # rows of the table of streams
-_CODES: Final = 40  # columns of the table of gateways and codes
+_CODES: Final = 60  # rows of the table of gateways and codes
+_LINKS: Final = 50
+_GATEWAYS: Final = 60  # columns of it
 
 
 def render(
@@ -55,7 +57,7 @@ def render(
         raise UsageError("a comparison takes two streams" if diff else "there is no stream to report")
     # The streams with most findings first, until the page is full; in the page they are in the given order.
     order = sorted(range(len(streams)), key=lambda number: -len(streams[number].codes))
-    overview = _overview(streams) if len(streams) > 1 else ""
+    overview = _overview(streams, set(order)) if len(streams) > 1 else ""
     compared = comparison(*streams) if diff else ""
     left = MOST_BYTES - len((overview + compared).encode())
     room = Room()
@@ -69,6 +71,7 @@ def render(
             left -= len(made.encode())
     missing = len(streams) - len(sections)
     note = f'<p class="dim">{missing:,} streams are only in the tables: the page is full.</p>' if missing else ""
+    overview = _overview(streams, set(sections)) if len(streams) > 1 else ""
     body = "\n".join([overview, compared, *[sections[number] for number in sorted(sections)], note])
     return page(_title(streams), _subtitle(streams), _contents(streams, sections, diff=diff), body, _footer())
 
@@ -99,24 +102,29 @@ def _subtitle(streams: list[Facts]) -> str:
 def _contents(streams: list[Facts], sections: dict[int, str], *, diff: bool) -> str:
     links = ['<li><a href="#streams">Streams</a></li>'] if len(streams) > 1 else []
     links += ['<li><a href="#diff">Comparison</a></li>'] if diff else []
-    links += [
-        f'<li><a href="#s{number}">{inline(streams[number].recorded.name)}</a></li>' for number in sorted(sections)[:50]
-    ]
+    if len(streams) == 1:
+        names = ("parts", "findings", *(["calls"] if streams[0].calls else []), "result", "repair")
+        links = [f'<li><a href="#s0-{name}">{name.capitalize()}</a></li>' for name in names]
+    else:
+        shown = [(number, inline(streams[number].recorded.name)) for number in sorted(sections)[:_LINKS]]
+        links += [f'<li><a href="#s{number}">{name}</a></li>' for number, name in shown]
     return f"<ul>{''.join(links)}</ul>"
 
 
-def _row(number: int, facts: Facts) -> str:
+def _row(number: int, facts: Facts, *, linked: bool) -> str:
     calls = sum(len(choice.tool_calls) for choice in facts.response.choices)
     cells = [inline(facts.dialect or "unknown"), facts.response.completeness]
+    name = inline(facts.recorded.name)
+    name = f'<a href="#s{number}">{name}</a>' if linked else name
     return (
-        f'<tr><td><a href="#s{number}">{inline(facts.recorded.name)}</a></td><td>{"</td><td>".join(cells)}</td>'
+        f"<tr><td>{name}</td><td>{'</td><td>'.join(cells)}</td>"
         f'<td class="n">{calls}</td><td class="n">{len(facts.response.text):,}</td>'
         f"<td>{inline(', '.join(facts.codes))}</td></tr>"
     )
 
 
-def _overview(streams: list[Facts]) -> str:
-    rows = [_row(number, facts) for number, facts in enumerate(streams[:_STREAMS])]
+def _overview(streams: list[Facts], linked: set[int]) -> str:
+    rows = [_row(number, facts, linked=number in linked) for number, facts in enumerate(streams[:_STREAMS])]
     columns = ("file", "dialect", "completeness", "calls", "text", "findings")
     shown = table(columns, rows, numbers=("calls", "text"))
     return f'<section aria-labelledby="streams"><h2 id="streams">Streams</h2>{shown}{_gateways(streams)}</section>'
@@ -126,19 +134,17 @@ def _gateways(streams: list[Facts]) -> str:
     """How many streams of each gateway have each code, the most frequent codes first."""
     counts: dict[str, Counter[str]] = {}
     total: Counter[str] = Counter()
-    number: Counter[str] = Counter()
     for facts in streams:
-        counts.setdefault(facts.recorded.gateway, Counter()).update(facts.codes)
+        counts.setdefault(facts.recorded.gateway, Counter()).update(["streams", *facts.codes])
         total.update(facts.codes)
-        number[facts.recorded.gateway] += 1
-    codes = [code for code, _ in total.most_common(_CODES)]
+    gateways = sorted(counts)[:_GATEWAYS]
     rows = [
-        f'<tr><td>{inline(gateway)}</td><td class="n">{number[gateway]}</td>'
-        + "".join([f'<td class="n">{found[code] or ""}</td>' for code in codes])
-        + "</tr>"
-        for gateway, found in sorted(counts.items())
+        f'<tr><th scope="row">{inline(code)}</th>'
+        + "".join([f'<td class="n">{counts[gateway][code] or ""}</td>' for gateway in gateways])
+        + f'<td class="n">{number}</td></tr>'
+        for code, number in [("streams", len(streams)), *total.most_common(_CODES)]
     ]
-    columns = ("gateway", "streams", *codes)
+    columns = ("code", *gateways, "all")
     return f"<h3>Streams with a code, by gateway</h3>{table(columns, rows, numbers=columns[1:])}"
 
 

@@ -46,7 +46,8 @@ def comparison(a: Facts, b: Facts) -> str:
 
 def _row(name: str, a: str, b: str) -> str:
     differs = "" if a == b or name == "findings in both" else ' class="differs"'
-    return f"<tr{differs}><td>{inline(name)}</td><td>{inline(a)}</td><td>{inline(b)}</td></tr>"
+    head = f'<th scope="row">{inline(name)}</th>'
+    return f"<tr{differs}>{head}<td>{inline(a)}</td><td>{inline(b)}</td></tr>"
 
 
 def _call(call: object) -> str:

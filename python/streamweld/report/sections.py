@@ -81,10 +81,10 @@ def section(facts: Facts, number: int, room: Room) -> str:
         "<dl>" + "".join([f"<dt>{inline(n)}</dt><dd>{inline(v)}</dd>" for n, v in facts_of(facts).items()]) + "</dl>",
         _lanes(facts, prefix, room),
         _findings(facts, prefix, room, shown),
-        _calls(facts, room),
-        f'<div class="two"><div><h3>Result</h3>{_result(facts, room)}</div>',
+        _calls(facts, prefix, room),
+        f'<div class="two"><div><h3 id="{prefix}-result">Result</h3>{_result(facts, room)}</div>',
         f"<div><h3>Events on the wire</h3>{_events(facts, prefix, room, shown)}</div></div>",
-        _repairs(facts, room),
+        _repairs(facts, prefix, room),
         "</section>",
     ]
     return "\n".join(parts)
@@ -95,7 +95,7 @@ def _lanes(facts: Facts, prefix: str, room: Room) -> str:
     more = len(facts.lanes) - room.lanes
     note = f'<p class="dim">{more} more parts are not drawn.</p>' if more > 0 else ""
     if facts.timing is None:
-        return f"<h3>Parts</h3>{by_bytes}{note}"
+        return f'<h3 id="{prefix}-parts">Parts</h3>{by_bytes}{note}'
     choice = "".join(
         [
             f'<input type="radio" class="by-{axis}" name="{prefix}-axis" id="{prefix}-{axis}"{checked}>'
@@ -104,16 +104,18 @@ def _lanes(facts: Facts, prefix: str, room: Room) -> str:
         ]
     )
     by_time = f'<div class="wide in-time">{drawing(facts, prefix, room.lanes, by_time=True)}</div>'
-    return f"<h3>Parts</h3><div>{choice}{by_bytes}{by_time}</div>{note}"
+    return f'<h3 id="{prefix}-parts">Parts</h3><div>{choice}{by_bytes}{by_time}</div>{note}'
 
 
 def _findings(facts: Facts, prefix: str, room: Room, shown: list[int]) -> str:
     if not facts.findings:
-        return "<h3>Findings</h3><p>Clean: no diagnostic, and no rule of the dialect is broken.</p>"
+        return (
+            f'<h3 id="{prefix}-findings">Findings</h3><p>Clean: no diagnostic, and no broken rule of the dialect.</p>'
+        )
     rows = [_finding(facts, found, prefix, at, shown) for at, found in enumerate(facts.findings[: room.findings])]
     more = len(facts.findings) - room.findings
     note = f'<p class="dim">{more:,} more findings are not shown.</p>' if more > 0 else ""
-    return f'<h3>Findings</h3><ol class="findings">{"".join(rows)}</ol>{note}'
+    return f'<h3 id="{prefix}-findings">Findings</h3><ol class="findings">{"".join(rows)}</ol>{note}'
 
 
 def _finding(facts: Facts, found: Finding, prefix: str, number: int, shown: list[int]) -> str:
@@ -144,13 +146,13 @@ def _excerpt(facts: Facts, offset: int) -> str:
     return f"{raw(body[max(0, offset - _BEFORE) : offset])}<mark>{marked}</mark>{rest}"
 
 
-def _calls(facts: Facts, room: Room) -> str:
+def _calls(facts: Facts, prefix: str, room: Room) -> str:
     if not facts.calls:
         return ""
     told = [_call(facts, one, room) for one in facts.calls[: room.calls]]
     more = len(facts.calls) - room.calls
     note = f'<p class="dim">{more} more calls are not shown.</p>' if more > 0 else ""
-    return f"<h3>Assembly of the tool calls</h3>{''.join(told)}{note}"
+    return f'<h3 id="{prefix}-calls">Assembly of the tool calls</h3>{"".join(told)}{note}'
 
 
 def _call(facts: Facts, one: Assembly, room: Room) -> str:
@@ -230,17 +232,20 @@ def _events(facts: Facts, prefix: str, room: Room, shown: list[int]) -> str:
         data = facts.recorded.body[block.start : block.end].rstrip(b"\r\n")
         told = raw(data[: room.row]) + (f" … ({len(data) - room.row:,} more bytes)" if len(data) > room.row else "")
         told = told or "(end of the body)"
+        kinds = inline(block.kinds.replace("_", " "))
         rows.append(
-            f'<tr id="{prefix}-b{number}"><td class="n">{block.start:,}</td><td>{inline(block.kinds)}</td>'
+            f'<tr id="{prefix}-b{number}"><td class="n">{block.start:,}</td><td>{kinds}</td>'
             f"<td><pre>{told}</pre></td></tr>"
         )
     shown_table = table(("byte", "events", "bytes"), rows, numbers=("byte",))
     return f'<div class="scroll" tabindex="0" role="region" aria-label="Events on the wire">{shown_table}</div>'
 
 
-def _repairs(facts: Facts, room: Room) -> str:
+def _repairs(facts: Facts, prefix: str, room: Room) -> str:
     if not facts.repair_count:
-        return "<h3>Repair</h3><p>The stream passes through <code>repair</code> byte for byte.</p>"
+        return (
+            f'<h3 id="{prefix}-repair">Repair</h3><p>The stream passes through <code>repair</code> byte for byte.</p>'
+        )
     rows = [
         f'<tr><td class="n">{one.start:,}</td>'
         f'<td><pre class="removed">{_piece(one.before, room.row)}</pre></td>'
@@ -250,7 +255,7 @@ def _repairs(facts: Facts, room: Room) -> str:
     more = facts.repair_count - len(rows)
     note = f'<p class="dim">{more:,} more changes are not shown.</p>' if more > 0 else ""
     shown = table(("byte", "before", "after"), rows, numbers=("byte",))
-    return f"<h3>Before and after repair: {facts.repair_count:,} changes</h3>{shown}{note}"
+    return f'<h3 id="{prefix}-repair">Before and after repair: {facts.repair_count:,} changes</h3>{shown}{note}'
 
 
 def _piece(data: bytes, limit: int) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 from streamweld.cli import main
-from streamweld.report.finding import Lines
 from streamweld.cli.sample import sample
+from streamweld.report.finding import Lines
 
 from tests.support.servers.command import in_lines, streamweld
 from tests.support.servers.wire import end, text

@@ -49,9 +49,8 @@ def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialec
     found = list(_found(paths))
     if diff and len(found) != 2:
         raise UsageError("--diff takes two files")
-    shown = {str(path): (path, name, gateway) for path, name, gateway in found}
-    for key in progress(tuple(shown), "report"):
-        path, name, gateway = shown[key]
+    shown = progress(tuple(str(path) for path, _, _ in found), "report")
+    for _, (path, name, gateway) in zip(shown, found, strict=True):
         try:
             recorded.append(read(path, name, gateway))
         except (OSError, ValueError) as error:

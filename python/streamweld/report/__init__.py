@@ -32,9 +32,10 @@ __all__ = ["Recorded", "read", "render"]
 MOST_BYTES: Final = 950_000
 """Of a page. What does not fit is left out, and the page says how much."""
 
-_STREAMS: Final = 2_000  # rows of the table of streams
+_STREAMS: Final = 1_000  # rows of the table of streams
+_ALL: Final = 50  # streams, up to which those without a finding are listed too
 _CODES: Final = 60  # rows of the table of gateways and codes
-_LINKS: Final = 50
+_LINKS: Final = 12
 _GATEWAYS: Final = 60  # columns of it
 
 
@@ -124,10 +125,14 @@ def _row(number: int, facts: Facts, *, linked: bool) -> str:
 
 
 def _overview(streams: list[Facts], linked: set[int]) -> str:
-    rows = [_row(number, facts, linked=number in linked) for number, facts in enumerate(streams[:_STREAMS])]
+    listed = [(number, facts) for number, facts in enumerate(streams) if facts.codes or len(streams) <= _ALL]
+    rows = [_row(number, facts, linked=number in linked) for number, facts in listed[:_STREAMS]]
+    more = len(streams) - len(rows)
+    note = f'<p class="dim">{more:,} more streams are not listed, those without a finding first.</p>' if more else ""
     columns = ("file", "dialect", "completeness", "calls", "text", "findings")
     shown = table(columns, rows, numbers=("calls", "text"))
-    return f'<section aria-labelledby="streams"><h2 id="streams">Streams</h2>{shown}{_gateways(streams)}</section>'
+    head = '<section aria-labelledby="streams"><h2 id="streams">Streams</h2>'
+    return f"{head}{_gateways(streams)}<h3>Findings</h3>{shown}{note}</section>"
 
 
 def _gateways(streams: list[Facts]) -> str:

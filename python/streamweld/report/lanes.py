@@ -19,13 +19,20 @@ _TOP: Final = 34  # for the axis and the marks
 _ROW: Final = 22
 _BAR: Final = 14
 _LABEL: Final = 26  # characters
-_MARKS: Final = 120
 _TICKS: Final = 5
 _KINDS: Final = frozenset({"text", "reasoning", "call", "result", "refusal"})
 
 
-def drawing(facts: Facts, prefix: str, most: int, *, by_time: bool) -> str:
-    """The lanes as SVG. `most`: lanes that are drawn; `prefix`: of the ids in the page."""
+def drawing(facts: Facts, prefix: str, most: int, marks: int, *, by_time: bool) -> str:
+    """The lanes as SVG.
+
+    Args:
+        facts: the stream.
+        prefix: of the ids in the page.
+        most: lanes that are drawn.
+        marks: findings that are drawn, which are those that the page shows.
+        by_time: over the recorded time instead of the bytes.
+    """
     lanes = facts.lanes[:most]
     size = max(1, len(facts.recorded.body))
     total = facts.timing.total if by_time and facts.timing is not None else 0.0
@@ -54,7 +61,7 @@ def drawing(facts: Facts, prefix: str, most: int, *, by_time: bool) -> str:
         out.append(f'<rect class="lane" x="{_LEFT}" y="{y}" width="{_WIDTH - _LEFT - 10}" height="{_BAR}"/>')
         out.append(f'<text x="{_LEFT - 8}" y="{y + 11}" text-anchor="end">{inline(label)}</text>')
         out.append(f'<path class="{kind}" d="{_bars(facts, lane, y, x)}"><title>{inline(title)}</title></path>')
-    for number, found in enumerate(facts.findings[:_MARKS]):
+    for number, found in enumerate(facts.findings[:marks]):
         if found.byte_offset is not None:
             at = x(found.byte_offset)
             told = inline(f"{found.severity}: {found.code}, byte {found.byte_offset}")

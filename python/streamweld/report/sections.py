@@ -91,7 +91,7 @@ def section(facts: Facts, number: int, room: Room) -> str:
 
 
 def _lanes(facts: Facts, prefix: str, room: Room) -> str:
-    by_bytes = f'<div class="wide in-bytes">{drawing(facts, prefix, room.lanes, by_time=False)}</div>'
+    by_bytes = f'<div class="wide in-bytes">{drawing(facts, prefix, room.lanes, room.findings, by_time=False)}</div>'
     more = len(facts.lanes) - room.lanes
     note = f'<p class="dim">{more} more parts are not drawn.</p>' if more > 0 else ""
     if facts.timing is None:
@@ -103,7 +103,7 @@ def _lanes(facts: Facts, prefix: str, room: Room) -> str:
             for axis, label, checked in (("bytes", "bytes", " checked"), ("time", "recorded time", ""))
         ]
     )
-    by_time = f'<div class="wide in-time">{drawing(facts, prefix, room.lanes, by_time=True)}</div>'
+    by_time = f'<div class="wide in-time">{drawing(facts, prefix, room.lanes, room.findings, by_time=True)}</div>'
     return f'<h3 id="{prefix}-parts">Parts</h3><div>{choice}{by_bytes}{by_time}</div>{note}'
 
 

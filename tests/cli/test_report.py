@@ -199,7 +199,7 @@ def test_repairs_are_shown_with_what_was_sent() -> None:
     assert b'"arguments"' not in facts.repairs[1].before
     clean = describe(Recorded("a", "", CLEAN))
     assert (clean.repair_count, clean.repairs, clean.codes) == (0, [], [])
-    assert "passes the stream byte for byte" in render(CLEAN).text
+    assert "The stream passes through repair byte for byte." in render(CLEAN).text
 
 
 def test_what_is_no_stream_is_reported_as_that() -> None:

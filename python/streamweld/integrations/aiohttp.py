@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld.errors import MissingExtra
 from streamweld.integrations._body import RepairOptions, Settings
 from streamweld.integrations._inflate import BrokenBodyError, check_ratio, slices
+from streamweld.integrations._tell import StreamContext
 
 try:
     from aiohttp import BytesPayload, StreamReader
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from streamweld.integrations._body import Body
 
-__all__ = ["RepairOptions", "repair_middleware", "repair_response"]
+__all__ = ["RepairOptions", "StreamContext", "repair_middleware", "repair_response"]
 
 _LINE = 2**20  # what aiohttp takes of one line before it raises; a whole answer can stand in one
 

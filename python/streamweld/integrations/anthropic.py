@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from streamweld.integrations._body import RepairOptions
 from streamweld.integrations._clients import repair_inside
+from streamweld.integrations._tell import StreamContext
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-__all__ = ["RepairOptions", "repair"]
+__all__ = ["RepairOptions", "StreamContext", "repair"]
 
 _Client = TypeVar("_Client")
 

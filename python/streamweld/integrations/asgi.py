@@ -18,7 +18,7 @@ from streamweld.errors import LimitExceeded, UpstreamError
 from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, LIMITS, is_event_stream
 from streamweld.integrations._inflate import SLICE, BrokenBodyError, Inflater, is_plain, is_readable, slices
 from streamweld.integrations._pace import FEED, Pace
-from streamweld.integrations._tell import Teller, callback, plain_url, request_id
+from streamweld.integrations._tell import StreamContext, Teller, callback, plain_url, request_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Send: TypeAlias = Callable[[Message], Awaitable[None]]
     App: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-__all__ = ["RepairMiddleware"]
+__all__ = ["RepairMiddleware", "StreamContext"]
 
 
 class RepairMiddleware:

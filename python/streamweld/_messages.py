@@ -1,17 +1,33 @@
-"""Sentences for people: what a diagnostic code means, and where it is explained."""
+"""Sentences for people: what a diagnostic code means, where it is explained, and what to do about a wrong input."""
 
 from __future__ import annotations
 
+import difflib
+import re
 from typing import TYPE_CHECKING, Final
 
 from streamweld._spec import CODES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamweld import Diagnostic
 
-__all__ = ["code_sentence", "diagnostic_help_url", "diagnostic_message", "help_url"]
+__all__ = [
+    "HEAD_BYTES",
+    "RULES_PAGE",
+    "choice_message",
+    "code_sentence",
+    "diagnostic_help_url",
+    "diagnostic_message",
+    "error_help_url",
+    "help_url",
+    "input_hint",
+    "reject_text",
+]
 
-RULES_PAGE: Final = "https://github.com/streamweld/streamweld/blob/main/docs/rules.md"
+_DOCS: Final = "https://github.com/streamweld/streamweld/blob/main/docs"
+RULES_PAGE: Final = f"{_DOCS}/rules.md"
 
 
 def code_sentence(code: str, detail: str) -> str:
@@ -26,8 +42,15 @@ def code_sentence(code: str, detail: str) -> str:
 
 
 def help_url(code: str) -> str:
-    """The address of the section that explains a diagnostic code."""
+    """The address of the section that explains a diagnostic code or a rule of the checker."""
     return f"{RULES_PAGE}#{code}"
+
+
+def error_help_url(rule: str) -> str:
+    """The address of the section that explains the rule of a `StreamError`."""
+    if rule in CODES:
+        return help_url(rule)
+    return f"{_DOCS}/concepts/{'limits.md' if rule.startswith('limit_') else 'policies.md#errors'}"
 
 
 def diagnostic_message(diagnostic: Diagnostic) -> str:
@@ -36,3 +59,113 @@ def diagnostic_message(diagnostic: Diagnostic) -> str:
 
 def diagnostic_help_url(diagnostic: Diagnostic) -> str:
     return help_url(diagnostic.code)
+
+
+# A body that is something else than a stream, by its first bytes.
+
+HEAD_BYTES: Final = 512
+"""How much of a body `input_hint` needs."""
+
+_DECOMPRESS: Final = "decompress it first, or read it with the client's decoding method: iter_bytes(), not iter_raw()"
+_PACKED: Final = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"\x78\x01", "deflate"),
+    (b"\x78\x5e", "deflate"),
+    (b"\x78\x9c", "deflate"),
+    (b"\x78\xda", "deflate"),
+)
+_FILES: Final = (
+    (b"\x7fELF", "an executable program (ELF)"),
+    (b"MZ", "an executable program (Windows)"),
+    (b"\xcf\xfa\xed\xfe", "an executable program (Mach-O)"),
+    (b"\xca\xfe\xba\xbe", "an executable program (Mach-O or Java)"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"%PDF-", "a PDF document"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"PAR1", "a Parquet file (`streamweld scan` reads it)"),
+    (b"ARROW1", "an Arrow file (`streamweld scan` reads it)"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+)
+_HTML: Final = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_REPR: Final = re.compile(rb"b(?:'|\")(?:data|event|id|retry)?:")
+_JOINED: Final = re.compile(rb"^\s*(?:data|event|id|retry|):[^\r\n]*?[}\]\w](?:data|event): ?[\[{\w]")
+_CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
+
+
+def input_hint(head: bytes) -> str:
+    """What a body is, if it is not a stream, and what to do about it; empty if its first bytes do not show that.
+
+    Args:
+        head: the first `HEAD_BYTES` bytes of the body, or all of them if there are fewer.
+    """
+    for magic, name in _PACKED:
+        if head.startswith(magic):
+            return f"the body is compressed with {name}: {_DECOMPRESS}"
+    for magic, name in _FILES:
+        if head.startswith(magic):
+            return f"the body is {name}: pass the bytes of a response"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(head):
+        return "the body is UTF-16 text: pass the bytes as they were received, or encode the text as UTF-8"
+    if _HTML.match(head):
+        return "the body is an HTML page: check the URL, the credentials, and proxies on the way to the gateway"
+    if _REPR.match(head):
+        return "the body is the repr of a bytes object: pass the bytes themselves, not str() of them"
+    if _JOINED.match(head):
+        return "the lines have no ends: pass raw bytes (iter_bytes()), not the lines of iter_lines()"
+    if _is_binary(head):
+        return f"the body is not text, and may be compressed (br, for instance): {_DECOMPRESS}"
+    return ""
+
+
+def _is_utf16(head: bytes) -> bool:
+    """ASCII text in UTF-16 without a byte order mark: each second byte is NUL."""
+    start = head[:64]
+    odd, even = start[1::2], start[::2]
+    return len(start) >= 8 and any(not any(one) and all(other) for one, other in ((odd, even), (even, odd)))
+
+
+def _is_binary(head: bytes) -> bool:
+    """Text has almost no control characters, and its bytes above 127 are UTF-8 (except in a character that is cut)."""
+    if len(head) < 16:
+        return False
+    controls = sum(byte in _CONTROLS for byte in head)
+    broken = head.decode("utf-8", "replace").count("\ufffd") - head.count(b"\xef\xbf\xbd")
+    return (controls + broken) * 10 > len(head)
+
+
+def reject_text(data: object) -> None:
+    """Raise a TypeError that says what to do, if text was given instead of bytes."""
+    if isinstance(data, str):
+        raise TypeError(
+            "a stream is read from bytes, not from str: pass iter_bytes() instead of iter_text() or iter_lines(), open "
+            "files with mode 'rb', or encode the text as UTF-8"
+        )
+
+
+# What people call a dialect, and which dialects it can be.
+_CALLED: Final = {
+    **dict.fromkeys(("openai", "gpt", "chatgpt", "azure"), ("chat", "responses")),
+    **dict.fromkeys(
+        ("openai-chat", "chat-completions", "completions", "deepseek", "groq", "litellm", "mistral", "openrouter"),
+        ("chat",),
+    ),
+    **dict.fromkeys(("together", "fireworks", "vllm", "ollama", "qwen", "xai"), ("chat",)),
+    **dict.fromkeys(("openai-responses", "response"), ("responses",)),
+    **dict.fromkeys(("claude", "messages", "anthropic-messages"), ("anthropic",)),
+    **dict.fromkeys(("google", "vertex", "google-genai", "generatecontent"), ("gemini",)),
+    **dict.fromkeys(("ai-sdk", "aisdk", "vercel", "ai", "ai-sdk-model"), ("ai-sdk-parts", "ai-sdk-ui")),
+    **dict.fromkeys(("sse", "any", "detect", "none", "unknown"), ("auto",)),
+}
+
+
+def choice_message(name: str, value: object, choices: Sequence[str]) -> str:
+    """The sentence about an option that has none of its values, with the one that was probably meant."""
+    wanted = str(value).lower().replace("_", "-").replace(" ", "-")
+    meant = [one for one in _CALLED.get(wanted, ()) if one in choices] or difflib.get_close_matches(wanted, choices, 1)
+    hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+    return f"{name}={value!r}: it must be one of {', '.join(choices)}{hint}"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamweld._backend import backend
 from streamweld._extension import extension
+from streamweld._messages import choice_message
 from streamweld.errors import UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 
@@ -217,7 +218,7 @@ def _read(
 ) -> Any:
     native = _native()
     if dialect not in DIALECTS:
-        raise UsageError(f"dialect={dialect!r}: it must be one of {', '.join(DIALECTS)}")
+        raise UsageError(choice_message("dialect", dialect, DIALECTS))
     kept = _names("keep", keep)
     for name in kept:
         if kept.count(name) > 1:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cas
 
 from streamweld._backend import Converter, backend, check_config, load_converter, load_repairer
 from streamweld._items import AsyncItems, Items
+from streamweld._messages import choice_message, reject_text
 from streamweld._progress import Progress
 from streamweld._pure.sse.block_splitter import Splitter
 from streamweld._pure.sse.frame import as_bytes
@@ -143,7 +144,7 @@ class StreamConverter:
             ("cut_ending", cut_ending, get_args(CutEnding)),
         ):
             if value not in known:
-                raise UsageError(f"{name}={value!r}: it must be one of {', '.join(known)}")
+                raise UsageError(choice_message(name, value, known))
         # Minted call ids are random too: the next turn's answer must not have the same ones.
         prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
         given: Any = {"tools": tools, "known_call_ids": known_call_ids, "content_type": content_type}
@@ -180,6 +181,7 @@ class StreamConverter:
         """
         if self._closed:
             raise UsageError("the converter is closed")
+        reject_text(data)
         self._raise_kept()
         if self._kept is None:
             return self._converter.feed(data)

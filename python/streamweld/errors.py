@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
 
+from streamweld._messages import input_hint
 from streamweld._show import printable
 from streamweld._spec import CODES
 from streamweld._words import DIALECTS
@@ -135,6 +136,7 @@ class StreamError(StreamweldError):
         raw: the first 256 bytes of the payload. They are not part of the message.
         retryable: whether the same request may succeed when sent again; None if unknown.
         policy: the name of the base policy that the stream was read with.
+        hint: what the reader can do about it, if the input shows that; otherwise empty. It ends the message.
         partial: everything that was read before the fault, as a `Response`; None outside a parser.
         events: the events that the failed call had decoded before the fault.
     """
@@ -156,6 +158,7 @@ class StreamError(StreamweldError):
         self.policy: str | None = place.get("policy")
         self.partial: Response | None = place.get("partial")
         self.events: list[Event] = list(place.get("events", ()))
+        self.hint: str = ""
         unknown = place.keys() - _Place.__annotations__.keys()
         if unknown:
             raise TypeError(f"{type(self).__name__}() got unexpected keyword arguments: {', '.join(sorted(unknown))}")
@@ -174,7 +177,13 @@ class StreamError(StreamweldError):
         where = "" if self.byte_offset is None else f" at byte {self.byte_offset}"
         if self.event_ordinal is not None:
             where += f", event {self.event_ordinal}"
-        return f"{self._text()}{': ' if said else ''}{said} [{self.rule}{where}]"
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{self._text()}{': ' if said else ''}{said} [{self.rule}{where}]{hint}"
+
+    def advise(self, hint: str) -> None:
+        """Set `hint`, and write the sentence with it."""
+        self.hint = hint
+        self.args = (self._sentence(),)
 
     def __repr__(self) -> str:
         names = ("rule", *self._own, "byte_offset", "event_ordinal")
@@ -235,6 +244,7 @@ class NotAnEventStream(FramingError):
         self.body_head = body_head
         self.content_type = content_type
         super().__init__(**place)
+        self.advise(input_hint(body_head))
 
     def _said(self) -> str:
         return f"content type {self.content_type}" if self.content_type else self.detail

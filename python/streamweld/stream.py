@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from streamweld._backend import Parser, backend, check_config, load
-from streamweld.errors import StreamError, UsageError
+from streamweld._messages import HEAD_BYTES, choice_message, input_hint, reject_text
+from streamweld.errors import NotAnEventStream, StreamError, UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
 
@@ -69,7 +70,7 @@ class StreamParser:
     ('Hi', 'complete')
     """
 
-    __slots__ = ("_base", "_parser")
+    __slots__ = ("_base", "_head", "_is_head_open", "_parser")
 
     def __init__(
         self,
@@ -83,13 +84,15 @@ class StreamParser:
         seed: str | None = None,
     ) -> None:
         if dialect not in DIALECTS:
-            raise UsageError(f"dialect={dialect!r}: it must be one of {', '.join(DIALECTS)}")
+            raise UsageError(choice_message("dialect", dialect, DIALECTS))
         config = to_config(
             policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
         )
         check_config(backend, config)
         self._base: str = config["base"]
         self._parser: Parser = load(backend)(dialect, config)
+        self._head = b""
+        self._is_head_open = True
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Event]:
         """Take the next bytes; the events that they complete.
@@ -102,11 +105,22 @@ class StreamParser:
             UsageError: after `close`, or after an exception. `ParserBusy`: while another call is running.
             TypeError: for anything but bytes, `str` first of all.
         """
+        if self._is_head_open:
+            self._keep_head(data)
         try:
             return self._parser.feed(data)
         except StreamError as fault:
             self._complete(fault)
             raise
+
+    def _keep_head(self, data: bytes | bytearray | memoryview) -> None:
+        """Keep the first bytes of the body, which show what it is if it is not a stream."""
+        reject_text(data)
+        try:
+            self._head += bytes(memoryview(data).cast("B")[: HEAD_BYTES - len(self._head)])
+        except TypeError:
+            return  # the parser reports it
+        self._is_head_open = len(self._head) < HEAD_BYTES
 
     def close(self, *, broken: bool = False) -> list[Event]:
         """End the stream and return the last events: `[]` the second time, and after an exception.
@@ -129,6 +143,13 @@ class StreamParser:
     def _complete(self, fault: StreamError) -> None:
         fault.policy = self._base
         fault.partial = self.response
+        # A stream of which something was understood is one, whatever its first bytes look like.
+        if not (
+            fault.hint or isinstance(fault, NotAnEventStream) or any(choice.items for choice in fault.partial.choices)
+        ):
+            hint = input_hint(self._head)
+            if hint:
+                fault.advise(hint)
 
     @property
     def response(self) -> Response:
@@ -173,6 +194,7 @@ class _Body(StreamParser):
     __slots__ = ()
 
     def read(self, body: bytes | bytearray | memoryview) -> Response:
+        self._keep_head(body)
         try:
             self._parser.feed_silent(body)
             self._parser.close_silent()

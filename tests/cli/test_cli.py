@@ -110,8 +110,10 @@ def test_inspect_as_json(backend: str, files: dict[str, Path]) -> None:
         "findings": [],
         "diagnostics": [],
         "diagnostics_dropped": 0,
+        "violations": clean["violations"],
         "error": None,
     }
+    assert {violation["severity"] for violation in clean["violations"]} <= {"info", "warning", "error"}
     assert finding["findings"]
     assert {d["code"] for d in finding["diagnostics"] if d["severity"] != "info"} == set(finding["findings"])
     assert all(

@@ -44,6 +44,7 @@ def test_check_as_json(backend: str, checked: dict[str, Path]) -> None:
         "violations": [],
         "violations_dropped": 0,
         "error": None,
+        "hint": None,
     }
     (violation,) = finding["violations"]
     assert finding["findings"] == [violation["rule"]] == ["ai-sdk-ui.output_unknown"]
@@ -84,13 +85,14 @@ def test_check_for_people(checked: dict[str, Path], tmp_path: Path) -> None:
     many = streamweld("pure", "check", *[checked[name] for name in ("clean", "finding", "info", "unknown")]).stdout
     for said in ("4 streams, 2 without a finding", "unknown_dialect", "ai-sdk-ui.event_line", "warning"):
         assert said in many, said
+    assert "clean.sse" not in many
     often = tmp_path / "often.sse"
     often.write_bytes(UI[0] + UI[1] * 120 + UI[2] + DONE)
     shown = streamweld("pure", "check", often).stdout
-    assert shown.count("ai-sdk-ui.output_unknown: ") == 3
+    assert shown.count(" ai-sdk-ui.output_unknown ") == 3
     assert "and 97 more ai-sdk-ui.output_unknown" in shown
     assert "and 20 more violations, which are not listed" in shown
-    assert streamweld("pure", "check", "-v", often).stdout.count("ai-sdk-ui.output_unknown: ") == 100
+    assert streamweld("pure", "check", "-v", often).stdout.count(" ai-sdk-ui.output_unknown ") == 100
 
 
 def test_check_moves_no_terminal(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 
 from streamweld._spec import CODES
 from streamweld.check.violation import rules
+from streamweld.cli.findings import ERRORS
 
 from tests.support.servers.command import in_lines, streamweld
 
@@ -27,7 +28,7 @@ def test_a_rule_of_the_checker() -> None:
 
 def test_everything_is_listed() -> None:
     lines = in_lines(streamweld("pure", "explain", "--json").stdout)
-    assert [line["code"] for line in lines] == [*CODES, *rules()]
+    assert [line["code"] for line in lines] == [*CODES, *rules(), *ERRORS]
     assert all(line["message"] for line in lines)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import threading
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,10 +19,13 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
+from tests.docs.browser import Tab, browser
 from tests.docs.pages import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+__all__ = ["browser"]
 
 SITE = Path(ROOT / os.environ.get("STREAMWELD_SITE", "build/site"))
 FULL = os.environ.get("STREAMWELD_FULL") == "1"
@@ -142,46 +144,6 @@ def address() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    names = ("chromium", "google-chrome", "chromium-browser")
-    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    if program is None:
-        pytest.fail("Chromium is not on PATH: install it (apt-get install chromium), or set CHROMIUM", pytrace=False)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@dataclass
-class Tab:
-    """A page of the browser that notes what goes wrong in it."""
-
-    page: Any
-    problems: list[str] = field(default_factory=list)
-
-    def watch(self, own: str) -> None:
-        def console(message: Any) -> None:
-            if message.type in ("error", "warning"):
-                self.problems.append(f"{self.page.url}: console: {message.text}")
-
-        def requested(request: Any) -> None:
-            if not request.url.startswith((own, "data:", "blob:")):
-                self.problems.append(f"{self.page.url}: asked another host: {request.url}")
-
-        def answered(response: Any) -> None:
-            if response.status >= 400:
-                self.problems.append(f"{self.page.url}: {response.status} for {response.url}")
-
-        self.page.on("console", console)
-        self.page.on("pageerror", lambda error: self.problems.append(f"{self.page.url}: {error}"))
-        self.page.on("request", requested)
-        self.page.on("response", answered)
 
 
 @pytest.fixture

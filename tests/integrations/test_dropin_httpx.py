@@ -211,12 +211,20 @@ def test_diagnostics_policy_and_limits(family: Any, asks: Any, gateway: Gateway)
 
 @FAMILIES
 @ASKS
-def test_what_the_callback_raises_ends_the_reading(family: Any, asks: Any, gateway: Gateway) -> None:
+def test_what_the_callback_raises_is_logged(
+    family: Any, asks: Any, gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
     def refuse(diagnostic: sw.Diagnostic) -> None:
         raise LookupError(diagnostic.code)
 
-    with pytest.raises(LookupError):
-        asks(family, gateway, "unnumbered", on_diagnostic=refuse)
+    response = asks(family, gateway, "unnumbered", on_diagnostic=refuse)
+    assert calls_of(response.content) == TWO
+    found = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(found) == len(response.extensions["streamweld"].diagnostics) > 0
+    for record in found:
+        assert record.name == "streamweld"
+        assert record.exc_info is not None
+        assert record.exc_info[0] is LookupError
 
 
 @FAMILIES
@@ -278,10 +286,58 @@ def test_repair_puts_one_hook_before_all_others(family: Any, gateway: Gateway) -
 
 
 @FAMILIES
-def test_a_body_that_was_read_before_us_is_left_alone(family: Any, gateway: Gateway) -> None:
+def test_a_body_that_another_hook_has_read_is_repaired(family: Any, gateway: Gateway) -> None:
     hooks = [lambda response: response.read(), repair_hook()]
     with family.Client(event_hooks={"response": hooks}) as client:
-        assert client.post(gateway.url("broken") + PATH, json=STREAM).content == BROKEN
+        response = client.post(gateway.url("broken") + PATH, json=STREAM)
+        assert calls_of(response.content) == calls_of(b"".join(response.iter_bytes())) == TWO
+        assert response.extensions["streamweld"].repaired
+        assert client.post(gateway.url("clean") + PATH, json=STREAM).content == CLEAN
+
+
+@FAMILIES
+def test_a_body_whose_bytes_are_gone_is_reported(
+    family: Any, gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = [lambda response: list(response.iter_raw()), repair_hook()]
+    with family.Client(event_hooks={"response": hooks}) as client:
+        request = client.build_request("POST", gateway.url("broken") + PATH, json=STREAM)
+        client.send(request, stream=True).close()
+    assert [record.getMessage() for record in caplog.records if record.name == "streamweld"] == [
+        "a stream is not repaired: another hook has read it, and its bytes are gone; put repair first"
+    ]
+
+
+@FAMILIES
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_mock_transport_with_the_whole_body(family: Any, packed: bool) -> None:
+    headers = {"content-type": "text/event-stream"} | ({"content-encoding": "gzip"} if packed else {})
+
+    def answer(_: Any) -> Any:
+        return family.Response(200, headers=headers, content=gzip.compress(BROKEN) if packed else BROKEN)
+
+    async def run() -> bytes:
+        async with repair(family.AsyncClient(transport=family.MockTransport(answer))) as client:
+            return (await client.post(f"http://gateway{PATH}", json=STREAM)).content  # type: ignore[no-any-return]
+
+    with repair(family.Client(transport=family.MockTransport(answer))) as client:
+        assert calls_of(client.post(f"http://gateway{PATH}", json=STREAM).content) == TWO
+        with client.stream("POST", f"http://gateway{PATH}", json=STREAM) as response:
+            assert calls_of(b"".join(response.iter_bytes())) == TWO
+    assert calls_of(asyncio.run(run())) == TWO
+
+
+@FAMILIES
+def test_a_mock_transport_with_a_stream_that_is_cut(family: Any) -> None:
+    def answer(_: Any) -> Any:
+        return family.Response(200, headers={"content-type": "text/event-stream"}, content=body_of(CHAT["f"]))
+
+    with (
+        repair(family.Client(transport=family.MockTransport(answer)), on_error="raise") as client,
+        pytest.raises(sw.TruncatedStream) as caught,
+    ):
+        client.post(f"http://gateway{PATH}", json=STREAM)
+    assert caught.value.partial is not None
 
 
 @FAMILIES

@@ -42,7 +42,7 @@ PACKAGE_LAYERS = (
     *PURE_LAYERS[1:],
     "surface",
     "check history",
-    "requests",
+    "requests report",
     "integrations",
     "cli",
     "__main__",

@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, cast, get_args
 
 from streamweld._json import JsonFault, loads_arguments
+from streamweld._messages import choice_message, reject_text
 from streamweld._pure.dialect import detect, seen
 from streamweld._pure.json.scanner import has_more_values
 from streamweld._spec import LIMITS
@@ -80,7 +81,7 @@ class Checker:
 
     def __init__(self, dialect: CheckDialect = "auto") -> None:
         if dialect not in DIALECTS:
-            raise UsageError(f"dialect={dialect!r}: it must be one of {', '.join(DIALECTS)}")
+            raise UsageError(choice_message("dialect", dialect, DIALECTS))
         self._report = Report()
         self._framing = Framing(self._report, self._payload)
         self._lifecycle: Lifecycle | None = None if dialect == "auto" else _lifecycle(dialect, self._report)
@@ -108,6 +109,7 @@ class Checker:
         """
         if self._closed:
             raise UsageError("the checker is closed; nothing can be fed any more")
+        reject_text(data)
         self._framing.feed(data)
         return self._report.take()
 

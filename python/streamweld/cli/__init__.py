@@ -1,4 +1,4 @@
-"""The command line, behind the extra `cli`. Layer 7: it uses the public surface; nothing but the entry imports it."""
+"""The command line (extra `cli`). It uses the public surface; only the entry point imports it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import streamweld
 from streamweld._extension import extension
 from streamweld.cli.bench import bench
 from streamweld.cli.check import check
+from streamweld.cli.completion import completion
 from streamweld.cli.console import UNREADABLE, USAGE, UnwritableError
 from streamweld.cli.convert import convert
 from streamweld.cli.demo import demo
@@ -19,6 +20,7 @@ from streamweld.cli.explain import explain
 from streamweld.cli.history import history
 from streamweld.cli.inspect import inspect
 from streamweld.cli.proxy import proxy
+from streamweld.cli.report import report
 from streamweld.cli.scan import scan
 from streamweld.errors import UsageError
 
@@ -34,7 +36,7 @@ def _version() -> str:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(message=_version())
 def main() -> None:
-    """Read LLM streams right: whole tool calls, and a list of what had to be repaired.
+    """Parse, repair, check and convert LLM streams, and explain what had to be repaired.
 
     Exit codes: 0 fine, 1 findings (a diagnostic or violation of severity warning or error), 2 usage, 3 a file could
     not be read or the output not be written.
@@ -49,7 +51,9 @@ main.add_command(explain)
 main.add_command(history)
 main.add_command(proxy)
 main.add_command(scan)
+main.add_command(report)
 main.add_command(bench)
+main.add_command(completion)
 
 
 def run() -> None:

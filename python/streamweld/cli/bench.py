@@ -167,8 +167,8 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or "unknown"
 
 
-@click.command(short_help="How fast this machine reads, with both backends.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a reader and shape (JSON Lines).")
+@click.command(short_help="Measure how fast this machine parses, with both backends.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a reader and shape (JSON Lines).")
 @click.option("--rounds", type=click.IntRange(1), default=21, show_default=True, help="Rounds; medians are shown.")
 def bench(as_json: bool, rounds: int) -> None:
     """Time both backends on two streams, in reads of 16 KiB, against `orjson.loads` of each payload.

@@ -1,4 +1,4 @@
-"""`streamweld check`: which rules of their own dialect recorded streams break."""
+"""`streamweld check`: report which rules of their own dialect recorded streams break."""
 
 from __future__ import annotations
 
@@ -10,14 +10,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamweld._messages import HEAD_BYTES, help_url, input_hint
 from streamweld._show import printable
 from streamweld.check import DIALECTS, Checker
 from streamweld.check.violation import rules
-from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, emit, folder, progress, read_each, table
+from streamweld.cli.console import (
+    FINDINGS,
+    FINE,
+    UNREADABLE,
+    console,
+    emit,
+    folder,
+    opened,
+    progress,
+    read_each,
+    table,
+)
+from streamweld.cli.findings import (
+    OutputFormat,
+    Selection,
+    finding_options,
+    finding_table,
+    write_github,
+    write_sarif,
+)
+from streamweld.cli.names import DialectChoice, files_argument
 from streamweld.errors import UnknownDialect
+from streamweld.report.finding import Finding, Lines
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from collections.abc import Iterable
+    from typing import BinaryIO, TextIO
 
     from rich.console import Console
 
@@ -40,129 +63,171 @@ class Report:
     violations: list[Violation]
     dropped: int
     unknown: UnknownDialect | None
+    lines: Lines
+    hint: str  # what the body is, if it is not a stream
 
     @property
-    def findings(self) -> list[str]:
+    def codes(self) -> list[str]:
         """The rules of severity warning or error, each once; and that the dialect is none that is known."""
         broken = [violation.rule for violation in self.violations if violation.severity != "info"]
         if self.unknown is not None:
             broken.append(self.unknown.rule)
         return list(dict.fromkeys(broken))
 
+    @property
+    def findings(self) -> list[Finding]:
+        found = [Finding.of_violation(violation, self.lines) for violation in self.violations]
+        return found if self.unknown is None else [*found, Finding.of_error(self.unknown, self.lines)]
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "file": self.file,
             "bytes": self.size,
             "dialect": self.dialect,
-            "findings": self.findings,
-            "violations": [violation.to_dict() for violation in self.violations],
+            "findings": self.codes,
+            "violations": [
+                {
+                    **violation.to_dict(),
+                    "line": self.lines[violation.where.byte_offset],
+                    "help_url": help_url(violation.rule),
+                }
+                for violation in self.violations
+            ],
             "violations_dropped": self.dropped,
             "error": None if self.unknown is None else self.unknown.to_dict(),
+            "hint": self.hint or None,
         }
 
 
-def _report(dialect: CheckDialect, file: str, source: BinaryIO) -> Report:
+def _report(dialect: CheckDialect, selection: Selection, file: str, source: BinaryIO) -> Report:
     checker = Checker(dialect)
+    lines = Lines()
     found: list[Violation] = []
     size = 0
+    head = b""
     unknown: UnknownDialect | None = None
     try:
         while piece := source.read(_READ):
             size += len(piece)
+            head = head or piece[:HEAD_BYTES]
+            lines.feed(piece)
             found += checker.feed(piece)
         found += checker.close()
     except UnknownDialect as error:
-        unknown = error
-    return Report(file, size, checker.dialect, sorted(found, key=lambda one: one.where), checker.dropped, unknown)
+        unknown = error if selection.keeps(error.rule) else None
+    kept = sorted((one for one in found if selection.keeps(one.rule)), key=lambda one: one.where)
+    hint = input_hint(head) if checker.dialect is None or dialect != "auto" else ""
+    return Report(file, size, checker.dialect, kept, checker.dropped, unknown, lines, hint)
 
 
-@click.command(short_help="Which rules of their own dialect recorded streams break.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE…|-")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a stream (JSON Lines).")
+@click.command(short_help="Check recorded streams against the rules of their own dialect.")
+@files_argument
 @click.option(
     "--dialect",
-    type=click.Choice(DIALECTS),
+    type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
     help="Whose rules; auto: those of the dialect that the first payloads show.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Every violation of each stream.")
-def check(files: tuple[str, ...], as_json: bool, dialect: CheckDialect, verbose: bool) -> None:
-    """Which rules of their own dialect recorded streams break: one stream a FILE, - is standard input.
+@click.option("-v", "--verbose", is_flag=True, help="Show every violation of each stream.")
+@finding_options
+def check(
+    files: tuple[str, ...],
+    dialect: CheckDialect,
+    verbose: bool,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    exit_zero: bool,
+    output_format: OutputFormat,
+    as_json: bool,
+    output: str | None,
+) -> None:
+    """Check recorded streams against the rules of their own dialect: one stream a FILE, - is standard input.
 
-    Each violation comes with its byte, its event and the document that the rule is from. The bytes are judged as sent:
-    what inspect repairs or reads over counts, and so does a body that is no event stream but JSON lines or an array.
+    Each violation comes with its byte, line and event and the document that the rule is from. The bytes are judged as
+    sent: what inspect repairs or reads over counts, and so does a body that is JSON lines or an array instead of an
+    event stream.
 
-    Exit codes: 0 all clean, 1 findings (a violation of severity warning or error, or no dialect that is known),
+    Exit codes: 0 all clean, 1 findings (a violation of severity warning or error, or an unknown dialect), 2 usage,
     3 a file could not be read.
     """
     unreadable: list[str] = []
+    read = partial(_report, dialect, Selection.of(select, ignore))
+    reports = read_each(progress(files, "check"), read, unreadable)
+    with opened(output) as out:
+        found = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
+    sys.exit(UNREADABLE if unreadable else FINDINGS if found and not exit_zero else FINE)
+
+
+def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
+    """Whether any stream has a finding."""
     found = False
-    reports = read_each(progress(files, "check"), partial(_report, dialect), unreadable)
-    if as_json:
-        for report in reports:
-            found = found or bool(report.findings)
-            emit(report.to_dict())
-    elif len(files) == 1 or verbose:
-        out = console()
-        for report in reports:
-            found = found or bool(report.findings)
-            _show(out, report, every=verbose)
-    else:
-        kept = list(reports)
-        found = any(report.findings for report in kept)
-        if kept:
-            _show_many(console(), kept)
-    sys.exit(UNREADABLE if unreadable else FINDINGS if found else FINE)
+    match form:
+        case "json":
+            for report in reports:
+                found = found or bool(report.codes)
+                emit(report.to_dict(), out)
+        case "github":
+            for report in reports:
+                found = found or bool(report.codes)
+                write_github(out, report.file, report.findings)
+        case "sarif":
+            kept = list(reports)
+            found = any(report.codes for report in kept)
+            write_sarif(out, ((report.file, report.findings) for report in kept))
+        case "text" if many and not verbose:
+            found = _show_many(console(file=out), reports)
+        case "text":
+            for report in reports:
+                found = found or bool(report.codes)
+                _show(console(file=out), report, every=verbose)
+    return found
 
 
 def _show(out: Console, report: Report, *, every: bool) -> None:
     out.print(f"{printable(report.file)}  {report.dialect or 'unknown'}", style="bold", soft_wrap=True)
     if report.unknown is not None:
         out.print(str(report.unknown), soft_wrap=True)
+    if report.hint:
+        out.print(report.hint, soft_wrap=True)
     if report.violations:
-        shown = table("severity", "byte", "event", "what", "source", right=("byte", "event"))
-        counts: Counter[str] = Counter()
-        for violation in report.violations:
-            counts[violation.rule] += 1
-            if not every and counts[violation.rule] > _ROWS:
-                continue
-            place = (str(violation.where.byte_offset), str(violation.where.event_ordinal))
-            what = f"{violation.rule}: {violation.message}"
-            shown.add_row(violation.severity, *place, what, violation.source)
-        out.print(shown)
-        for name, count in counts.items():
+        found = [Finding.of_violation(violation, report.lines) for violation in report.violations]
+        out.print(finding_table(found, most=None if every else _ROWS))
+        for name, count in Counter(violation.rule for violation in report.violations).items():
             if not every and count > _ROWS:
                 out.print(f"and {count - _ROWS} more {name}")
     if report.dropped:
         out.print(f"and {report.dropped} more violations, which are not listed")
-    if not report.findings:
+    if not report.codes:
         out.print("clean: no finding")
 
 
-def _show_many(out: Console, reports: list[Report]) -> None:
-    """A line a stream, then the rules that were broken, the most frequent first."""
+def _show_many(out: Console, reports: Iterable[Report]) -> bool:
+    """A line for each stream with a finding, then the rules that were broken, the most frequent first."""
     levels: tuple[Severity, ...] = ("error", "warning", "info")
-    shown = table("file", "dialect", *levels, "findings", right=levels)
-    shared = folder([report.file for report in reports])
-    if shared:
-        out.print(printable(shared), style="bold", soft_wrap=True)
+    rows: list[tuple[str, ...]] = []
     streams: Counter[str] = Counter()
+    number = 0
     for report in reports:
-        counts = Counter(violation.severity for violation in report.violations)
+        number += 1
         streams.update({violation.rule for violation in report.violations})
-        shown.add_row(
-            printable(report.file.removeprefix(shared)),
-            report.dialect or "unknown",
-            *[str(counts[level]) for level in levels],
-            ", ".join(report.findings),
-        )
-    out.print(shown)
-    clean = sum(not report.findings for report in reports)
-    out.print(f"{len(reports)} streams, {clean} without a finding")
+        if report.codes:
+            counts = Counter(violation.severity for violation in report.violations)
+            told = [str(counts[level]) for level in levels]
+            rows.append((report.file, report.dialect or "unknown", *told, ", ".join(report.codes)))
+    shared = folder([row[0] for row in rows]) if rows else ""
+    if rows:
+        if shared:
+            out.print(printable(shared), style="bold", soft_wrap=True)
+        shown = table("file", "dialect", *levels, "findings", right=levels)
+        for file, *cells in rows:
+            shown.add_row(printable(file.removeprefix(shared)), *cells)
+        out.print(shown)
+    out.print(f"{number} streams, {number - len(rows)} without a finding")
     if streams:
         broken = table("streams", "severity", "rule", "what", "source", right=("streams",))
         for name, count in streams.most_common():
             rule = rules()[name]
             broken.add_row(str(count), rule.severity, name, rule.text, rule.source)
         out.print(broken)
+    return bool(rows)

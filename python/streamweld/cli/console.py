@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,12 +15,10 @@ from streamweld._show import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import BinaryIO
+    from typing import BinaryIO, TextIO
 
     from rich.console import Console
     from rich.table import Table
-
-    from streamweld.events import Diagnostic
 
 __all__ = [
     "FINDINGS",
@@ -29,10 +27,10 @@ __all__ = [
     "USAGE",
     "UnwritableError",
     "console",
-    "diagnostic_table",
     "emit",
     "folder",
     "lines",
+    "opened",
     "progress",
     "read_each",
     "table",
@@ -46,11 +44,11 @@ USAGE: Final = 2
 UNREADABLE: Final = 3
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
     """A console that reads no markup and marks no words: what it prints comes from streams."""
     from rich.console import Console
 
-    made = Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=False)
+    made = Console(file=file, stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = 120  # a file or a pipe has no width; 80 would fold for nobody
     return made
@@ -67,16 +65,6 @@ def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) 
     return made
 
 
-def diagnostic_table(diagnostics: Iterable[Diagnostic]) -> Table:
-    """What was repaired, and where."""
-    made = table("severity", "code", "byte", "event", "what", title="diagnostics", right=("byte", "event"))
-    for diagnostic in diagnostics:
-        text = diagnostic.message
-        place = (str(diagnostic.byte_offset), str(diagnostic.event_ordinal))
-        made.add_row(diagnostic.severity, diagnostic.code, *place, printable(text))
-    return made
-
-
 def lines(text: str, limit: int | None = None) -> str:
     """Text of several lines, each made safe to print."""
     cut = limit is not None and len(text) > limit
@@ -84,13 +72,30 @@ def lines(text: str, limit: int | None = None) -> str:
     return "\n".join([printable(line) for line in shown.split("\n")]) + ("…" if cut else "")
 
 
-def emit(line: dict[str, Any]) -> None:
+def emit(line: dict[str, Any], file: TextIO | None = None) -> None:
     """One line of JSON Lines. It is ASCII, so no terminal is moved by what a stream holds."""
-    click.echo(json.dumps(line))
+    click.echo(json.dumps(line), file=file)
 
 
 class UnwritableError(Exception):
     """The output cannot be written, found out while a file is read, which is not to blame."""
+
+
+@contextmanager
+def opened(output: str | None) -> Iterator[TextIO]:
+    """The text file to write to: standard output if `output` is None or `-`.
+
+    Raises:
+        UnwritableError: if the file cannot be opened or written.
+    """
+    if output is None or output == "-":
+        yield sys.stdout
+        return
+    try:
+        with Path(output).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            yield file
+    except OSError as error:
+        raise UnwritableError(f"{printable(output)}: {error.strerror or error}") from error
 
 
 def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreadable: list[str]) -> Iterator[_R]:

@@ -1,15 +1,17 @@
-"""`streamweld convert`: one recorded stream, written in another dialect, or repaired in its own."""
+"""`streamweld convert`: write one recorded stream in another dialect, or repair it in its own."""
 
 from __future__ import annotations
 
 import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, UnwritableError, read_each
+from streamweld.cli.names import AliasedOption, DialectChoice
 from streamweld.convert import TARGETS, StreamConverter
 from streamweld.options import DIALECTS
 
@@ -24,44 +26,63 @@ __all__ = ["convert"]
 _READ = 65_536
 
 
-def _written(converter: StreamConverter, _: str, source: BinaryIO) -> StreamConverter:
+class _Sink:
+    """Where the converted stream goes: a file, which is created with the first bytes, or standard output."""
+
+    def __init__(self, output: str | None) -> None:
+        self._path = None if output is None or output == "-" else Path(output)
+        self._file: BinaryIO | None = None
+
+    def write(self, data: bytes) -> None:
+        try:
+            if self._file is None:
+                self._file = sys.stdout.buffer if self._path is None else self._path.open("wb")
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            place = "" if self._path is None else f"{printable(str(self._path))}: "
+            raise UnwritableError(f"{place}{error.strerror or error}") from error
+
+    def close(self) -> None:
+        if self._file is not None and self._path is not None:
+            self._file.close()
+
+
+def _written(converter: StreamConverter, sink: _Sink, _: str, source: BinaryIO) -> StreamConverter:
     while piece := source.read(_READ):
-        _write(converter.feed(piece))
-    _write(converter.close())
+        sink.write(converter.feed(piece))
+    sink.write(converter.close())
     return converter
 
 
-def _write(data: bytes) -> None:
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except OSError as error:
-        raise UnwritableError(error.strerror or str(error)) from error
-
-
-@click.command(short_help="One recorded stream, written in another dialect.")
+@click.command(short_help="Write a recorded stream in another dialect.")
 @click.argument("file", metavar="FILE|-")
 @click.option(
     "--to",
     "target",
-    type=click.Choice(TARGETS),
+    cls=AliasedOption,
+    aliases=("--target",),
+    type=DialectChoice(TARGETS),
     required=True,
     help="The dialect to write; same: that of the source, repaired.",
 )
 @click.option(
     "--from",
     "source",
-    type=click.Choice(DIALECTS),
+    cls=AliasedOption,
+    aliases=("--source",),
+    type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
     help="The dialect to read; auto: what the first payloads show.",
 )
 @click.option("--seed", help="For ids that are the same in every run: 1 to 64 characters of A-Z a-z 0-9 _ -.")
-def convert(file: str, target: str, source: str, seed: str | None) -> None:
-    """One recorded stream FILE (- is standard input), written in another dialect to standard output.
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output.")
+def convert(file: str, target: str, source: str, seed: str | None, output: str | None) -> None:
+    """Write the recorded stream FILE (- is standard input) in another dialect, or repaired in its own.
 
-    What was repaired, what the target has no place for, and a fault of the source are told on standard error; a fault
-    is written as the target's own honest ending.
+    Standard error reports what was repaired, what the target cannot carry, and a fault of the source. A fault is
+    written as the error ending of the target.
 
     Exit codes: 0 fine, 1 findings (a fault, or a diagnostic of severity warning or error), 2 usage, 3 the file could
     not be read.
@@ -69,7 +90,9 @@ def convert(file: str, target: str, source: str, seed: str | None) -> None:
     unreadable: list[str] = []
     converter = StreamConverter(target=cast("Target", target), source=cast("Dialect", source), seed=seed)
     found = False
-    for done in read_each([file], partial(_written, converter), unreadable):
+    sink = _Sink(output)
+    for done in read_each([file], partial(_written, converter, sink), unreadable):
+        sink.close()
         for diagnostic in done.diagnostics:
             found = found or diagnostic.severity != "info"
             text = diagnostic.message

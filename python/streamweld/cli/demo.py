@@ -11,8 +11,10 @@ import click
 
 from streamweld import backend
 from streamweld._show import printable
-from streamweld.cli.console import console, diagnostic_table, emit, lines
+from streamweld.cli.console import console, emit, lines
+from streamweld.cli.findings import finding_table
 from streamweld.cli.sample import sample
+from streamweld.report.finding import Finding, Lines
 from streamweld.stream import StreamParser
 
 __all__ = ["demo"]
@@ -57,8 +59,8 @@ def _speed(body: bytes) -> tuple[int, float]:
     return events, events / best
 
 
-@click.command(short_help="A stream that breaks naive readers, read right.")
-@click.option("--json", "as_json", is_flag=True, help="The same as one JSON object.")
+@click.command(short_help="Parse a bundled stream that breaks naive readers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--raw", is_flag=True, help="Print the stream itself, as it comes from the network.")
 def demo(as_json: bool, raw: bool) -> None:
     """Replay a bundled stream in the shape of DeepSeek behind a router: its call's id comes in every chunk."""
@@ -98,6 +100,9 @@ def demo(as_json: bool, raw: bool) -> None:
             shown = lines(value) if isinstance(value, str) else printable(json.dumps(value))
             say(f"  {printable(name)}: " + shown.rstrip("\n").replace("\n", "\n    "))
     say()
-    out.print(diagnostic_table(response.diagnostics))
+    places = Lines()
+    places.feed(body)
+    found = [Finding.of_diagnostic(diagnostic, places) for diagnostic in response.diagnostics]
+    out.print(finding_table(found, title="diagnostics"))
     say(f"finish      {response.finish_reason} (sent: {response.raw_finish_reason}), {response.completeness}")
     say(f"backend     {backend}, {events:,} events, {a_second:,.0f} events per second")

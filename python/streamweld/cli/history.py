@@ -1,4 +1,4 @@
-"""`streamweld history`: check, convert or deduplicate a request history that lies in a JSON file."""
+"""`streamweld history`: check, convert or deduplicate a request history in a JSON file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, emit, read_each, table
+from streamweld.cli.names import AliasedOption
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import HistoryPolicy, profiles
 from streamweld.history import check as check_history
@@ -75,7 +76,7 @@ def _gateways(command: Any) -> Any:
 
 
 @history.command(name="profiles", short_help="List the gateway profiles, their dates and their evidence.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object with the profiles.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the profiles.")
 def list_profiles(as_json: bool) -> None:
     """List the gateway profiles: their targets, the date of their facts, and the evidence for them.
 
@@ -103,13 +104,21 @@ def _profile_row(profile: profiles.Profile) -> dict[str, Any]:
     }
 
 
-@history.command(short_help="Which rules of its target a history breaks.")
+@history.command(short_help="Check a history against the rules of its target.")
 @click.argument("file", metavar="FILE|-")
-@click.option("--target", type=_TARGETS, required=True, help="The API whose wire shape it has.")
+@click.option(
+    "--to",
+    "target",
+    cls=AliasedOption,
+    aliases=("--target",),
+    type=_TARGETS,
+    required=True,
+    help="The API that the history is for.",
+)
 @_gateways
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(file: str, target: Target, gateway: str | None, profile: str | None, as_json: bool) -> None:
-    """Which rules of its target, and of its gateway, a history breaks. - is standard input."""
+    """Check a history against the rules of its target and its gateway. - is standard input."""
     meant = profiles.resolve(_gateway(gateway, profile), target)
     found = check_history(_load(file), target=target, gateway=meant)
     if as_json:
@@ -121,16 +130,33 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
     sys.exit(FINDINGS if found else FINE)
 
 
-@history.command(short_help="A history in another API's words.")
+@history.command(short_help="Convert a history to another API.")
 @click.argument("file", metavar="FILE|-")
-@click.option("--target", type=_TARGETS, required=True, help="The API that it is for.")
-@click.option("--source", type=click.Choice(["auto", *profiles.TARGETS, "chat", "ai-sdk-parts"]), default="auto")
+@click.option(
+    "--to",
+    "target",
+    cls=AliasedOption,
+    aliases=("--target",),
+    type=_TARGETS,
+    required=True,
+    help="The API to write the history for.",
+)
+@click.option(
+    "--from",
+    "source",
+    cls=AliasedOption,
+    aliases=("--source",),
+    type=click.Choice(["auto", *profiles.TARGETS, "chat", "ai-sdk-parts"]),
+    default="auto",
+    show_default=True,
+    help="The API that the history was written for; auto: what its messages show.",
+)
 @_gateways
 @click.option("--provider", help="Who made the assistant's turns, where they do not say so.")
 @click.option("--store/--no-store", default=None, help="Responses: whether the server keeps the items.")
 @click.option("--policy", "words", multiple=True, metavar="NAME=WORD", help="How to mend, such as orphan_call=drop.")
-@click.option("-o", "--output", metavar="FILE|-", help="Where the payload goes.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: payload, edits, ids, losses.")
+@click.option("-o", "--output", metavar="FILE|-", help="Write the payload to FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: payload, edits, ids, losses.")
 def convert(
     file: str,
     target: Target,
@@ -143,7 +169,7 @@ def convert(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """A history in another API's words, mended where it was broken; what was changed is shown. - is standard input."""
+    """Convert a history to another API, repair what that API would refuse, and show each edit. - is standard input."""
     try:
         made = convert_history(
             _load(file),
@@ -170,13 +196,13 @@ def convert(
         out.print(printable(f"id {old} -> {new}"), soft_wrap=True)
 
 
-@history.command(short_help="Takes out reasoning that a replayed stream said twice.")
+@history.command(short_help="Remove reasoning that a replayed stream repeated.")
 @click.argument("file", metavar="FILE|-")
 @click.option("--items", default="rs", show_default=True, help="Which items, with commas: rs, fc, msg.")
-@click.option("-o", "--output", metavar="FILE|-", help="Where the history goes.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: messages, edits.")
+@click.option("-o", "--output", metavar="FILE|-", help="Write the history to FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: messages, edits.")
 def dedupe(file: str, items: str, output: str | None, as_json: bool) -> None:
-    """Takes out reasoning that a replayed stream said twice: AI SDK messages, Responses items. - is standard input."""
+    """Remove reasoning that a replayed stream repeated: AI SDK messages, Responses items. - is standard input."""
     edits: list[Edit] = []
     done = dedupe_history(_load(file), items=tuple(items.split(",")), on_edit=edits.append)
     if as_json:

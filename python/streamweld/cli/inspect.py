@@ -1,4 +1,4 @@
-"""`streamweld inspect`: what recorded streams say, and what had to be repaired in them."""
+"""`streamweld inspect`: show what recorded streams contain, what had to be repaired, and which rules they break."""
 
 from __future__ import annotations
 
@@ -11,31 +11,46 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import click
 
 from streamweld._backend import backend, reads_text_calls
+from streamweld._messages import help_url
 from streamweld._show import printable
+from streamweld.check import Checker
 from streamweld.cli.console import (
     FINDINGS,
     FINE,
     UNREADABLE,
     console,
-    diagnostic_table,
     emit,
     folder,
     lines,
+    opened,
     progress,
     read_each,
     table,
 )
-from streamweld.errors import NotAnEventStream, StreamError
+from streamweld.cli.findings import (
+    OutputFormat,
+    Selection,
+    finding_options,
+    finding_table,
+    write_github,
+    write_sarif,
+)
+from streamweld.cli.names import DialectChoice, files_argument
+from streamweld.errors import NotAnEventStream, StreamError, UnknownDialect
 from streamweld.events import ReasoningDone, ToolResult
 from streamweld.options import DIALECTS, Base, Policy
+from streamweld.report.finding import Finding, Lines
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from collections.abc import Iterable
+    from typing import BinaryIO, TextIO
 
     from rich.console import Console
 
-    from streamweld.events import ToolCall
+    from streamweld.check import Violation
+    from streamweld.events import Diagnostic, ToolCall
+    from streamweld.options import Dialect
     from streamweld.response import Item, Response
 
 __all__ = ["inspect"]
@@ -44,6 +59,7 @@ _READ = 65_536
 _TEXT = 2_000  # characters of a text that the view for people shows
 _ARGUMENTS = 400
 _HEAD = 200  # characters of a body that is no event stream
+_ROWS = 3  # of one rule that the view for people shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +71,28 @@ class Report:
     dialect: str | None
     response: Response
     raised: StreamError | None
+    diagnostics: list[Diagnostic]
+    violations: list[Violation]
+    lines: Lines
+    ended: bool  # `raised` is reported
 
     @property
-    def findings(self) -> list[str]:
+    def codes(self) -> list[str]:
         """The codes of severity warning or error, and the rule that ended the stream, each once."""
-        codes = [d.code for d in self.response.diagnostics if d.severity != "info"]
-        if self.raised is not None:
+        codes = [d.code for d in self.diagnostics if d.severity != "info"]
+        if self.raised is not None and self.ended:
             codes.append(self.raised.rule)
         return list(dict.fromkeys(codes))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The diagnostics and the violations in the order of the bytes, and the error that ended the stream."""
+        found = [Finding.of_diagnostic(one, self.lines) for one in self.diagnostics]
+        found += [Finding.of_violation(one, self.lines) for one in self.violations]
+        found.sort(key=lambda one: (one.byte_offset or 0, one.event_ordinal or 0))
+        if self.raised is not None and self.ended and all(self.raised.rule != one.code for one in found):
+            found.append(Finding.of_error(self.raised, self.lines))
+        return found
 
     @property
     def _items(self) -> list[Item]:
@@ -96,12 +126,25 @@ class Report:
             },
             "usage": None if response.usage is None else response.usage.to_dict(),
             "choices": len(response.choices),
-            "findings": self.findings,
+            "findings": self.codes,
             "diagnostics": [
-                {**diagnostic.to_dict(), "message": diagnostic.message, "help_url": diagnostic.help_url}
-                for diagnostic in response.diagnostics
+                {
+                    **diagnostic.to_dict(),
+                    "line": self.lines[diagnostic.byte_offset],
+                    "message": diagnostic.message,
+                    "help_url": diagnostic.help_url,
+                }
+                for diagnostic in self.diagnostics
             ],
             "diagnostics_dropped": response.diagnostics_dropped,
+            "violations": [
+                {
+                    **violation.to_dict(),
+                    "line": self.lines[violation.where.byte_offset],
+                    "help_url": help_url(violation.rule),
+                }
+                for violation in self.violations
+            ],
             "error": self._error(),
         }
 
@@ -125,29 +168,66 @@ def _but_its_text(item: ReasoningDone) -> dict[str, Any]:
     return {name: value for name, value in item.to_dict().items() if name != "text"}
 
 
-def _reporting(policy: str) -> Policy:
+def _reporting(policy: Base) -> Policy:
     """The policy that also reports tool calls in the text, if the backend reads them."""
     reads = reads_text_calls(backend)
-    return Policy(cast("Base", policy), text_calls="report" if reads else "off")
+    return Policy(policy, text_calls="report" if reads else "off")
 
 
-def _report(options: dict[str, Any], file: str, source: BinaryIO) -> Report:
-    parser = StreamParser(**options)
+class _Rules:
+    """The violations of a stream of any dialect; those of an unknown dialect are the parser's to report."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._checker: Checker | None = Checker(dialect)
+        self.found: list[Violation] = []
+
+    def feed(self, piece: bytes | None) -> None:
+        """The next piece; None at the end."""
+        if self._checker is None:
+            return
+        try:
+            self.found += self._checker.close() if piece is None else self._checker.feed(piece)
+        except UnknownDialect:
+            self._checker = None
+
+
+def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, source: BinaryIO) -> Report:
+    parser = StreamParser(policy=_reporting(policy), dialect=dialect)
+    rules = _Rules(dialect)
+    places = Lines()
     size = 0
     raised: StreamError | None = None
-    try:
-        while piece := source.read(_READ):
-            size += len(piece)
-            parser.feed(piece)
-        parser.close()
-    except StreamError as error:
-        raised = error
-    return Report(file, size, parser.dialect, parser.response, raised)
+    while piece := source.read(_READ):
+        size += len(piece)
+        places.feed(piece)
+        rules.feed(piece)
+        if raised is None:
+            try:
+                parser.feed(piece)
+            except StreamError as error:
+                raised = error
+    rules.feed(None)
+    if raised is None:
+        try:
+            parser.close()
+        except StreamError as error:
+            raised = error
+    response = parser.response
+    return Report(
+        file,
+        size,
+        parser.dialect,
+        response,
+        raised,
+        [one for one in response.diagnostics if selection.keeps(one.code)],
+        sorted((one for one in rules.found if selection.keeps(one.rule)), key=lambda one: one.where),
+        places,
+        raised is not None and selection.keeps(raised.rule),
+    )
 
 
-@click.command(short_help="What recorded streams say, and what had to be repaired.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE…|-")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a stream (JSON Lines).")
+@click.command(short_help="Show what recorded streams contain, and what had to be repaired.")
+@files_argument
 @click.option(
     "--policy",
     type=click.Choice(get_args(Base)),
@@ -157,39 +237,66 @@ def _report(options: dict[str, Any], file: str, source: BinaryIO) -> Report:
 )
 @click.option(
     "--dialect",
-    type=click.Choice(DIALECTS),
+    type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
     help="The wire format; auto: what the first payloads show.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="The whole view of each stream, also where there are many.")
-def inspect(files: tuple[str, ...], as_json: bool, policy: str, dialect: str, verbose: bool) -> None:
-    """What recorded streams say, and what had to be repaired: one stream a FILE, - is standard input.
+@click.option("-v", "--verbose", is_flag=True, help="Show the whole view of each stream, also if there are many.")
+@finding_options
+def inspect(
+    files: tuple[str, ...],
+    policy: Base,
+    dialect: Dialect,
+    verbose: bool,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    exit_zero: bool,
+    output_format: OutputFormat,
+    as_json: bool,
+    output: str | None,
+) -> None:
+    """Show what recorded streams contain, and what had to be repaired: one stream a FILE, - is standard input.
 
     A stream is an event stream, JSON lines, a JSON array of events or one plain JSON answer, of any of the dialects.
+    The rules of `check` that a stream breaks are shown as well. They do not change the exit code.
 
-    Exit codes: 0 all clean, 1 findings (a diagnostic of severity warning or error), 3 a file could not be read.
+    Exit codes: 0 all clean, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file could not be
+    read.
     """
     unreadable: list[str] = []
+    read = partial(_report, policy, dialect, Selection.of(select, ignore))
+    reports = read_each(progress(files, "inspect"), read, unreadable)
+    with opened(output) as out:
+        found = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
+    sys.exit(UNREADABLE if unreadable else FINDINGS if found and not exit_zero else FINE)
+
+
+def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
+    """Whether any stream has a finding."""
     found = False
-    reports = read_each(
-        progress(files, "inspect"), partial(_report, {"policy": _reporting(policy), "dialect": dialect}), unreadable
-    )
-    if as_json:
-        for report in reports:
-            found = found or bool(report.findings)
-            emit(report.to_dict())
-    elif len(files) == 1 or verbose:
-        out = console()
-        for report in reports:
-            found = found or bool(report.findings)
-            _show(out, report)
-    else:
-        kept = list(reports)
-        found = any(report.findings for report in kept)
-        if kept:
-            _show_many(console(), kept)
-    sys.exit(UNREADABLE if unreadable else FINDINGS if found else FINE)
+    match form:
+        case "json":
+            for report in reports:
+                found = found or bool(report.codes)
+                emit(report.to_dict(), out)
+        case "github":
+            for report in reports:
+                found = found or bool(report.codes)
+                write_github(out, report.file, report.findings)
+        case "sarif":
+            kept: list[tuple[str, list[Finding]]] = []
+            for report in reports:
+                found = found or bool(report.codes)
+                kept.append((report.file, report.findings))
+            write_sarif(out, kept)
+        case "text" if many and not verbose:
+            found = _show_many(console(file=out), reports)
+        case "text":
+            for report in reports:
+                found = found or bool(report.codes)
+                _show(console(file=out), report)
+    return found
 
 
 def _show(out: Console, report: Report) -> None:
@@ -220,11 +327,17 @@ def _show(out: Console, report: Report) -> None:
             arguments = printable(call.arguments, _ARGUMENTS)
             shown.add_row(printable(call.name), printable(call.call_id), _state(call), arguments)
         out.print(shown)
-    if response.diagnostics:
-        out.print(diagnostic_table(response.diagnostics))
+    if report.diagnostics:
+        found = [Finding.of_diagnostic(diagnostic, report.lines) for diagnostic in report.diagnostics]
+        out.print(finding_table(found, title="diagnostics"))
     if response.diagnostics_dropped:
         out.print(f"and {response.diagnostics_dropped} more diagnostics")
-    if not report.findings:
+    if report.violations:
+        found = [Finding.of_violation(violation, report.lines) for violation in report.violations]
+        out.print(finding_table(found, title="rules that the stream breaks (streamweld check)", most=_ROWS))
+    if report.diagnostics or report.violations:
+        out.print("streamweld explain CODE explains a code")
+    if not report.codes:
         out.print("clean: no finding")
 
 
@@ -257,27 +370,33 @@ def _state(call: ToolCall) -> str:
     return f"{state}, run by the provider" if call.provider_executed else state
 
 
-def _show_many(out: Console, reports: list[Report]) -> None:
-    shown = table("file", "dialect", "text", "calls", "finish", "completeness", "findings", right=("text", "calls"))
+def _show_many(out: Console, reports: Iterable[Report]) -> bool:
+    """A line for each stream with a finding, then how often each code was found. Whether there is any."""
+    rows: list[tuple[str, ...]] = []
     codes: Counter[str] = Counter()
-    shared = folder([report.file for report in reports])
-    if shared:
-        out.print(printable(shared), style="bold", soft_wrap=True)
+    broken: Counter[str] = Counter()
+    number = 0
     for report in reports:
+        number += 1
         response = report.response
-        codes.update(report.findings)
-        calls = sum(len(choice.tool_calls) + len(choice.server_tool_calls) for choice in response.choices)
-        shown.add_row(
-            printable(report.file.removeprefix(shared)),
-            report.dialect or "unknown",
-            str(len(response.text)),
-            str(calls),
-            printable(_finish(response)),
-            response.completeness,
-            ", ".join(report.findings),
-        )
-    out.print(shown)
-    clean = sum(not report.findings for report in reports)
-    out.print(f"{len(reports)} streams, {clean} without a finding")
-    for code, count in codes.most_common():
-        out.print(f"{count:6}  {code}")
+        codes.update(report.codes)
+        broken.update({violation.rule for violation in report.violations})
+        if report.codes:
+            calls = sum(len(choice.tool_calls) + len(choice.server_tool_calls) for choice in response.choices)
+            facts = (report.dialect or "unknown", str(len(response.text)), str(calls), printable(_finish(response)))
+            rows.append((report.file, *facts, response.completeness, ", ".join(report.codes)))
+    if rows:
+        shared = folder([row[0] for row in rows])
+        if shared:
+            out.print(printable(shared), style="bold", soft_wrap=True)
+        shown = table("file", "dialect", "text", "calls", "finish", "completeness", "findings", right=("text", "calls"))
+        for file, *cells in rows:
+            shown.add_row(printable(file.removeprefix(shared)), *cells)
+        out.print(shown)
+    out.print(f"{number} streams, {number - len(rows)} without a finding")
+    for title, counts in (("streams with a finding, by code", codes), ("streams that break a rule, by rule", broken)):
+        if counts:
+            out.print(title)
+            for code, count in counts.most_common():
+                out.print(f"{count:6}  {code}")
+    return bool(rows)

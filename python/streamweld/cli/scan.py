@@ -21,6 +21,7 @@ import click
 
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, table
+from streamweld.cli.names import DialectChoice
 from streamweld.cli.scan_rows import findings, rows_of
 from streamweld.errors import UsageError
 from streamweld.integrations.bulk_files import FORMATS, check, format_of, join, write_part
@@ -293,7 +294,7 @@ def _listed(paths: tuple[str, ...], files_from: str | None, recursive: bool) -> 
     show_default=True,
     help="What to do about a fault; salvage reports it and reads on.",
 )
-@click.option("--dialect", type=click.Choice(DIALECTS), default="auto", show_default=True, help="The wire format.")
+@click.option("--dialect", type=DialectChoice(DIALECTS), default="auto", show_default=True, help="The wire format.")
 def scan(
     paths: tuple[str, ...],
     files_from: str | None,

@@ -10,13 +10,15 @@ import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
+from urllib.parse import unquote, urlsplit
 
+from streamweld._messages import choice_message
 from streamweld._step import Step
 from streamweld.convert import StreamConverter, Target
 from streamweld.errors import LimitExceeded, UpstreamError, UsageError
 from streamweld.integrations._answers import LIMITS, is_event_stream
 from streamweld.integrations._inflate import BrokenBodyError
-from streamweld.integrations._tell import Teller, callback
+from streamweld.integrations._tell import Teller, callback, plain_url, request_id
 from streamweld.integrations._tools import declared_tools
 from streamweld.options import DIALECTS, Policy, with_text_calls
 
@@ -62,7 +64,8 @@ class RepairOptions(TypedDict, total=False):
     endpoints: other ends of paths, and the dialect that the client reads there, or `same`: whatever comes. As in
         `{"/api/chat": "ai-sdk-ui"}`.
     upstream: the former name of `upstream_dialect`.
-    on_diagnostic: called with each `Diagnostic`, where the answer is read. What it raises ends the reading.
+    on_diagnostic: called with each `Diagnostic` and its `StreamContext` when the answer is read; a function of one
+        argument gets the diagnostic alone. An exception that it raises is logged, and the stream goes on.
     on_error: what a client sees of a stream that was cut, is broken or passes a limit: `client`: an error event of its
         dialect, which it raises as its own exception; `raise`: the `StreamError`, with `.partial`, out of its loop.
     """
@@ -105,7 +108,7 @@ class Settings:
         spoken = upstream if upstream_dialect is None else upstream_dialect
         if spoken is not None and spoken not in DIALECTS:
             name = "upstream" if upstream_dialect is None else "upstream_dialect"
-            raise UsageError(f"{name}={spoken!r}: it must be one of {', '.join(DIALECTS)}, or None")
+            raise UsageError(choice_message(name, spoken, DIALECTS))
         given = cast("object", endpoints or {})
         if not isinstance(given, Mapping) or not all(
             isinstance(end, str) for end in cast("Mapping[object, object]", given)
@@ -114,7 +117,7 @@ class Settings:
         self._endpoints: dict[str, Target] = {**_ENDPOINTS, **(endpoints or {})}
         for end, target in self._endpoints.items():
             if target not in _TARGETS:
-                raise UsageError(f"endpoints[{end!r}]={target!r}: it must be one of {', '.join(_TARGETS)}")
+                raise UsageError(choice_message(f"endpoints[{end!r}]", target, _TARGETS))
         self._policy: Base | Policy = policy if text_calls is None else with_text_calls(policy, text_calls)
         self._promotes = isinstance(self._policy, Policy) and self._policy.text_calls == "promote"
         self._limits = limits
@@ -124,17 +127,17 @@ class Settings:
         self._converter("chat", "", {}, include_usage=True)
 
     def body(
-        self, method: str, path: str, status: int, content_type: str, request: Callable[[], bytes | None]
+        self, method: str, url: str, status: int, headers: Mapping[str, str], request: Callable[[], bytes | None]
     ) -> Body | None:
         """The step for one answer; None for those that are left as they are.
 
         Args:
-            method, path: of the request; the path without its query.
-            status: of the answer.
-            content_type: of the answer; empty where it has none.
+            method, url: of the request.
+            status, headers: of the answer; names of headers are compared without case.
             request: gives the body of the request, if that can be had. It is asked only where the type does not tell.
         """
-        target = self._target(path.rstrip("/")) if method == "POST" else None
+        target = self._target(unquote(urlsplit(url).path).rstrip("/")) if method == "POST" else None
+        content_type = headers.get("content-type", "")
         if target is None or not 200 <= status < 300 or status == _NO_BODY:
             return None
         asked: Any = _asked(request) if self._promotes else None
@@ -151,7 +154,8 @@ class Settings:
         # Some clients keep bytes that are no text as halves of surrogate pairs; what is told of a type are words.
         said = content_type if content_type.isprintable() else ""
         converter = self._converter(target, said, asked, include_usage=usage)
-        return Body(converter, self._on_diagnostic, self._limits.max_inflate_ratio, raises=self._raises)
+        teller = Teller(converter, self._on_diagnostic, plain_url(url), request_id(headers))
+        return Body(converter, teller, self._limits.max_inflate_ratio, raises=self._raises)
 
     def _target(self, path: str) -> Target | None:
         if path.endswith(_VERTEX_END) and _VERTEX in path:
@@ -190,13 +194,11 @@ class Body(Step[bytes]):
 
     __slots__ = ("_raises", "_tell", "converter", "max_ratio")
 
-    def __init__(
-        self, converter: StreamConverter, on_diagnostic: OnDiagnostic | None, max_ratio: int | None, *, raises: bool
-    ) -> None:
+    def __init__(self, converter: StreamConverter, teller: Teller, max_ratio: int | None, *, raises: bool) -> None:
         super().__init__()
         self.max_ratio = max_ratio
         self.converter: StreamConverter = converter
-        self._tell = Teller(converter, on_diagnostic)
+        self._tell = teller
         self._raises = raises
 
     def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
@@ -212,7 +214,13 @@ class Body(Step[bytes]):
         return b"".join(out)
 
     def end(self, *, broken: bool = False) -> bytes:
-        return self._looked(self.converter.close(broken=broken))
+        given = self._looked(self.converter.close(broken=broken))
+        self.finish()
+        return given
+
+    def finish(self) -> None:
+        """The stream is over, or nobody reads it any more."""
+        self._tell.finish()
 
     def failed(self, error: Exception) -> bytes:
         if isinstance(error, LimitExceeded):
@@ -222,6 +230,7 @@ class Body(Step[bytes]):
             self.over = True
             return self._looked(left)
         self._tell()
+        self.finish()
         self.fault = error
         return b""
 
@@ -232,6 +241,8 @@ class Body(Step[bytes]):
             return given
         # Behind an error of the gateway the rest is read, for the connection; behind ours there is nothing to wait for.
         self.over = not isinstance(error, UpstreamError)
+        if self.over:
+            self.finish()
         unsaid = isinstance(error, LimitExceeded) and self.converter.dialect is None and not given
         if not (self._raises or unsaid):  # `unsaid`: there is no dialect to write an ending in
             return given

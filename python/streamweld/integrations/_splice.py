@@ -18,7 +18,8 @@ from streamweld._source import Source
 from streamweld._step import run
 from streamweld.errors import UsageError
 from streamweld.integrations._body import EVENT_STREAM
-from streamweld.integrations._inflate import Inflater, coding_of, is_installed
+from streamweld.integrations._inflate import Inflater, coding_of, is_installed, slices
+from streamweld.integrations._tell import LOGGER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterator
@@ -37,10 +38,11 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     """Put the repairer between a response and its body, if it is one to repair, and there is none yet.
 
     Its `content-encoding` and `content-length` are taken out: what the client reads now is neither. A body in an
-    encoding that cannot be inflated within bounds is left as it is.
+    encoding that cannot be inflated within bounds is left as it is. A body that is in memory already (a response of
+    `MockTransport(content=…)`, or one that another hook has read) is repaired at once.
 
     Args:
-        response: whose body nobody has read.
+        response: a response to repair.
         settings: what is repaired, and how.
         asynchronous: whether the body is read with `async for`; some can be read both ways.
 
@@ -53,32 +55,59 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     if not isinstance(inner, module.AsyncByteStream if asynchronous else module.SyncByteStream):
         kinds = ("an AsyncClient", "repair_hook") if asynchronous else ("a Client", "async_repair_hook")
         raise UsageError("this hook is for {}: take {}".format(*kinds))
-    if response.is_stream_consumed or response.is_closed:
-        return  # somebody before us has read it whole
     if EXTENSION in response.extensions:
         return  # a transport or hook of ours, closer to the connection: what it writes is no gateway's
     headers = response.headers
     encoding = coding_of(headers.get("content-encoding", ""))
-    if not is_installed(encoding):
+    was_read = response.is_stream_consumed or response.is_closed
+    if not (was_read or is_installed(encoding)):
         return  # nothing here can inflate it within bounds
     body = settings.body(
         request.method,
-        request.url.path,
+        str(request.url),
         response.status_code,
-        headers.get("content-type", ""),
+        headers,
         lambda: _content(request, module),
     )
     if body is None:
+        return
+    if was_read:
+        _repair_read(response, body, module)
         return
     # A second response around the body as it came gives its raw bytes by public API.
     received = module.Response(response.status_code, headers=headers, stream=inner, request=request)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
     )(body, received, inner, Inflater(encoding, body.max_ratio))
+    _mark(response, body)
+
+
+def _mark(response: Any, body: Body) -> None:
     response.extensions[EXTENSION] = body.converter
     for name in ("content-encoding", "content-length"):
-        headers.pop(name, None)
-    headers["content-type"] = EVENT_STREAM
+        response.headers.pop(name, None)
+    response.headers["content-type"] = EVENT_STREAM
+
+
+def _repair_read(response: Any, body: Body, module: Any) -> None:
+    """Repair a body that is in memory. No public way replaces one: both libraries keep it in `_content`."""
+    try:
+        content: bytes = response.content
+    except module.ResponseNotRead:
+        LOGGER.warning("a stream is not repaired: another hook has read it, and its bytes are gone; put repair first")
+        return
+    out = bytearray()
+    for piece in slices(content):
+        out += body.step(piece)
+        if body.fault is not None or body.over:
+            break
+    else:
+        out += body.end()
+    body.finish()
+    if body.fault is not None:
+        body.throw()
+    response._content = bytes(out)  # noqa: SLF001
+    _mark(response, body)
 
 
 def _module_of(response: Any) -> Any:
@@ -119,6 +148,7 @@ class _Repaired(_Held):
 
     def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
         super().__init__(inner)
+        self._body = body
         self._received = received
         self._pieces: Generator[bytes] = run(body, Source(_Inflated(received, inflater), close=True))
 
@@ -130,6 +160,7 @@ class _Repaired(_Held):
 
     def close(self) -> None:
         self._pieces.close()
+        self._body.finish()
         self._received.close()  # nothing more, where the iterator has done it
 
 
@@ -191,6 +222,7 @@ class _AsyncRepaired(_Held):
 
     async def aclose(self) -> None:
         self._body.over, self._body.fault = True, None
+        self._body.finish()
         # The connection first, as the clients do it: then nothing has to wait inside of a generator that is closed.
         await self._received.aclose()
         with suppress(RuntimeError):  # it is being read, or closed: whoever does that finds out by the connection

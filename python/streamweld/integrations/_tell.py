@@ -1,56 +1,159 @@
-"""Diagnostics told one by one, as a stream is read. It knows a converter by what it has kept, and no bytes."""
+"""Reports the repairs of one stream: to a callback, and to the logger `streamweld`."""
 
 from __future__ import annotations
 
-from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, TypeAlias
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from inspect import Parameter, iscoroutinefunction, signature
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
+from streamweld._show import printable
 from streamweld.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from streamweld.convert import StreamConverter
     from streamweld.events import Diagnostic
 
-    OnDiagnostic: TypeAlias = Callable[[Diagnostic], object]
+    OnDiagnostic: TypeAlias = Callable[[Diagnostic, "StreamContext"], object] | Callable[[Diagnostic], object]
+    Callback: TypeAlias = Callable[[Diagnostic, "StreamContext"], object]
 
-__all__ = ["OnDiagnostic", "Teller", "callback"]
+__all__ = ["LOGGER", "OnDiagnostic", "StreamContext", "Teller", "callback", "log_diagnostic", "plain_url", "request_id"]
+
+LOGGER: Final = logging.getLogger("streamweld")
+_REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id")
+_CHARS: Final = 200  # of a value in the log
+_LOOKS: Final = 16  # at the response for its model: each costs as much as the response is long
 
 
-def callback(on_diagnostic: OnDiagnostic | None) -> OnDiagnostic | None:
-    """The callback as it was given, if it can be one.
+@dataclass(frozen=True, slots=True)
+class StreamContext:
+    """Which stream a diagnostic belongs to. What is not known is None."""
+
+    url: str | None
+    """Of the request, without credentials, query and fragment."""
+    model: str | None
+    """The model that the stream names."""
+    request_id: str | None
+    """Of the response's headers: `x-request-id`, `request-id`, or that of a cloud."""
+    dialect: str | None
+    """The wire format of the stream."""
+
+
+def callback(on_diagnostic: OnDiagnostic | None) -> Callback | None:
+    """The callback as a function of a diagnostic and its context.
+
+    A callback gets the context if it requires a second positional argument, or has one with the name `context`.
 
     Raises:
-        UsageError: for what cannot be called, or would have to be awaited: nobody would.
+        UsageError: if it cannot be called, or would have to be awaited.
     """
     if on_diagnostic is None:
         return None
     if not callable(on_diagnostic):
-        raise UsageError(f"on_diagnostic={on_diagnostic!r}: it must be a function of one Diagnostic, or None")
+        raise UsageError(f"on_diagnostic={on_diagnostic!r}: it must be a function of a Diagnostic and a StreamContext")
     if iscoroutinefunction(on_diagnostic) or iscoroutinefunction(type(on_diagnostic).__call__):
         raise UsageError(f"on_diagnostic={on_diagnostic!r}: it is called, not awaited; it cannot be asynchronous")
-    return on_diagnostic
+    given: Any = on_diagnostic
+    if _takes_context(given):
+        return given  # type: ignore[no-any-return]
+    return lambda diagnostic, _: given(diagnostic)
+
+
+def _takes_context(function: Any) -> bool:
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return False
+    positional = [one for one in parameters if one.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 1 and (positional[1].default is Parameter.empty or positional[1].name == "context")
+
+
+def plain_url(url: str) -> str:
+    """The URL without what may be secret: credentials, query and fragment."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}" if host else parts.path
+
+
+def request_id(headers: Mapping[str, str]) -> str | None:
+    """The id that the gateway gave the request; `headers` has names in lower case, or compares them without case."""
+    return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+
+
+def log_diagnostic(diagnostic: Diagnostic) -> None:
+    """One DEBUG record. Its text may hold what a model wrote."""
+    place = (diagnostic.code, diagnostic.severity, diagnostic.byte_offset, diagnostic.event_ordinal)
+    LOGGER.debug("%s (%s) at byte %s, event %s: %s", *place, printable(diagnostic.message, _CHARS))
 
 
 class Teller:
-    """Calls back for each diagnostic that a converter has recorded since the last time.
+    """Calls back for each diagnostic that a converter has recorded since the last time, and logs the stream.
 
-    Those behind `Limits.max_diagnostics` are counted by the converter, and not told.
+    Diagnostics after `Limits.max_diagnostics` are counted by the converter, and not reported. An exception of the
+    callback is logged, and the stream goes on.
     """
 
-    __slots__ = ("_converter", "_tell", "_told")
+    __slots__ = ("_converter", "_debug", "_finished", "_looks", "_model", "_request_id", "_tell", "_told", "_url")
 
-    def __init__(self, converter: StreamConverter, tell: OnDiagnostic | None) -> None:
+    def __init__(self, converter: StreamConverter, tell: Callback | None, url: str | None, request: str | None) -> None:
         self._converter = converter
         self._tell = tell
+        self._url = url
+        self._request_id = request
+        self._model: str | None = None
+        self._looks = _LOOKS
         self._told = 0
+        self._debug = LOGGER.isEnabledFor(logging.DEBUG)
+        self._finished = False
 
     def __call__(self) -> None:
-        """To be called behind every `feed` and `close`. What the callback raises comes through."""
-        if self._tell is None:
+        """Report what is new. To be called after every `feed` and `close`."""
+        if self._tell is None and not self._debug:
             return
         found = self._converter.diagnostics
+        if self._told == len(found):
+            return
+        context = self._context()
         while self._told < len(found):
+            diagnostic = found[self._told]
             self._told += 1
-            self._tell(found[self._told - 1])
+            if self._debug:
+                log_diagnostic(diagnostic)
+            if self._tell is not None:
+                try:
+                    self._tell(diagnostic, context)
+                except Exception:
+                    LOGGER.exception("on_diagnostic raised an exception for %s; the stream goes on", diagnostic.code)
+
+    def finish(self) -> None:
+        """Log the stream if it was repaired. To be called when it is over; only the first call counts."""
+        if self._finished:
+            return
+        self._finished = True
+        converter = self._converter
+        found, error = converter.diagnostics, converter.error
+        if not (found or error or converter.repaired) or not LOGGER.isEnabledFor(logging.INFO):
+            return
+        self._looks = max(self._looks, 1)
+        context = self._context()
+        counts = Counter(diagnostic.code for diagnostic in found)
+        facts = {
+            "url": context.url,
+            "model": context.model,
+            "request_id": context.request_id,
+            "dialect": context.dialect,
+            "diagnostics": ",".join([f"{code}:{count}" for code, count in sorted(counts.items())]) or None,
+            "error": None if error is None else error.rule,
+        }
+        told = {name: printable(value, _CHARS) for name, value in facts.items() if value is not None}
+        LOGGER.info("repaired a stream: %s", " ".join([f"{name}={value}" for name, value in told.items()]))
+
+    def _context(self) -> StreamContext:
+        if self._model is None and self._looks:
+            self._looks -= 1
+            self._model = self._converter.response.model
+        return StreamContext(self._url, self._model, self._request_id, self._converter.dialect)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld.errors import MissingExtra
 from streamweld.integrations._body import RepairOptions, Settings
 from streamweld.integrations._inflate import BrokenBodyError, check_ratio, slices
+from streamweld.integrations._tell import StreamContext
 
 try:
     from aiohttp import BytesPayload, StreamReader
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from streamweld.integrations._body import Body
 
-__all__ = ["RepairOptions", "repair_middleware", "repair_response"]
+__all__ = ["RepairOptions", "StreamContext", "repair_middleware", "repair_response"]
 
 _LINE = 2**20  # what aiohttp takes of one line before it raises; a whole answer can stand in one
 
@@ -82,8 +83,7 @@ def repair_response(response: ClientResponse, **options: Unpack[RepairOptions]) 
 def _splice(response: ClientResponse, settings: Settings, request: Callable[[], bytes | None]) -> None:
     if isinstance(response.content, _Repaired):
         return  # by a middleware of ours, closer to the connection: what it writes is no gateway's
-    kind = response.headers.get("content-type", "")
-    body = settings.body(response.method, response.url.path, response.status, kind, request)
+    body = settings.body(response.method, str(response.url), response.status, response.headers, request)
     if body is not None:
         response.content = _Repaired(response.content, body, ConnectionWatch(response))
 
@@ -113,11 +113,7 @@ class _Repaired(StreamReader):
         if self._over:
             self.feed_eof()
             return
-        try:
-            given = await self._step()
-        except Exception as error:  # what the callback raised: whoever reads again gets it again
-            self.set_exception(error)
-            raise
+        given = await self._step()
         if given:
             self.feed_data(given)
 

@@ -2,20 +2,21 @@
 
     client = streamweld.integrations.anthropic.repair(anthropic.Anthropic())
 
-Of that client it knows one name, `_client`: there is no public way to the HTTP client of one that exists.
+There is no public way to the HTTP client of a client that exists: `_clients` lists the names it is kept under.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from streamweld.integrations._body import RepairOptions
-from streamweld.integrations.httpx import repair as repair_http
+from streamweld.integrations._clients import repair_inside
+from streamweld.integrations._tell import StreamContext
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-__all__ = ["RepairOptions", "repair"]
+__all__ = ["RepairOptions", "StreamContext", "repair"]
 
 _Client = TypeVar("_Client")
 
@@ -30,7 +31,7 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
 
     Args:
         client: `Anthropic`, `AsyncAnthropic`, or another client of that package, be it a release on httpx2 or one on
-            httpx.
+            httpx; or what was built around one, such as LangChain's `ChatAnthropic` or a pydantic-ai model.
         **options: `RepairOptions`.
 
     Returns:
@@ -39,6 +40,4 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     Raises:
         UsageError: for an option that cannot be, and for what is no such client.
     """
-    http: Any = getattr(client, "_client", None) or client
-    repair_http(http, **options)
-    return client
+    return repair_inside(client, options)

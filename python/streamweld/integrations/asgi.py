@@ -18,12 +18,12 @@ from streamweld.errors import LimitExceeded, UpstreamError
 from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, LIMITS, is_event_stream
 from streamweld.integrations._inflate import SLICE, BrokenBodyError, Inflater, is_plain, is_readable, slices
 from streamweld.integrations._pace import FEED, Pace
-from streamweld.integrations._tell import Teller, callback
+from streamweld.integrations._tell import StreamContext, Teller, callback, plain_url, request_id
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 
-    from streamweld.integrations._tell import OnDiagnostic
+    from streamweld.integrations._tell import Callback, OnDiagnostic
     from streamweld.options import Base, Dialect, Limits, Policy
 
     Message: TypeAlias = MutableMapping[str, Any]
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Send: TypeAlias = Callable[[Message], Awaitable[None]]
     App: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-__all__ = ["RepairMiddleware"]
+__all__ = ["RepairMiddleware", "StreamContext"]
 
 
 class RepairMiddleware:
@@ -50,7 +50,8 @@ class RepairMiddleware:
         dialect: what it streams, or `auto`: what the first payloads show.
         policy: what is repaired, and what ends the stream with an error.
         limits: how much of a stream is taken; without it those of a parser, and 256 MiB of one answer.
-        on_diagnostic: called with each `Diagnostic`, in the task of the request. What it raises ends the answer.
+        on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function of
+            one argument gets the diagnostic alone. An exception that it raises is logged, and the stream goes on.
 
     Raises:
         UsageError: for an option that cannot be; here, not with the first request.
@@ -88,13 +89,15 @@ class RepairMiddleware:
         if scope["type"] != "http" or scope["method"] == "HEAD":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(self, send, self._on_diagnostic)
+        answer = _Answer(self, send, self._on_diagnostic, scope)
         try:
             await self._app(scope, receive, answer)
             await answer.cut()  # nothing, if it has ended its answer
         except (Exception, asyncio.CancelledError):  # cancelled by a server that stops: the client is told of that, too
             await answer.cut()
             raise
+        finally:
+            answer.finish()
 
 
 class _Answer:
@@ -103,7 +106,10 @@ class _Answer:
     _inflater: Inflater
     _tell: Teller
 
-    def __init__(self, middleware: RepairMiddleware, send: Send, on_diagnostic: OnDiagnostic | None) -> None:
+    def __init__(
+        self, middleware: RepairMiddleware, send: Send, on_diagnostic: Callback | None, scope: MutableMapping[str, Any]
+    ) -> None:
+        self._scope = scope
         self._middleware = middleware
         self._send = send
         self._on_diagnostic = on_diagnostic
@@ -133,12 +139,21 @@ class _Answer:
             return
         self._over = True
         out = self._stream.close(broken=True)
-        try:
-            self._tell()
-        finally:
-            if out:
-                with suppress(OSError):  # it is the client that has gone
-                    await self._pass(out, more=True)
+        self._tell()
+        if out:
+            with suppress(OSError):  # it is the client that has gone
+                await self._pass(out, more=True)
+
+    def finish(self) -> None:
+        """The application has returned."""
+        if self._stream is not None:
+            self._tell.finish()
+
+    def _teller(self, stream: StreamConverter, headers: list[tuple[bytes, bytes]]) -> Teller:
+        asked = _names(self._scope.get("headers", ()))
+        scheme, path = self._scope.get("scheme", "http"), self._scope.get("path", "")
+        url = plain_url(f"{scheme}://{asked['host']}{path}") if "host" in asked else path
+        return Teller(stream, self._on_diagnostic, url, request_id(_names(headers)) or request_id(asked))
 
     async def _begin(self, message: Message) -> None:
         headers = [(bytes(name).lower(), bytes(value)) for name, value in message.get("headers", ())]
@@ -147,7 +162,7 @@ class _Answer:
             await self._send(message)
             return
         self._stream = self._middleware.converter(kind)
-        self._tell = Teller(self._stream, self._on_diagnostic)
+        self._tell = self._teller(self._stream, headers)
         self._inflater = Inflater(encoding, self._middleware.limits.max_inflate_ratio)
         gone = (b"content-length",) if is_plain(encoding) else (b"content-length", b"content-encoding")
         self._kept = [header for header in headers if header[0] not in gone]
@@ -207,6 +222,10 @@ class _Answer:
             await self._send({**start, "headers": self._kept})
         self._passed = time.monotonic()
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def _names(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    return {bytes(name).lower().decode("latin-1"): bytes(value).decode("latin-1") for name, value in headers}
 
 
 def _value(headers: list[tuple[bytes, bytes]], wanted: bytes) -> str:

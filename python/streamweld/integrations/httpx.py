@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from streamweld.errors import UsageError
 from streamweld.integrations._body import RepairOptions, Settings
 from streamweld.integrations._splice import splice
+from streamweld.integrations._tell import StreamContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -27,6 +28,7 @@ __all__ = [
     "RepairHook",
     "RepairOptions",
     "RepairTransport",
+    "StreamContext",
     "async_repair_hook",
     "repair",
     "repair_hook",

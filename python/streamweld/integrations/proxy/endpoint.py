@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from streamweld.convert import StreamConverter
 from streamweld.integrations._answers import is_event_stream
+from streamweld.integrations._tell import log_diagnostic
 from streamweld.integrations.otel import RequestSpan
 from streamweld.integrations.proxy import headers as passing
 from streamweld.integrations.proxy import routes
@@ -266,6 +267,8 @@ class Conversation:
     def _read(self, converter: StreamConverter) -> None:
         """What there is to tell of an answer that was read."""
         self._done.diagnostics.update(note.code for note in converter.diagnostics)
+        for note in converter.diagnostics:
+            log_diagnostic(note)
         if self._span is not None:
             for note in converter.diagnostics:
                 self._span.record(note)

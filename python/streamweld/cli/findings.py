@@ -1,0 +1,221 @@
+"""The findings of `check` and `inspect`: one shape for diagnostics, rules and errors, and four ways to write them."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+import click
+
+import streamweld
+from streamweld._messages import RULES_PAGE
+from streamweld._show import printable
+from streamweld._spec import CODES, LIMITS
+from streamweld.check.violation import rules
+from streamweld.cli.console import emit, table
+from streamweld.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TextIO
+
+    from click.shell_completion import CompletionItem
+    from rich.table import Table
+
+    from streamweld._spec import Severity
+    from streamweld.report.finding import Finding
+
+__all__ = [
+    "ERRORS",
+    "OutputFormat",
+    "Selection",
+    "complete_codes",
+    "finding_options",
+    "finding_table",
+    "write_github",
+    "write_sarif",
+]
+
+OutputFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
+
+ERRORS: Final = ("not_an_event_stream", "unknown_dialect", "internal", *[f"limit_{name}" for name in LIMITS])
+"""The rules of errors that are no diagnostic codes."""
+_LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "info": "note"}
+_COMMANDS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "info": "notice"}
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which codes are shown and counted: those that match `select`, without those that match `ignore`.
+
+    Raises:
+        UsageError: for a pattern that matches no code.
+    """
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for pattern in (*self.select, *self.ignore):
+            known = _codes()
+            if not any(fnmatchcase(code, pattern) for code in known):
+                near = difflib.get_close_matches(pattern, known, 3)
+                hint = f"; did you mean {', '.join(near)}?" if near else "; `streamweld explain` lists all"
+                raise UsageError(f"{pattern!r} matches no code{hint}")
+
+    @classmethod
+    def of(cls, select: tuple[str, ...], ignore: tuple[str, ...]) -> Selection:
+        """From the values of `--select` and `--ignore`: codes or patterns, with commas between them."""
+        return cls(
+            *[tuple(code for value in values for code in value.split(",") if code) for values in (select, ignore)]
+        )
+
+    def keeps(self, code: str) -> bool:
+        chosen = not self.select or any(fnmatchcase(code, pattern) for pattern in self.select)
+        return chosen and not any(fnmatchcase(code, pattern) for pattern in self.ignore)
+
+
+def _split(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(code for value in values for code in value.split(",") if code)
+
+
+def _codes() -> list[str]:
+    return [*CODES, *rules(), *ERRORS]
+
+
+def complete_codes(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The codes that begin with what was typed, for the completion of a shell."""
+    from click.shell_completion import CompletionItem
+
+    texts = {name: code.text for name, code in CODES.items()} | {name: rule.text for name, rule in rules().items()}
+    return [CompletionItem(name, help=texts.get(name)) for name in _codes() if name.startswith(incomplete)]
+
+
+def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that `check` and `inspect` share."""
+    options = (
+        click.option(
+            "--select",
+            multiple=True,
+            metavar="CODE,…",
+            shell_complete=complete_codes,
+            help="Report only these codes; * matches any characters, as in 'chat.*'.",
+        ),
+        click.option(
+            "--ignore",
+            multiple=True,
+            metavar="CODE,…",
+            shell_complete=complete_codes,
+            help="Do not report these codes.",
+        ),
+        click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
+        click.option(
+            "--output-format",
+            type=click.Choice(get_args(OutputFormat)),
+            default="text",
+            show_default=True,
+            help="json: one object a stream (JSON Lines). github: workflow annotations. sarif: SARIF 2.1.0.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Short for --output-format json."),
+        click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def finding_table(findings: Iterable[Finding], *, title: str | None = None, most: int | None = None) -> Table:
+    """The findings as a table. `most`: rows of one code that are shown; None for all."""
+    shown = table("severity", "code", "byte", "line", "event", "what", title=title, right=("byte", "line", "event"))
+    counts: Counter[str] = Counter()
+    for finding in findings:
+        counts[finding.code] += 1
+        if most is None or counts[finding.code] <= most:
+            place = (finding.byte_offset, finding.line, finding.event_ordinal)
+            cells = ["" if number is None else str(number) for number in place]
+            shown.add_row(finding.severity, printable(finding.code), *cells, printable(finding.message))
+    return shown
+
+
+# GitHub: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+
+
+def write_github(out: TextIO, file: str, findings: Iterable[Finding]) -> None:
+    """One workflow command a finding, which GitHub shows as an annotation of the line."""
+    for finding in findings:
+        properties = {"file": file, "line": finding.line, "title": finding.code}
+        told = ",".join([f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None])
+        place = "" if finding.byte_offset is None else f" (byte {finding.byte_offset}, event {finding.event_ordinal})"
+        text = _data(f"{printable(finding.message)}{place} {finding.help_url}")
+        click.echo(f"::{_COMMANDS[finding.severity]} {told}::{text}", file=out)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(printable(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+# SARIF 2.1.0: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+
+
+@dataclass(slots=True)
+class _Sarif:
+    """The rules and results of one run."""
+
+    rules: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    results: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    def add(self, file: str, finding: Finding) -> None:
+        code = finding.code
+        level = _LEVELS[finding.severity]
+        if code not in self.rules:
+            text = CODES[code].text if code in CODES else rules()[code].text if code in rules() else code
+            self.rules[code] = {
+                "id": code,
+                "shortDescription": {"text": text},
+                "helpUri": finding.help_url,
+                "defaultConfiguration": {"level": level},
+            }
+        location: dict[str, Any] = {"artifactLocation": {"uri": _uri(file)}}
+        if finding.line is not None:
+            location["region"] = {"startLine": finding.line, "byteOffset": finding.byte_offset, "byteLength": 0}
+        self.results.append(
+            {
+                "ruleId": code,
+                "ruleIndex": list(self.rules).index(code),
+                "level": level,
+                "message": {"text": printable(finding.message)},
+                "locations": [{"physicalLocation": location}],
+                "properties": {"event": finding.event_ordinal},
+            }
+        )
+
+
+def _uri(file: str) -> str:
+    from pathlib import Path
+    from urllib.parse import quote
+
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="surrogateescape")
+
+
+def write_sarif(out: TextIO, found: Iterable[tuple[str, Iterable[Finding]]]) -> None:
+    """One SARIF log of all files."""
+    run = _Sarif()
+    for file, findings in found:
+        for finding in findings:
+            run.add(file, finding)
+    driver = {
+        "name": "streamweld",
+        "version": streamweld.__version__,
+        "informationUri": RULES_PAGE,
+        "rules": list(run.rules.values()),
+    }
+    emit({"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": run.results}]}, out)

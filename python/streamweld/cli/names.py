@@ -1,0 +1,44 @@
+"""Names of options: those that are documented, and those that are accepted as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamweld._messages import choice_message
+from streamweld.errors import UsageError
+
+__all__ = ["AliasedOption", "DialectChoice", "files_argument"]
+
+
+class AliasedOption(click.Option):
+    """An option that accepts `aliases`, which help and reference do not show."""
+
+    def __init__(self, declarations: list[str], *, aliases: tuple[str, ...], **settings: Any) -> None:
+        super().__init__([*declarations, *aliases], **settings)
+        self._aliases = frozenset(aliases)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        accepted = self.opts
+        self.opts = [name for name in accepted if name not in self._aliases]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = accepted
+
+
+class DialectChoice(click.Choice[str]):
+    """A choice among dialects, which names the one that was probably meant."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002
+        return choice_message("dialect", value, self.choices)
+
+
+def _once(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
+    if files.count("-") > 1:
+        raise UsageError("- is standard input, which can be read only once: name it once")
+    return files
+
+
+files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE…|-", callback=_once)

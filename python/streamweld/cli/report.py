@@ -1,0 +1,80 @@
+"""`streamweld report`: write one HTML page about recorded streams."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from streamweld._show import printable
+from streamweld.cli.console import FINE, UNREADABLE, opened, progress
+from streamweld.cli.names import DialectChoice
+from streamweld.errors import UsageError
+from streamweld.options import DIALECTS, Base
+from streamweld.report import Recorded, read, render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamweld.options import Dialect
+
+__all__ = ["report"]
+
+
+@click.command(short_help="Write an HTML report about recorded streams.")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER…", type=click.Path())
+@click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="Write to FILE.")
+@click.option("--diff", is_flag=True, help="Compare two streams.")
+@click.option(
+    "--policy",
+    type=click.Choice(get_args(Base)),
+    default="standard",
+    show_default=True,
+    help="What to do about a fault: strict stops at every repair, salvage at next to nothing.",
+)
+@click.option("--dialect", type=DialectChoice(DIALECTS), default="auto", show_default=True, help="The wire format.")
+def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialect: Dialect) -> None:
+    """Write one HTML page about recorded streams: parts, tool calls, findings with their bytes, and repairs.
+
+    The page has no scripts and loads nothing. A FILE holds the body of one response, or a recording with the times of
+    its pieces. All files of a FOLDER are read, also those of its folders, and the page gets a table of gateways and
+    codes: the gateway of a file is the folder that it is in.
+
+    Exit codes: 0 written, 2 usage, 3 a file could not be read or the page not be written.
+    """
+    unreadable = False
+    recorded: list[Recorded] = []
+    found = list(_found(paths))
+    if diff and len(found) != 2:
+        raise UsageError("--diff takes two files")
+    shown = progress(tuple(str(path) for path, _, _ in found), "report")
+    for _, (path, name, gateway) in zip(shown, found, strict=True):
+        try:
+            recorded.append(read(path, name, gateway))
+        except (OSError, ValueError) as error:
+            unreadable = True
+            told = error.strerror if isinstance(error, OSError) and error.strerror else error
+            click.echo(f"streamweld: {printable(str(path))}: {told}", err=True)
+    if diff and unreadable:
+        sys.exit(UNREADABLE)
+    if recorded:
+        with opened(output) as out:
+            out.write(render(recorded, policy=policy, dialect=dialect, diff=diff))
+    elif not unreadable:
+        raise UsageError("there is nothing to report: the folder is empty")
+    sys.exit(UNREADABLE if unreadable else FINE)
+
+
+def _found(paths: tuple[str, ...]) -> Iterator[tuple[Path, str, str]]:
+    """Each file, with the name in the report and the gateway that it counts for."""
+    for given in paths:
+        root = Path(given)
+        if not root.is_dir():
+            yield root, given, root.parent.name or "."
+            continue
+        for path in sorted(root.rglob("*")):
+            inside = path.relative_to(root)
+            if path.is_file() and not any(part.startswith(".") for part in inside.parts):
+                yield path, str(inside), inside.parts[0] if len(inside.parts) > 1 else root.name or "."

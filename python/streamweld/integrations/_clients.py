@@ -1,0 +1,51 @@
+"""Finds the HTTP clients inside of an official client, or of what a framework built around one."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from streamweld.errors import UsageError
+from streamweld.integrations.httpx import repair as repair_http
+
+if TYPE_CHECKING:
+    from streamweld.integrations._body import RepairOptions
+
+__all__ = ["repair_inside"]
+
+_T = TypeVar("_T")
+# Where clients are kept: by openai and anthropic and their resources (`_client`), langchain-openai (`root_client`,
+# `root_async_client`), langchain-anthropic (`_client`, `_async_client`), pydantic-ai and others (`client`).
+_PLACES: Final = ("_client", "_async_client", "root_client", "root_async_client", "client", "async_client")
+_DEPTH: Final = 3
+
+
+def repair_inside(client: _T, options: RepairOptions) -> _T:
+    """Repair every HTTP client that is found in `client`; return `client`.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    found = list({id(http): http for http in _clients(client, _DEPTH)}.values())
+    if not found:
+        name = client.__name__ if isinstance(client, type) else type(client).__name__
+        what = (
+            "is a class: repair() takes a client that was made of one" if isinstance(client, type) else "is no client"
+        )
+        raise UsageError(
+            f"{name!r} {what}, and holds none of httpx or httpx2. Pass an official client such as openai.OpenAI(), "
+            "a LangChain or pydantic-ai model made with one, or an httpx client"
+        )
+    for http in found:
+        repair_http(http, **options)
+    return client
+
+
+def _clients(thing: Any, depth: int) -> list[Any]:
+    if thing is None or isinstance(thing, type | ModuleType | str):
+        return []
+    if hasattr(thing, "event_hooks"):
+        return [thing]
+    if depth == 0:
+        return []
+    return [http for place in _PLACES for http in _clients(getattr(thing, place, None), depth - 1)]

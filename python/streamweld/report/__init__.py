@@ -1,0 +1,157 @@
+"""Reports of recorded streams: one self-contained HTML page, without scripts and requests.
+
+    from pathlib import Path
+    from streamweld import report
+
+    Path("report.html").write_text(report.render([report.read(Path("sample.sse"), "sample.sse", "")]), "utf-8")
+
+`streamweld report` does it for files and folders.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import streamweld
+from streamweld.errors import UsageError
+from streamweld.report.compare import comparison
+from streamweld.report.facts import describe
+from streamweld.report.markup import inline, page, table
+from streamweld.report.recording import Recorded, read
+from streamweld.report.sections import Room, section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld.options import Base, Dialect
+    from streamweld.report.facts import Facts
+
+__all__ = ["Recorded", "read", "render"]
+
+MOST_BYTES: Final = 950_000
+"""Of a page. What does not fit is left out, and the page says how much."""
+
+_STREAMS: Final = 1_000  # rows of the table of streams
+_ALL: Final = 50  # streams, up to which those without a finding are listed too
+_CODES: Final = 60  # rows of the table of gateways and codes
+_LINKS: Final = 12
+_GATEWAYS: Final = 60  # columns of it
+
+
+def render(
+    recorded: Iterable[Recorded], *, policy: Base = "standard", dialect: Dialect = "auto", diff: bool = False
+) -> str:
+    """Render recorded streams as one HTML page of at most 1 MB.
+
+    Args:
+        recorded: the streams, in the order of the page. Several get a table of streams, and one of gateways and codes.
+        policy: what to do about a fault.
+        dialect: the wire format.
+        diff: compare the two streams.
+
+    Raises:
+        UsageError: if `diff` is set and there are not two streams, or there is none at all.
+    """
+    streams = [describe(one, policy=policy, dialect=dialect) for one in recorded]
+    if not streams or (diff and len(streams) != 2):
+        raise UsageError("a comparison takes two streams" if diff else "there is no stream to report")
+    # The streams with most findings first, until the page is full; in the page they are in the given order.
+    order = sorted(range(len(streams)), key=lambda number: -len(streams[number].codes))
+    overview = _overview(streams, set(order)) if len(streams) > 1 else ""
+    compared = comparison(*streams) if diff else ""
+    left = MOST_BYTES - len((overview + compared).encode())
+    room = Room()
+    for _ in range(4 if len(streams) > 8 else 1 if len(streams) > 1 else 0):
+        room = room.half()
+    sections: dict[int, str] = {}
+    for number in order:
+        made = _fitting(streams[number], number, room, left)
+        if made is not None:
+            sections[number] = made
+            left -= len(made.encode())
+    missing = len(streams) - len(sections)
+    note = f'<p class="dim">{missing:,} streams are only in the tables: the page is full.</p>' if missing else ""
+    overview = _overview(streams, set(sections)) if len(streams) > 1 else ""
+    body = "\n".join([overview, compared, *[sections[number] for number in sorted(sections)], note])
+    return page(_title(streams), _subtitle(streams), _contents(streams, sections, diff=diff), body, _footer())
+
+
+def _fitting(facts: Facts, number: int, room: Room, left: int) -> str | None:
+    """The section, with less in it until it fits; None if it does not."""
+    for _ in range(6):
+        made = section(facts, number, room)
+        if len(made.encode()) <= left:
+            return made
+        room = room.half()
+    return None
+
+
+def _title(streams: list[Facts]) -> str:
+    return f"Report: {streams[0].recorded.name}" if len(streams) == 1 else f"Report: {len(streams)} streams"
+
+
+def _subtitle(streams: list[Facts]) -> str:
+    clean = sum(not facts.codes for facts in streams)
+    if len(streams) == 1:
+        return (
+            "no finding of severity warning or error" if clean else f"findings: {inline(', '.join(streams[0].codes))}"
+        )
+    return f"{clean:,} of {len(streams):,} streams have no finding of severity warning or error"
+
+
+def _contents(streams: list[Facts], sections: dict[int, str], *, diff: bool) -> str:
+    links = ['<li><a href="#streams">Streams</a></li>'] if len(streams) > 1 else []
+    links += ['<li><a href="#diff">Comparison</a></li>'] if diff else []
+    if len(streams) == 1:
+        names = ("parts", "findings", *(["calls"] if streams[0].calls else []), "result", "repair")
+        links = [f'<li><a href="#s0-{name}">{name.capitalize()}</a></li>' for name in names]
+    else:
+        shown = [(number, inline(streams[number].recorded.name)) for number in sorted(sections)[:_LINKS]]
+        links += [f'<li><a href="#s{number}">{name}</a></li>' for number, name in shown]
+    return f"<ul>{''.join(links)}</ul>"
+
+
+def _row(number: int, facts: Facts, *, linked: bool) -> str:
+    calls = sum(len(choice.tool_calls) for choice in facts.response.choices)
+    cells = [inline(facts.dialect or "unknown"), facts.response.completeness]
+    name = inline(facts.recorded.name)
+    name = f'<a href="#s{number}">{name}</a>' if linked else name
+    return (
+        f"<tr><td>{name}</td><td>{'</td><td>'.join(cells)}</td>"
+        f'<td class="n">{calls}</td><td class="n">{len(facts.response.text):,}</td>'
+        f"<td>{inline(', '.join(facts.codes))}</td></tr>"
+    )
+
+
+def _overview(streams: list[Facts], linked: set[int]) -> str:
+    listed = [(number, facts) for number, facts in enumerate(streams) if facts.codes or len(streams) <= _ALL]
+    rows = [_row(number, facts, linked=number in linked) for number, facts in listed[:_STREAMS]]
+    more = len(streams) - len(rows)
+    note = f'<p class="dim">{more:,} more streams are not listed, those without a finding first.</p>' if more else ""
+    columns = ("file", "dialect", "completeness", "calls", "text", "findings")
+    shown = table(columns, rows, numbers=("calls", "text"))
+    head = '<section aria-labelledby="streams"><h2 id="streams">Streams</h2>'
+    return f"{head}{_gateways(streams)}<h3>Findings</h3>{shown}{note}</section>"
+
+
+def _gateways(streams: list[Facts]) -> str:
+    """How many streams of each gateway have each code, the most frequent codes first."""
+    counts: dict[str, Counter[str]] = {}
+    total: Counter[str] = Counter()
+    for facts in streams:
+        counts.setdefault(facts.recorded.gateway, Counter()).update(["streams", *facts.codes])
+        total.update(facts.codes)
+    gateways = sorted(counts)[:_GATEWAYS]
+    rows = [
+        f'<tr><th scope="row">{inline(code)}</th>'
+        + "".join([f'<td class="n">{counts[gateway][code] or ""}</td>' for gateway in gateways])
+        + f'<td class="n">{number}</td></tr>'
+        for code, number in [("streams", len(streams)), *total.most_common(_CODES)]
+    ]
+    columns = ("code", *gateways, "all")
+    return f"<h3>Streams with a code, by gateway</h3>{table(columns, rows, numbers=columns[1:])}"
+
+
+def _footer() -> str:
+    return f"streamweld {inline(streamweld.__version__)}. Codes are explained by <code>streamweld explain CODE</code>."

@@ -1,0 +1,77 @@
+"""One shape for what is reported of a stream: diagnostics, violations of rules, and the error that ended it."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from streamweld._messages import error_help_url, help_url
+
+if TYPE_CHECKING:
+    from streamweld._spec import Severity
+    from streamweld.check import Violation
+    from streamweld.errors import StreamError
+    from streamweld.events import Diagnostic
+
+__all__ = ["Finding", "Kind", "Lines"]
+
+Kind: TypeAlias = Literal["diagnostic", "rule", "error"]
+
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+
+
+class Lines:
+    """Line numbers, from 1, of byte offsets in a body that is read piece by piece. A line ends with LF, CRLF or CR."""
+
+    __slots__ = ("_after_cr", "_size", "_starts")
+
+    def __init__(self) -> None:
+        self._starts = array("Q", [0])
+        self._size = 0
+        self._after_cr = False
+
+    def feed(self, piece: bytes) -> None:
+        """Add the next piece of the body."""
+        if self._after_cr and piece.startswith(b"\n"):
+            self._starts.pop()  # CRLF, cut between its two bytes
+        self._starts.extend(self._size + end.end() for end in _LINE_END.finditer(piece))
+        self._size += len(piece)
+        if piece:
+            self._after_cr = piece.endswith(b"\r")
+
+    def __getitem__(self, offset: int) -> int:
+        return bisect_right(self._starts, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One diagnostic, one violation of a rule, or the error that ended the stream."""
+
+    kind: Kind
+    code: str
+    severity: Severity
+    byte_offset: int | None
+    event_ordinal: int | None
+    line: int | None
+    message: str
+    help_url: str
+
+    @classmethod
+    def of_diagnostic(cls, found: Diagnostic, lines: Lines) -> Finding:
+        place = (found.byte_offset, found.event_ordinal, lines[found.byte_offset])
+        return cls("diagnostic", found.code, found.severity, *place, found.message, found.help_url)
+
+    @classmethod
+    def of_violation(cls, found: Violation, lines: Lines) -> Finding:
+        place = (*found.where, lines[found.where.byte_offset])
+        message = f"{found.message} ({found.source})"
+        return cls("rule", found.rule, found.severity, *place, message, help_url(found.rule))
+
+    @classmethod
+    def of_error(cls, error: StreamError, lines: Lines) -> Finding:
+        offset = error.byte_offset
+        place = (offset, error.event_ordinal, None if offset is None else lines[offset])
+        return cls("error", error.rule, "error", *place, str(error), error_help_url(error.rule))

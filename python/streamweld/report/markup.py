@@ -1,0 +1,75 @@
+"""HTML from text that comes from streams: everything is escaped here, and nothing is unescaped anywhere."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from streamweld._show import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["cut", "inline", "page", "pre", "raw", "table"]
+
+_PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
+
+
+def inline(text: object) -> str:
+    """Text in one line; control characters as their escapes."""
+    return escape(printable(str(text)), quote=True)
+
+
+def pre(text: str) -> str:
+    """Text with its line ends; other control characters as their escapes."""
+    return "\n".join([inline(line) for line in text.split("\n")])
+
+
+def raw(data: bytes) -> str:
+    """Bytes as text; what is not UTF-8 is U+FFFD."""
+    return pre(data.decode("utf-8", "replace"))
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters, with the number of those that are left out."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+
+
+def table(columns: Sequence[str], rows: Iterable[str], *, numbers: Sequence[str] = ()) -> str:
+    """A table with the rows as they are given; the columns in `numbers` are aligned right."""
+    heads = "".join([f'<th scope="col"{_n(name in numbers)}>{inline(name)}</th>' for name in columns])
+    return f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def _n(is_number: bool) -> str:
+    return ' class="n"' if is_number else ""
+
+
+def page(title: str, subtitle: str, contents: str, body: str, footer: str) -> str:
+    """The whole page. Its policy allows one style sheet, by its hash, and nothing else: no script, no request.
+
+    Args:
+        title: text.
+        subtitle: HTML, as all that follow.
+        contents: the links of the navigation.
+        body: the sections.
+        footer: the last line.
+    """
+    folder = files("streamweld.report")
+    style = folder.joinpath("style.css").read_text("utf-8")
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    made = folder.joinpath("template.html").read_text("utf-8")
+    values = {
+        "style_hash": f"sha256-{digest}",
+        "style": style,
+        "title": inline(title),
+        "subtitle": subtitle,
+        "contents": contents,
+        "footer": footer,
+        "body": body,
+    }
+    return _PLACE.sub(lambda found: values[found[1]], made)

@@ -1,0 +1,217 @@
+"""What `check` and `inspect` share: which findings they report, in which format, where, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+from streamweld.cli import main
+from streamweld.cli.sample import sample
+from streamweld.report.finding import Lines
+
+from tests.support.servers.command import in_lines, streamweld
+from tests.support.servers.wire import end, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Line numbers as `grep -n` shows them in the bundled stream; the rules and codes as docs/guides show them.
+DIAGNOSTICS = [("args_replay_dropped", 95313, 253, 519), ("finish_contradicts", 96735, 256, 525)]
+RULES = [
+    ("chat.role_repeated", 352, 1, 9),
+    ("chat.arguments_not_object", 6633, 23, 53),
+    ("chat.call_head_repeated", 7027, 24, 55),
+    ("chat.finish_hides_calls", 96212, 254, 521),
+]
+
+
+def run(*args: object) -> Result:
+    """The command in this process, for what does not depend on the entry point."""
+    done = CliRunner().invoke(main, [str(arg) for arg in args], env={"COLUMNS": "200"})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    file = tmp_path / "a,b 1.sse"
+    file.write_bytes(sample())
+    return file
+
+
+def test_the_lines_of_the_bundled_stream() -> None:
+    body = sample()
+    for _, offset, _, line in DIAGNOSTICS + RULES:
+        if offset < len(body) - 20:
+            assert body[:offset].count(b"\n") + 1 == line
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_line_numbers_of_every_line_end(size: int) -> None:
+    body = b"a\r\nb\nc\rd\n\n\r\r\ne"
+    lines = Lines()
+    for at in range(0, len(body), size):
+        lines.feed(body[at : at + size])
+    # a=1 CR LF | b=2 LF | c=3 CR | d=4 LF | LF=5 | CR=6 | CR LF=7 | e=8
+    assert [lines[at] for at in range(len(body))] == [1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 7, 8]
+
+
+def test_inspect_has_diagnostics_and_rules_with_place_and_link(backend: str, recording: Path) -> None:
+    (line,) = in_lines(streamweld(backend, "inspect", "--json", recording).stdout)
+    told = [(d["code"], d["byte_offset"], d["event_ordinal"], d["line"]) for d in line["diagnostics"]]
+    assert told == DIAGNOSTICS
+    broken = [(v["rule"], v["byte_offset"], v["event_ordinal"], v["line"]) for v in line["violations"]]
+    assert broken == RULES
+    assert line["violations"][0]["help_url"].endswith("/docs/rules.md#chat.role_repeated")
+    shown = streamweld(backend, "inspect", recording).stdout
+    for code, offset, event, number in DIAGNOSTICS + RULES:
+        assert re.search(rf"{re.escape(code)} +{offset} +{number} +{event} ", shown), code
+
+
+def test_select_and_ignore(recording: Path) -> None:
+    (line,) = in_lines(run("inspect", "--json", "--select", "finish_*,chat.role_*", recording).stdout)
+    assert [d["code"] for d in line["diagnostics"]] == ["finish_contradicts"]
+    assert [v["rule"] for v in line["violations"]] == ["chat.role_repeated"]
+    assert line["findings"] == []
+    done = run("inspect", "--ignore", "args_replay_dropped", recording)
+    assert done.exit_code == 0
+    assert "args_replay_dropped" not in done.stdout
+    done = run("check", "--ignore", "chat.*", recording)
+    assert (done.exit_code, "clean: no finding" in done.stdout) == (0, True)
+    done = run("check", "--select", "chat.call_head_repeated", "--ignore", "chat.role_repeated", recording)
+    assert done.exit_code == 1
+    assert "chat.call_head_repeated" in done.stdout
+    assert "chat.arguments_not_object" not in done.stdout
+
+
+def test_the_error_that_ends_a_stream_can_be_ignored(tmp_path: Path) -> None:
+    file = tmp_path / "cut.sse"
+    file.write_bytes(text("Hel"))
+    assert run("inspect", file).exit_code == 1
+    assert run("inspect", "--ignore", "truncated", file).exit_code == 0
+    file.write_bytes(b'data: {"contentBlockStart":{}}\n\n')
+    assert run("check", file).exit_code == 1
+    assert run("check", "--ignore", "unknown_dialect", file).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_a_pattern_that_matches_no_code(command: str, recording: Path) -> None:
+    done = streamweld("auto", command, "--ignore", "chat.role_repeatd", recording)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'chat.role_repeatd' matches no code; did you mean chat.role_repeated" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_exit_zero(command: str, recording: Path, tmp_path: Path) -> None:
+    assert run(command, recording).exit_code == 1
+    assert run(command, "--exit-zero", recording).exit_code == 0
+    assert run(command, "--exit-zero", tmp_path / "missing").exit_code == 3
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+@pytest.mark.parametrize("form", ["text", "json", "github", "sarif"])
+def test_output_goes_to_a_file(command: str, form: str, recording: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    shown = run(command, "--output-format", form, recording)
+    done = run(command, "--output-format", form, "-o", file, recording)
+    assert (done.stdout, done.exit_code) == ("", shown.exit_code)
+    assert len(file.read_text("utf-8")) > 100
+    squeezed = [re.sub(r"[\s─]+", "", told) for told in (file.read_text("utf-8"), shown.stdout)]
+    assert squeezed[0] == squeezed[1] or form == "text"
+
+
+def test_an_output_file_that_cannot_be_opened(recording: Path, tmp_path: Path) -> None:
+    done = streamweld("auto", "check", "-o", tmp_path / "no" / "out", recording)
+    assert done.returncode == 3
+    assert done.stderr.startswith("streamweld: the output cannot be written: ")
+
+
+def test_github_annotations(recording: Path) -> None:
+    shown = run("inspect", "--output-format", "github", recording).stdout.splitlines()
+    file = str(recording).replace(",", "%2C")
+    assert [line.split("::")[1] for line in shown] == [
+        f"notice file={file},line=9,title=chat.role_repeated",
+        f"error file={file},line=53,title=chat.arguments_not_object",
+        f"warning file={file},line=55,title=chat.call_head_repeated",
+        f"warning file={file},line=519,title=args_replay_dropped",
+        f"warning file={file},line=521,title=chat.finish_hides_calls",
+        f"notice file={file},line=525,title=finish_contradicts",
+    ]
+    assert shown[3].endswith("docs/rules.md#args_replay_dropped")
+
+
+def test_sarif(recording: Path, tmp_path: Path) -> None:
+    clean = tmp_path / "clean.sse"
+    clean.write_bytes(text("a") + end("stop"))
+    done = run("inspect", "--output-format", "sarif", recording, clean)
+    assert done.exit_code == 1
+    log = json.loads(done.stdout)
+    assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
+    (told,) = log["runs"]
+    ids = [rule["id"] for rule in told["tool"]["driver"]["rules"]]
+    results = [result for result in told["results"] if "a%2Cb%201.sse" in str(result)]
+    assert [result["ruleId"] for result in results] == [
+        *("chat.role_repeated", "chat.arguments_not_object", "chat.call_head_repeated"),
+        *("args_replay_dropped", "chat.finish_hides_calls", "finish_contradicts"),
+    ]
+    for result in told["results"]:
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("note", "warning", "error")
+        assert result["message"]["text"]
+    (place,) = results[3]["locations"]
+    assert place["physicalLocation"] == {
+        "artifactLocation": {"uri": recording.as_uri()},
+        "region": {"startLine": 519, "byteOffset": 95313, "byteLength": 0},
+    }
+
+
+def test_many_files_are_summed_up(recording: Path, tmp_path: Path) -> None:
+    clean = tmp_path / "clean.sse"
+    clean.write_bytes(text("a") + end("stop"))
+    shown = run("inspect", *[clean] * 20, recording).stdout
+    assert "21 streams, 20 without a finding" in shown
+    assert "clean.sse" not in shown
+    assert re.search(r"^ +1  args_replay_dropped$", shown, re.MULTILINE)
+    assert re.search(r"^ +1  chat\.call_head_repeated$", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_standard_input_is_read_once(command: str) -> None:
+    done = streamweld("auto", command, "-", "-", stdin=sample())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "- is standard input, which can be read only once" in done.stderr
+
+
+@pytest.mark.parametrize(("set_to", "colored"), [(None, True), ("1", False)])
+def test_no_color(set_to: str | None, colored: bool) -> None:
+    """https://no-color.org: no color where NO_COLOR is set; bold text is no color."""
+    master, slave = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment |= {"TERM": "xterm-256color", "COLUMNS": "120"} | ({} if set_to is None else {"NO_COLOR": set_to})
+    history = json.dumps([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b "}])
+    subprocess.run(
+        [sys.executable, "-m", "streamweld", "history", "convert", "--to", "anthropic", "-"],
+        input=history.encode(),
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+        check=False,
+    )
+    os.close(slave)
+    shown = b""
+    try:
+        while piece := os.read(master, 65536):
+            shown += piece
+    except OSError:  # the end of a terminal
+        pass
+    finally:
+        os.close(master)
+    assert b"edits" in shown
+    assert bool(re.search(rb"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])", shown)) is colored

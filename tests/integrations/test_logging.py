@@ -1,0 +1,187 @@
+"""What the logger `streamweld` gets, and what `on_diagnostic` is told of a stream, under each integration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import httpx
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from streamweld.integrations._tell import StreamContext, callback, plain_url
+from streamweld.integrations.aiohttp import repair_middleware
+from streamweld.integrations.asgi import RepairMiddleware
+from streamweld.integrations.httpx import repair
+
+from tests.integrations.dropin.server import Answer, Gateway
+from tests.integrations.dropin.streams import body_of, cells
+from tests.support.servers.proxying import between
+from tests.support.servers.upstream import Upstream, sse
+from tests.support.servers.wire import DONE, chunk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import streamweld as sw
+
+HEAD: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m-1"}
+BROKEN = (
+    chunk({"tool_calls": [{"id": "call_1", "function": {"name": "f", "arguments": "{}"}}]}, **HEAD)
+    + chunk({}, "tool_calls", **HEAD)
+    + DONE
+)
+CLEAN = body_of(next(cell for cell in cells("chat") if cell["name"] == "clean"))
+STREAM = {"stream": True}
+PATH = "/v1/chat/completions"
+HEADERS = {"content-type": "text/event-stream", "x-request-id": "req-7"}
+
+
+def by_httpx(body: bytes, tell: Any) -> str:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, headers=HEADERS, stream=httpx.ByteStream(body)))
+    with repair(httpx.Client(transport=transport), on_diagnostic=tell) as client:
+        client.post(f"http://user:secret@gateway{PATH}?key=secret#x", json=STREAM)
+    return f"http://gateway{PATH}"
+
+
+def by_async_httpx2(body: bytes, tell: Any) -> str:
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=HEADERS, stream=httpx2.ByteStream(body)))
+
+    async def run() -> None:
+        async with repair(httpx2.AsyncClient(transport=transport), on_diagnostic=tell) as client:
+            await client.post(f"http://user:secret@gateway{PATH}?key=secret", json=STREAM)
+
+    asyncio.run(run())
+    return f"http://gateway{PATH}"
+
+
+def by_aiohttp(body: bytes, tell: Any) -> str:
+    with Gateway({"a": Answer([body], headers=HEADERS)}) as gateway:
+
+        async def run() -> None:
+            session = aiohttp.ClientSession(middlewares=[repair_middleware(on_diagnostic=tell)])
+            async with session, session.post(f"{gateway.url('a')}{PATH}?key=secret", json=STREAM) as response:
+                await response.read()
+
+        asyncio.run(run())
+        return f"{gateway.url('a')}{PATH}"
+
+
+def by_asgi(body: bytes, tell: Any) -> str:
+    async def answer(_: Any) -> StreamingResponse:
+        return StreamingResponse([body], headers=HEADERS)
+
+    app = Starlette(routes=[Route(PATH, answer, methods=["POST"])])
+    with TestClient(RepairMiddleware(app, on_diagnostic=tell)) as client:
+        client.post(f"{PATH}?key=secret", json=STREAM)
+    return f"http://testserver{PATH}"
+
+
+EACH = pytest.mark.parametrize("read", [by_httpx, by_async_httpx2, by_aiohttp, by_asgi])
+
+
+def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "streamweld" and record.levelno == level]
+
+
+@EACH
+def test_a_repaired_stream_is_one_line_of_info(read: Callable[[bytes, Any], str], caplog: Any) -> None:
+    with caplog.at_level(logging.INFO, "streamweld"):
+        url = read(BROKEN, None)
+    told = "diagnostics=index_missing:1"
+    assert lines(caplog, logging.INFO) == [
+        f"repaired a stream: url={url} model=m-1 request_id=req-7 dialect=chat {told}"
+    ]
+    assert lines(caplog, logging.DEBUG) == []
+    assert "secret" not in caplog.text
+
+
+@EACH
+def test_each_diagnostic_is_one_line_of_debug(read: Callable[[bytes, Any], str], caplog: Any) -> None:
+    with caplog.at_level(logging.DEBUG, "streamweld"):
+        read(BROKEN, None)
+    assert [line.split()[0] for line in lines(caplog, logging.DEBUG)] == ["index_missing"]
+    assert len(lines(caplog, logging.INFO)) == 1
+
+
+@EACH
+def test_a_clean_stream_is_not_logged(read: Callable[[bytes, Any], str], caplog: Any) -> None:
+    with caplog.at_level(logging.DEBUG, "streamweld"):
+        read(CLEAN, None)
+    assert lines(caplog, logging.INFO) == lines(caplog, logging.DEBUG) == []
+
+
+@EACH
+def test_a_cut_stream_is_logged_with_its_error(read: Callable[[bytes, Any], str], caplog: Any) -> None:
+    with caplog.at_level(logging.INFO, "streamweld"):
+        read(BROKEN[: len(BROKEN) // 2], None)
+    (line,) = lines(caplog, logging.INFO)
+    assert line.endswith(" error=truncated")
+
+
+@EACH
+def test_the_callback_gets_the_stream_of_a_diagnostic(read: Callable[[bytes, Any], str]) -> None:
+    told: list[tuple[sw.Diagnostic, StreamContext]] = []
+    url = read(BROKEN, lambda diagnostic, context: told.append((diagnostic, context)))
+    assert [diagnostic.code for diagnostic, _ in told] == ["index_missing"]
+    assert {context for _, context in told} == {StreamContext(url, "m-1", "req-7", "chat")}
+
+
+@EACH
+def test_a_callback_of_one_argument_gets_the_diagnostic(read: Callable[[bytes, Any], str]) -> None:
+    told: list[sw.Diagnostic] = []
+    read(BROKEN, told.append)
+    assert [diagnostic.code for diagnostic in told] == ["index_missing"]
+
+
+@pytest.fixture
+def seen() -> list[Any]:
+    return []
+
+
+class Keeper:
+    def __init__(self, seen: list[Any]) -> None:
+        self.one = seen.append
+        self.seen = seen
+
+    def two(self, diagnostic: Any, context: Any) -> None:
+        self.seen.append((diagnostic, context))
+
+
+def test_who_gets_the_context_is_decided_by_the_signature(seen: list[Any]) -> None:
+    keeper = Keeper(seen)
+    both: list[Any] = [
+        keeper.two,
+        lambda diagnostic, context: seen.append((diagnostic, context)),
+        lambda diagnostic, context=None: seen.append((diagnostic, context)),
+    ]
+    alone: list[Any] = [
+        keeper.one,
+        lambda diagnostic, out=seen: out.append(diagnostic),
+        lambda *args: seen.extend(args),
+    ]
+    for given, expected in [(both, ("d", "c")), (alone, "d")]:
+        for function in given:
+            made = callback(function)
+            assert made is not None
+            made("d", "c")  # type: ignore[arg-type]
+            assert seen.pop() == expected
+    assert seen == []
+
+
+def test_a_url_is_reported_without_what_may_be_secret() -> None:
+    assert plain_url("https://a:b@host:1/p/q?key=x#y") == "https://host:1/p/q"
+    assert plain_url("/p?key=x") == "/p"
+
+
+def test_the_proxy_logs_one_line_of_info_and_each_diagnostic(caplog: Any) -> None:
+    with caplog.at_level(logging.DEBUG, "streamweld"), between(Upstream(sse(BROKEN))) as url:
+        httpx2.post(f"{url}{PATH}", json={"model": "m-1", "stream": True, "messages": []})
+    info = [record.getMessage() for record in caplog.records if record.name.startswith("streamweld.proxy")]
+    assert sum("diagnostics=index_missing:1" in line for line in info) == 1
+    assert [line.split()[0] for line in lines(caplog, logging.DEBUG)] == ["index_missing"]

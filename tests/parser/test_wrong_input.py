@@ -1,0 +1,145 @@
+"""Bodies that are no streams: what they are is recognized by their first bytes, and the message says what to do."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import brotli
+import pytest
+import streamweld as sw
+from streamweld import stream
+from streamweld._messages import choice_message, input_hint
+from streamweld.cli.sample import sample
+from streamweld.options import DIALECTS
+
+from tests.support.corpus import absent, recordings
+from tests.support.servers.wire import end, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CHAT = text("Hello") * 20 + end("stop")
+ANTHROPIC = (
+    b'event: message_start\ndata: {"type":"message_start","message":{}}\n\nevent: ping\ndata: {"type":"ping"}\n\n'
+)
+ZSTD = bytes.fromhex("28b52ffd04581100") + b"abc\xff" * 50
+PROGRAM = b"\x7fELF\x02\x01\x01" + bytes(57) + b"\ndata: \x01\x02\n\n" * 40
+UPPER = b"<!DOCTYPE HTML>\n<title>502</title>"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (gzip.compress(CHAT), "compressed with gzip: decompress it first"),
+        (zlib.compress(CHAT), "compressed with deflate: decompress it first"),
+        (brotli.compress(sample()), "may be compressed (br, for instance): decompress it first"),
+        (ZSTD, "compressed with zstd: decompress it first"),
+        (b"\n  <html><body>502 Bad Gateway</body></html>", "is an HTML page: check the URL"),
+        (UPPER, "is an HTML page: check the URL"),
+        (PROGRAM, "is an executable program (ELF)"),
+        (CHAT.decode().encode("utf-16"), "is UTF-16 text: pass the bytes"),
+        (CHAT.decode().encode("utf-16-le"), "is UTF-16 text: pass the bytes"),
+        (CHAT.decode().encode("utf-16-be"), "is UTF-16 text: pass the bytes"),
+        (b"%PDF-1.7\n%\xe2\xe3\n", "is a PDF document"),
+        (str(CHAT).encode(), "the repr of a bytes object: pass the bytes themselves"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_what_a_body_is_and_what_to_do(
+    body: bytes, told: str, size: int, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "backend", backend)
+    with pytest.raises(sw.StreamError) as whole:
+        sw.parse(body)
+    with pytest.raises(sw.StreamError) as streamed:
+        list(sw.iter_events(body[at : at + size] for at in range(0, len(body), size)))
+    for caught in (whole.value, streamed.value):
+        assert told in caught.hint
+        assert str(caught).endswith(f"]; {caught.hint}")
+
+
+@pytest.mark.parametrize("body", [CHAT, ANTHROPIC, sample(), CHAT.replace(b"\n", b"\r\n")])
+@pytest.mark.parametrize("blank", [True, False])
+def test_lines_without_their_ends(body: bytes, blank: bool, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `requests.Response.iter_lines()` gives."""
+    monkeypatch.setattr(stream, "backend", backend)
+    lines = [line for line in body.splitlines() if line or blank]
+    with pytest.raises(sw.StreamError) as caught:
+        list(sw.iter_events(lines))
+    assert caught.value.hint == "the lines have no ends: pass raw bytes (iter_bytes()), not the lines of iter_lines()"
+
+
+@pytest.mark.parametrize("policy", ["strict", "standard", "salvage"])
+def test_a_stream_gets_no_hint(policy: Any) -> None:
+    """Also where it fails: what was understood is a stream."""
+    for body in (text("a"), text("data: event: x") + b"data: {\n\n", b"", b": keep-alive\n\n", text("\x01" * 90)):
+        fault: sw.StreamError | None = None
+        try:
+            sw.parse(body, policy=policy)
+        except sw.StreamError as error:
+            fault = error
+        assert fault is None or fault.hint == ""
+
+
+@pytest.mark.skipif(absent() is not None, reason=absent() or "")
+def test_no_recording_looks_like_something_else() -> None:
+    heads = [Path(recording.stream).read_bytes()[:512] for recording in recordings()]
+    assert len(heads) > 10
+    assert [head for head in heads if input_hint(head)] == []
+    assert not any(input_hint(head[:length]) for head in heads[:20] for length in range(0, 512, 7))
+
+
+READS: Iterable[Any] = (
+    sw.parse,
+    lambda data: sw.StreamParser().feed(data),
+    lambda data: list(sw.iter_events([data])),
+    lambda data: sw.convert(data, target="responses"),
+    sw.check,
+)
+
+
+@pytest.mark.parametrize("read", READS)
+def test_text_instead_of_bytes(read: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"not from str: pass iter_bytes\(\) instead of iter_text\(\) or iter_lines\(\)"
+    ):
+        read(CHAT.decode())
+
+
+def test_an_asynchronous_source_in_a_synchronous_call() -> None:
+    async def pieces() -> Any:
+        yield CHAT
+
+    with pytest.raises(TypeError, match=r"'async_generator' is for aiter_events\(\)"):
+        sw.iter_events(pieces())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"'async_generator' is for aconvert\(\)"):
+        sw.iter_convert(pieces(), target="responses")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("openai", "chat or responses"),
+        ("OpenAI", "chat or responses"),
+        ("claude", "anthropic"),
+        ("chat_completions", "chat"),
+        ("google", "gemini"),
+        ("ai_sdk", "ai-sdk-parts or ai-sdk-ui"),
+        ("antropic", "anthropic"),
+    ],
+)
+def test_a_dialect_that_was_probably_meant(given: Any, meant: str) -> None:
+    told = rf"^dialect='{given}': it must be one of auto, .*; did you mean {meant}\?$"
+    for read in (sw.parse, sw.check):
+        with pytest.raises(sw.UsageError, match=told):
+            read(CHAT, dialect=given)
+    with pytest.raises(sw.UsageError, match=rf"^target='{given}': .*; did you mean {meant}\?$"):
+        sw.convert(CHAT, target=given)
+
+
+def test_a_dialect_that_nobody_can_have_meant() -> None:
+    assert choice_message("dialect", "klingon", DIALECTS).endswith("ai-sdk-ui")
+    assert choice_message("dialect", 5, DIALECTS).endswith("ai-sdk-ui")

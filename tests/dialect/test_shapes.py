@@ -13,7 +13,7 @@ import pytest
 from tests.support.generate.chat import Stream, conformant, shaped
 from tests.support.harness import Outcome, cut_at, read
 from tests.support.parallel import spread
-from tests.support.shapes import SHAPES
+from streamweld.testing.shapes import SHAPES
 
 if TYPE_CHECKING:
     from streamweld.response import Response

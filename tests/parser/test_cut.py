@@ -20,7 +20,7 @@ from tests.support.corpus import absent, recordings
 from tests.support.generate.chat import conformant, shaped
 from tests.support.harness import Outcome, read
 from tests.support.parallel import spread
-from tests.support.shapes import SHAPES
+from streamweld.testing.shapes import SHAPES
 
 if TYPE_CHECKING:
     from streamweld.response import Choice, Response

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.support.generate.calls import Call, Entry, entry, fragments_of, in_order, interleave, pack, random_id, single
+from streamweld.testing.pieces import Call, Entry, entry, fragments_of, in_order, interleave, pack, random_id, single
 
 if TYPE_CHECKING:
     from collections.abc import Callable

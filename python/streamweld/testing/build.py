@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld.testing.pieces import fragments_of, random_arguments, random_text
@@ -80,14 +81,23 @@ def random_parts(dialect: Dialect, seed: int) -> list[Part]:
         kind = rng.choice(kinds)
         if kind is Call:
             arguments = rng.choice(_VALUES) if rng.random() < 0.7 else random_arguments(rng, 1)
-            again = [part for part in out if isinstance(part, Call) and (part.arguments or "{}") != (arguments or "{}")]
-            reuse = again and rng.random() < 0.05 and dialect in ("chat", "responses", "anthropic")
-            identity = rng.choice(again).id if reuse else f"call_{number + 1}"
-            out.append(Call(rng.choice(_NAMES), arguments, identity))
+            call = Call(rng.choice(_NAMES), arguments, f"call_{number + 1}")
+            calls = [part for part in out if isinstance(part, Call)]
+            if calls and rng.random() < 0.05 and dialect in ("chat", "responses", "anthropic"):
+                again = replace(call, id=rng.choice(calls).id)
+                if all(_differ(part, again) for part in calls if part.id == again.id):
+                    call = again
+            out.append(call)
         else:
             text = rng.choice(("ok", "Let me look it up.", "Es dauert: Zürich, 日本 🙂.")) + random_text(rng, 3)
             out.append(kind(text))  # type: ignore[call-arg]
     return out
+
+
+def _differ(one: Call, other: Call) -> bool:
+    """Whether two calls with one id are two for certain: neither can be a repetition or a placeholder of the other."""
+    values = [value_of(one), value_of(other)]
+    return one.name != other.name or (values[0] != values[1] and all(values))
 
 
 def _joined(parts: list[Part], kind: type[Text | Reasoning | Refusal]) -> str:

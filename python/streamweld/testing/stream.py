@@ -121,6 +121,7 @@ class Stream:
         operators: the names of the operators that were applied.
         cuts: places in the body where one read ends and the next begins.
         content_type: the header of a response that carries it.
+        opaque: whether its frames no longer show which part of the answer each carries, so that no operator can cut it.
     """
 
     dialect: Dialect
@@ -131,6 +132,7 @@ class Stream:
     operators: tuple[str, ...] = ()
     cuts: tuple[int, ...] = ()
     content_type: str = "text/event-stream"
+    opaque: bool = False
 
     @property
     def body(self) -> bytes:

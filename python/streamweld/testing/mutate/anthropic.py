@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld.testing.build import value_of
-from streamweld.testing.mutate.registry import changed, inserted, operator
+from streamweld.testing.mutate.registry import changed, clone, inserted, operator
 from streamweld.testing.stream import Call, Frame, Reasoning, Stream, Text
 
 if TYPE_CHECKING:
@@ -59,24 +58,29 @@ _each("no_delta_index", "Deltas have no index.",
       lambda data, frame, _s: data.pop("index") and None if frame.role == "delta" else None)  # fmt: skip
 
 
-def _prefix(stream: Stream, *, repeated: bool) -> Stream | None:
-    """The start of the first text has the text of its first delta."""
+@operator("anthropic", aspect="items")
+def start_has_the_first_piece(_: Random, stream: Stream) -> Stream | None:
+    """The start of a text has a beginning that no delta repeats."""
     number = _first(stream, Text)
     if number is None:
         return None
     delta = next((f for f in stream.frames if f.part == number and f.piece), None)
-    if delta is None or (repeated and len(delta.piece) < 3):
+    if delta is None:
         return None
 
     def start(data: Any, frame: Frame) -> None:
         if frame.part == number and frame.role == "open":
             data["content_block"]["text"] = delta.piece
 
-    frames = changed(stream, start)
-    return stream.but(f for at, f in enumerate(frames) if repeated or stream.frames[at] is not delta)
+    frames = [
+        replace(f, piece=delta.piece) if f.part == number and f.role == "open" else f
+        for at, f in enumerate(changed(stream, start))
+        if stream.frames[at] is not delta
+    ]
+    return stream.but(frames)
 
 
-@operator("anthropic", aspect="items", certain=False)
+@operator("anthropic", aspect="items", certain=False, opaque=True)
 def start_repeated_in_the_first_delta(_: Random, stream: Stream) -> Stream | None:
     """The start of a text has a beginning that the first delta repeats and goes on with."""
     number = _first(stream, Text)
@@ -94,15 +98,10 @@ def start_repeated_in_the_first_delta(_: Random, stream: Stream) -> Stream | Non
     frames = changed(stream, start)
     at = next(place for place, f in enumerate(frames) if f.part == number and f.role == "open")
     kept = [f for f in frames if f.part != number or f.role != "delta"]
-    whole = event("content_block_delta", index=number, delta={"type": "text_delta", "text": part.text})
+    delta = {"type": "text_delta", "text": part.text}
+    whole = replace(event("content_block_delta", index=number, delta=delta), part=number, piece=part.text)
     kept[at + 1 : at + 1] = [whole]
     return stream.but(kept)
-
-
-@operator("anthropic", aspect="items")
-def start_has_the_first_piece(_: Random, stream: Stream) -> Stream | None:
-    """The start of a text has a beginning that no delta repeats."""
-    return _prefix(stream, repeated=False)
 
 
 def _input_in_the_start(stream: Stream, keep: Callable[[Frame], bool], *more: dict[str, Any]) -> Stream | None:
@@ -168,7 +167,7 @@ def first_fragment_lost(_: Random, stream: Stream) -> Stream | None:
     number = stream.parts.index(call)
     at = next(place for place, f in enumerate(stream.frames) if f.part == number and f.piece)
     frames = list(stream.frames)
-    data = copy.deepcopy(frames[at].data)
+    data = clone(frames[at].data)
     if len(frames[at].piece) < 3:
         return None
     data["delta"]["partial_json"] = frames[at].piece[2:]
@@ -193,6 +192,8 @@ def calls_without_id(_: Random, stream: Stream) -> Stream | None:
 def one_id_for_all_calls(_: Random, stream: Stream) -> Stream | None:
     """All calls have the same id."""
     if not stream.calls or len({str(value_of(call)) for call in stream.calls}) < len(stream.calls):
+        return None
+    if any(value_of(call) == {} for call in stream.calls):  # may be a placeholder for the next
         return None
 
     def same(data: Any, frame: Frame) -> None:
@@ -326,12 +327,12 @@ def pings_and_unknown_events(rng: Random, stream: Stream) -> Stream:
     return stream.but(frames)
 
 
-@operator("anthropic", aspect="envelope", certain=False)
+@operator("anthropic", aspect="envelope", certain=False, opaque=True)
 def message_restarts(_: Random, stream: Stream) -> Stream | None:
     """A first attempt breaks off; the message begins anew with another id."""
     if stream.operators or not stream.parts:
         return None
-    first = copy.deepcopy(stream.frames[0].data)
+    first = clone(stream.frames[0].data)
     first["message"]["id"] = "msg_0"
     block = {"type": "text", "text": ""}
     attempt = [
@@ -342,7 +343,7 @@ def message_restarts(_: Random, stream: Stream) -> Stream | None:
     return stream.but(inserted(stream, 0, *attempt))
 
 
-@operator("anthropic", aspect="envelope")
+@operator("anthropic", aspect="envelope", opaque=True)
 def content_before_message_start(_: Random, stream: Stream) -> Stream | None:
     """`message_start` comes after the first block."""
     at = next((place for place, f in enumerate(stream.frames) if f.role == "close"), None)
@@ -358,7 +359,7 @@ def no_message_start(_: Random, stream: Stream) -> Stream | None:
     return stream.but(stream.frames[1:], usage=None) if stream.parts else None
 
 
-@operator("anthropic", aspect="envelope")
+@operator("anthropic", aspect="ending", opaque=True)
 def whole_message_in_the_start(_: Random, stream: Stream) -> Stream | None:
     """`message_start` has all content and the stop reason; no block follows."""
     if stream.operators or any(isinstance(part, Reasoning) for part in stream.parts):

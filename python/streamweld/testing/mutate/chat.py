@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld.testing.build import DONE, chunk
-from streamweld.testing.mutate.registry import changed, inserted, operator
+from streamweld.testing.mutate.registry import changed, clone, inserted, operator
 from streamweld.testing.stream import Call, Frame, Reasoning, Stream, Text
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ _each_chunk("success_envelope", "Chunks are inside `data`, beside `success`.",
             lambda data, _n, _s: {"success": True, "data": data}, "envelope")  # fmt: skip
 
 
-@operator("chat", aspect="envelope")
+@operator("chat", aspect="envelope", opaque=True)
 def other_choice(_: Random, stream: Stream) -> Stream:
     """A second choice with its own text and call is interleaved."""
     call = {"index": 0, "id": "other", "type": "function", "function": {"name": "other", "arguments": '{"o":1}'}}
@@ -157,7 +156,7 @@ def _withmessage_of(stream: Stream, frames: list[Frame]) -> list[Frame]:
     def add(frame: Frame) -> Frame:
         if frame.role != "finish":
             return frame
-        data = copy.deepcopy(frame.data)
+        data = clone(frame.data)
         data["choices"][0]["message"] = message_of(stream)
         return replace(frame, data=data)
 
@@ -169,13 +168,13 @@ def _plain(stream: Stream) -> bool:
     return not stream.operators and all(call.id is not None for call in stream.expected.calls)
 
 
-@operator("chat", aspect="calls")
+@operator("chat", aspect="calls", opaque=True)
 def terminal_message(_: Random, stream: Stream) -> Stream | None:
     """The last chunk repeats everything as a whole message."""
     return stream.but(_withmessage_of(stream, list(stream.frames))) if _plain(stream) else None
 
 
-@operator("chat", aspect="calls")
+@operator("chat", aspect="calls", opaque=True)
 def calls_in_the_terminal_message(_: Random, stream: Stream) -> Stream | None:
     """Calls are in the message of the last chunk only."""
     if not _plain(stream) or not stream.calls:
@@ -246,20 +245,20 @@ def _cumulative(stream: Stream, kind: type, member: Callable[[str], dict[str, An
     return made if so_far else None
 
 
-@operator("chat", aspect="texts", certain=False)
+@operator("chat", aspect="texts", certain=False, opaque=True)
 def cumulative_content(_: Random, stream: Stream) -> Stream | None:
     """Each delta has the text so far, with the policy that recognizes it."""
     made = _cumulative(stream, Text, lambda text: {"content": text})
     return made and replace(made, options={"policy": {"base": "standard", "content_mode": "auto"}})
 
 
-@operator("chat", aspect="texts", certain=False)
+@operator("chat", aspect="texts", certain=False, opaque=True)
 def reasoning_details_cumulative(_: Random, stream: Stream) -> Stream | None:
     """`reasoning_details` has the reasoning so far."""
     return _cumulative(stream, Reasoning, lambda text: {"reasoning_details": [{"index": 0, "text": text}]})
 
 
-@operator("chat", aspect="texts", certain=False)
+@operator("chat", aspect="texts", certain=False, opaque=True)
 def finish_restates_content(_: Random, stream: Stream) -> Stream | None:
     """The chunk with the finish reason repeats the whole text."""
     if sum(of_kind(stream, frame, Text) for frame in stream.frames) < 2 or stream.expected.refusal:
@@ -272,7 +271,7 @@ def finish_restates_content(_: Random, stream: Stream) -> Stream | None:
     return stream.but(changed(stream, restate))
 
 
-@operator("chat", aspect="texts")
+@operator("chat", aspect="texts", opaque=True)
 def last_text_on_finish(_: Random, stream: Stream) -> Stream | None:
     """The last piece of text is in the chunk with the finish reason."""
     last = next((at for at in reversed(range(len(stream.frames))) if of_kind(stream, stream.frames[at], Text)), None)
@@ -289,7 +288,7 @@ def last_text_on_finish(_: Random, stream: Stream) -> Stream | None:
     return stream.but(frames)
 
 
-@operator("chat", aspect="envelope", certain=False)
+@operator("chat", aspect="envelope", certain=False, opaque=True)
 def answer_restarts(_: Random, stream: Stream) -> Stream | None:
     """A first attempt breaks off; the answer begins anew with another id, with the policy that expects it."""
     if stream.operators:
@@ -318,20 +317,20 @@ def _tagged(stream: Stream, pieces: list[str], **expected: Any) -> Stream | None
     return replace(stream.but(frames, **expected), options=INLINE)
 
 
-@operator("chat", aspect="texts")
+@operator("chat", aspect="texts", opaque=True)
 def think_tags(_: Random, stream: Stream) -> Stream | None:
     """Reasoning is in the content between `<think>` and `</think>`, which are cut between chunks."""
     thought = stream.expected.reasoning
     return _tagged(stream, ["<th", f"ink>{thought}</thi", "nk>"])
 
 
-@operator("chat", aspect="texts")
+@operator("chat", aspect="texts", opaque=True)
 def think_tag_closed_only(_: Random, stream: Stream) -> Stream | None:
     """Reasoning is in the content before `</think>`; the opening tag was in the prompt."""
     return _tagged(stream, [f"{stream.expected.reasoning}</think>"])
 
 
-@operator("chat", aspect="texts", effect="texts")
+@operator("chat", aspect="texts", effect="texts", opaque=True)
 def think_tag_not_closed(_: Random, stream: Stream) -> Stream | None:
     """`<think>` is never closed: all content is reasoning."""
     if stream.calls or stream.expected.refusal:
@@ -340,7 +339,7 @@ def think_tag_not_closed(_: Random, stream: Stream) -> Stream | None:
     return _tagged(stream, ["<think>" + thought], text="", reasoning=thought + stream.expected.text)
 
 
-@operator("chat", aspect="texts")
+@operator("chat", aspect="texts", opaque=True)
 def think_tags_and_reasoning(_: Random, stream: Stream) -> Stream | None:
     """The same reasoning is between tags in the content, and in `reasoning_content`."""
     thought = stream.expected.reasoning
@@ -411,14 +410,17 @@ _usage("usage_in_the_choice", "Usage is inside the last choice.",
 
 def _finish(
     name: str, about: str, change: Callable[[list[Frame], int, Stream], None], *, calls: bool | None = None,
-    effect: str = "nothing", expect: Callable[[Stream], dict[str, Any]] = lambda _: {},
+    effect: str = "nothing", alone: bool = False, expect: Callable[[Stream], dict[str, Any]] = lambda _: {},
 ) -> None:  # fmt: skip
-    """`change` gets the frames and the place of the finish reason; `calls`: only with, or without calls."""
+    """`change` gets the frames and the place of the finish reason; `calls`: only with, or without calls; `alone`: only
+    in a stream that no operator has changed."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
         at = place_of(stream, "finish")
         finishes = stream.frames[at].role == "finish"
         if not finishes or (calls is not None and bool(stream.expected.calls) != calls):
+            return None
+        if alone and stream.operators:
             return None
         frames = list(stream.frames)
         change(frames, at, stream)
@@ -428,7 +430,7 @@ def _finish(
 
 
 def _reason(frames: list[Frame], at: int, reason: Any) -> None:
-    data = copy.deepcopy(frames[at].data)
+    data = clone(frames[at].data)
     data["choices"][0]["finish_reason"] = reason
     frames[at] = replace(frames[at], data=data)
 
@@ -440,7 +442,7 @@ def _empty_elsewhere(frames: list[Frame], at: int, _: Stream) -> None:
 
 
 def _camel(frames: list[Frame], at: int, _: Stream) -> None:
-    data = copy.deepcopy(frames[at].data)
+    data = clone(frames[at].data)
     data["choices"][0]["finishReason"] = data["choices"][0].pop("finish_reason").upper()
     frames[at] = replace(frames[at], data=data)
 
@@ -449,14 +451,14 @@ def _early(frames: list[Frame], at: int, stream: Stream) -> None:
     """The finish reason goes before the last frame of a call."""
     del stream
     frame = frames.pop(at)
-    last = max(place for place, each in enumerate(frames) if "tool_calls" in str(each.data))
+    last = max((place for place, each in enumerate(frames) if "tool_calls" in str(each.data)), default=at)
     frames.insert(last, frame)
 
 
 _finish("finish_stop_with_calls", "The finish reason is `stop` although there are calls.",
         lambda frames, at, _: _reason(frames, at, "stop"), calls=True)  # fmt: skip
 _finish("finish_empty_elsewhere", "The finish reason is an empty string on all other chunks.", _empty_elsewhere)
-_finish("no_finish_reason", "No finish reason, only `[DONE]`.", lambda frames, at, _: frames.pop(at) and None,
+_finish("no_finish_reason", "No finish reason, only `[DONE]`.", lambda frames, at, _: _reason(frames, at, None),
         effect="finish",
         expect=lambda stream: {"calls": tuple(c for c in stream.expected.calls if c.arguments),
                                "finish": "tool_calls" if stream.expected.calls else None})  # fmt: skip
@@ -466,7 +468,8 @@ _finish("finish_then_stop", "The finish reason `tool_calls` is followed by `stop
         lambda frames, at, _: frames.insert(at + 1, Frame(chunk({}, "stop"))), calls=True)  # fmt: skip
 _finish("finish_tool_calls_without_calls", "The finish reason is `tool_calls`, and there is no call.",
         lambda frames, at, _: _reason(frames, at, "tool_calls"), calls=False)  # fmt: skip
-_finish("calls_after_finish", "The end of the last call comes after the finish reason.", _early, calls=True)
+_finish("calls_after_finish", "The end of the last call comes after the finish reason.", _early, calls=True,
+        alone=True)  # fmt: skip
 _finish("finish_in_camel_case", "The finish reason is under `finishReason`, in capitals.", _camel)
 
 
@@ -474,15 +477,13 @@ _finish("finish_in_camel_case", "The finish reason is under `finishReason`, in c
 def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
     """The finish reason is on the last chunk with content."""
     at = place_of(stream, "finish")
-    if at < 1 or choice_of(stream.frames[at - 1].data) is None:
+    last, finish = stream.frames[at - 1], stream.frames[at]
+    choice, end = choice_of(last.data), choice_of(finish.data)
+    if choice is None or end is None or end["delta"] or not ("tool_calls" in choice["delta"] or last.piece):
         return None
-    frames = list(stream.frames)
-    if "tool_calls" not in frames[at - 1].data["choices"][0]["delta"] and not frames[at - 1].piece:
-        return None
-    reason = frames.pop(at).data["choices"][0]["finish_reason"]
-    _reason(frames, at - 1, reason)
-    frames[at - 1] = replace(frames[at - 1], role="finish")
-    return stream.but(frames)
+    data = clone(finish.data)
+    data["choices"][0]["delta"] = choice["delta"]
+    return stream.but([*stream.frames[: at - 1], replace(last, data=data, role="finish"), *stream.frames[at + 1 :]])
 
 
 # Endings
@@ -499,7 +500,9 @@ def length_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
         return None
     kept = stream.cut(places[-1], "complete")
     frames = [*kept.frames, Frame(chunk({}, "length"), role="finish"), DONE]
-    return kept.but(frames, calls=stream.expected.calls[:-1], finish="length")
+    # A call without arguments counts only where the reason to stop is a success.
+    calls = tuple(call for call in stream.expected.calls[:-1] if call.arguments)
+    return kept.but(frames, calls=calls, finish="length")
 
 
 @operator("chat", aspect="ending", effect="error")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld.testing import pieces, shapes
 from streamweld.testing.build import chunk, value_of
-from streamweld.testing.mutate.registry import inserted, operator
+from streamweld.testing.mutate.registry import changed, clone, inserted, operator
 from streamweld.testing.pieces import entry, fragments_of, in_order, single
 from streamweld.testing.stream import Call, Frame, Stream
 
@@ -46,7 +45,7 @@ def each_entry(stream: Stream, change: Callable[[Entry, int, int, Call], None]) 
         if not _has_delta(frame) or frame.part is None:
             frames.append(frame)
             continue
-        data = copy.deepcopy(frame.data)
+        data = clone(frame.data)
         call = stream.parts[frame.part]
         assert isinstance(call, Call)  # noqa: S101
         number = seen.get(frame.part, 0)
@@ -252,7 +251,8 @@ _shaped("header_again_at_the_end", "Headers are repeated at the end with empty a
 
 def _arrays(
     name: str, about: str, make: Callable[[Random, list[Call]], list[list[Entry]] | None], *, effect: str = "nothing",
-    filled: bool = False, certain: bool = True, expect: Callable[[tuple[Call, ...]], tuple[Call, ...]] | None = None,
+    filled: bool = False, certain: bool = True, opaque: bool = False,
+    expect: Callable[[tuple[Call, ...]], tuple[Call, ...]] | None = None,
 ) -> None:  # fmt: skip
     def run(rng: Random, stream: Stream) -> Stream | None:
         calls = list(stream.calls)
@@ -263,7 +263,7 @@ def _arrays(
             return None
         return with_entries(stream, arrays, calls=stream.calls if expect is None else expect(stream.calls))
 
-    operator("chat", aspect="calls", name=name, about=about, effect=effect, certain=certain)(run)
+    operator("chat", aspect="calls", name=name, about=about, effect=effect, certain=certain, opaque=opaque)(run)
 
 
 def _whole(k: Any, call: Call, arguments: Any = None, **more: Any) -> Entry:
@@ -329,7 +329,8 @@ _arrays("arguments_before_the_name", "No index; the id comes with arguments, and
             entry(None, call.id, None, _in_two(call.arguments)[0]),
             entry(None, call.id, call.name, _in_two(call.arguments)[1])]))  # fmt: skip
 _arrays("one_id_index_0_whole_calls", "All calls have the same id and index 0, and come whole.",
-        lambda _, calls: single([_whole(0, replace(call, id="x")) for call in calls]) if _different(calls) else None,
+        lambda _, calls: single([_whole(0, replace(call, id="x")) for call in calls])
+        if _different(calls) and all(call.arguments for call in calls) else None,
         effect="ids", expect=lambda calls: (replace(calls[0], id="x"), *_without_ids(calls[1:])))  # fmt: skip
 _arrays("one_id_echoed", "All calls have the same id, on every chunk; indexes are right.",
         lambda _, calls: [*single([entry(k, "x", call.name, "") for k, call in enumerate(calls)]),
@@ -397,7 +398,7 @@ _arrays("arguments_restart", "Arguments begin anew after a part of them, with th
 _arrays("two_objects", "A second JSON object follows the arguments, without a header: the call is invalid.",
         lambda _, calls: [*_rows(calls, lambda k, call: [_whole(k, call)]),
                           [entry(len(calls) - 1, None, None, '{"overflow":1}')]],
-        effect="calls", expect=lambda calls: calls[:-1], filled=True)  # fmt: skip
+        effect="calls", expect=lambda calls: calls[:-1], filled=True, opaque=True)  # fmt: skip
 _arrays("markup_in_arguments", "Arguments are the tool markup of a model: the call is invalid.",
         lambda _, calls: [*_rows(calls[:-1], lambda k, call: [_whole(k, call)]),
                           [_whole(len(calls) - 1, calls[-1], "<|DSML|parameter name=city>Oslo")]],
@@ -416,7 +417,7 @@ _arrays("non_ascii_name", "A tool has a name that is not ASCII.",
         effect="calls", expect=lambda calls: (*calls[:-1], replace(calls[-1], name="wetter_für")))  # fmt: skip
 _arrays("common_prefix_one_id", "Whole calls with one id at index 0, whose names begin alike.",
         lambda _, calls: single([_whole(0, replace(call, id="x", name=call.name + "_web" * k))
-                                 for k, call in enumerate(calls)]) if _different(calls) else None,
+                                 for k, call in enumerate(calls)]) if _different(calls) and all(call.arguments for call in calls) else None,
         effect="calls", expect=lambda calls: tuple(
             replace(call, id=None if k else "x", name=call.name + "_web" * k) for k, call in enumerate(calls)))  # fmt: skip
 
@@ -429,7 +430,7 @@ def tool_calls_is_an_object(_: Random, stream: Stream) -> Stream | None:
     frames: list[Frame] = []
     for frame in stream.frames:
         if _has_delta(frame):
-            data = copy.deepcopy(frame.data)
+            data = clone(frame.data)
             delta = data["choices"][0]["delta"]
             delta["tool_calls"] = delta["tool_calls"][0]
             frame = replace(frame, data=data)
@@ -472,12 +473,17 @@ def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
     return replace(with_entries(stream, rows), options={"tools": sorted({call.name for call in calls})})
 
 
-@operator("chat", aspect="calls", effect="calls")
+@operator("chat", aspect="finish", effect="calls")
 def header_alone_then_done(_: Random, stream: Stream) -> Stream | None:
     """The last call has a header only, and `[DONE]` follows without a finish reason: it was cut, and is not run."""
-    if not stream.calls or not unique(stream):
+    if stream.operators or not stream.calls or not unique(stream):
         return None
     rows = in_order(_rows(list(stream.calls), lambda k, call: [_whole(k, call, call.arguments or "{}")]))
-    cut = with_entries(stream, single([*rows[:-1], {**rows[-1], "function": {"name": stream.calls[-1].name, "arguments": ""}}]))
-    frames = [frame for frame in cut.frames if frame.role != "finish"]
-    return stream.but(frames, calls=stream.calls[:-1], finish=None)
+    alone = entry(len(stream.calls) - 1, stream.calls[-1].id, stream.calls[-1].name, "")
+    cut = with_entries(stream, single([*rows[:-1], alone]))
+
+    def drop(data: Any, frame: Frame) -> None:
+        if frame.role == "finish":
+            data["choices"][0]["finish_reason"] = None
+
+    return stream.but(changed(cut, drop), calls=stream.calls[:-1], finish=None)

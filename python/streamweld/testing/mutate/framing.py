@@ -60,7 +60,7 @@ _between("null_events", "Events have null for their data.", b"data: null\n\n")
 _between("named_keep_alives", "Named events keep the connection alive.",
          b'event: keepalive\ndata: {"type":"keepalive"}\n\nevent: ping\ndata: {"type":"ping"}\n\n')  # fmt: skip
 _between("empty_events", "Events are empty, or have only a retry time.", b"retry: 3000\n\ndata:\n\n", first=True)
-_raw("no_space_after_data", "No space follows `data:`.", lambda _, data, _f: data.replace(b"data: ", b"data:"))
+_raw("no_space_after_data", "No space follows `data:`.", lambda _, data, _f: re.sub(rb"(?m)^data: ", b"data:", data))
 _raw("crlf", "Lines end with CR and LF.", lambda _, data, _f: data.replace(b"\n", b"\r\n"))
 _raw("cr", "Lines end with CR.", lambda _, data, _f: data.replace(b"\n", b"\r"))
 _raw("json_over_lines", "The JSON of an event is over several data lines.", _lines)
@@ -97,10 +97,10 @@ def string_over_two_lines(rng: Random, stream: Stream) -> Stream | None:
         return None
     at = rng.choice(places)
     data = stream.frames[at].encode()
-    place = data.find(stream.frames[at].piece.encode()) + 1
+    place = data.rfind(f'"{stream.frames[at].piece}"'.encode()) + 2
     frames = list(stream.frames)
     frames[at] = replace(frames[at], raw=data[:place] + b"\ndata: " + data[place:])
-    return stream.but(frames) if place > 0 else None
+    return stream.but(frames) if place > 1 else None
 
 
 @operator(aspect="framing")
@@ -136,9 +136,11 @@ def done_without_data(_: Random, stream: Stream) -> Stream | None:
 
 
 @operator(aspect="framing")
-def no_blank_line_at_the_end(_: Random, stream: Stream) -> Stream:
+def no_blank_line_at_the_end(_: Random, stream: Stream) -> Stream | None:
     """The last event has no blank line after it."""
     last = stream.frames[-1]
+    if last.raw is not None:  # an end that is not a whole event already
+        return None
     return stream.but([*stream.frames[:-1], replace(last, raw=last.encode().rstrip(b"\r\n"))])
 
 
@@ -175,7 +177,9 @@ def _last_word(stream: Stream) -> int:
 @operator("chat", aspect="ending", effect="assumed")
 def no_done(_: Random, stream: Stream) -> Stream | None:
     """The connection closes after the finish reason, without `[DONE]`."""
-    if stream.frames[-1].data != "[DONE]" or stream.expected.finish is None or "no_finish_reason" in stream.operators:
+    if stream.frames[-1].data != "[DONE]" or stream.expected.finish is None or stream.opaque:
+        return None
+    if {"no_finish_reason", "calls_after_finish"} & set(stream.operators):
         return None
     return stream.but(stream.frames[:-1], ending="assumed")
 

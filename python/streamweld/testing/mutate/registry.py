@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,10 +15,10 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[[random.Random, Stream], Stream | None]
 
-__all__ = ["ASPECTS", "OPERATORS", "Aspect", "Operator", "changed", "inserted", "operator"]
+__all__ = ["ASPECTS", "OPERATORS", "Aspect", "Operator", "changed", "clone", "inserted", "operator"]
 
-Aspect: TypeAlias = Literal["calls", "items", "texts", "envelope", "usage", "finish", "ending", "framing"]
-ASPECTS: tuple[Aspect, ...] = ("calls", "items", "texts", "envelope", "usage", "finish", "ending", "framing")
+Aspect: TypeAlias = Literal["calls", "items", "texts", "usage", "finish", "envelope", "ending", "framing"]
+ASPECTS: tuple[Aspect, ...] = ("calls", "items", "texts", "usage", "finish", "envelope", "ending", "framing")
 """What an operator changes, in the order in which a chain applies them. A chain has at most one of each."""
 
 ALL: tuple[Dialect, ...] = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
@@ -35,6 +34,7 @@ class Operator:
         dialects: where it applies.
         aspect: what it changes.
         effect: what it changes in what a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
+        opaque: True where what is left after a cut does not follow from the frames.
         certain: False where the bytes do not decide what is right. A reader may then differ if it reports it.
     """
 
@@ -44,6 +44,7 @@ class Operator:
     aspect: Aspect
     effect: str
     certain: bool
+    opaque: bool
     run: Run
 
     def __call__(self, stream: Stream, seed: int = 0) -> Stream | None:
@@ -54,8 +55,12 @@ class Operator:
         """
         if stream.dialect not in self.dialects or not stream.frames:
             return None
+        if stream.opaque and self.effect in {"truncated", "error"}:
+            return None
         made = self.run(random.Random(f"{self.name} {seed}"), stream)  # noqa: S311 (not for secrets)
-        return None if made is None else replace(made, operators=(*stream.operators, self.name))
+        if made is None:
+            return None
+        return replace(made, operators=(*stream.operators, self.name), opaque=stream.opaque or self.opaque)
 
 
 OPERATORS: dict[str, Operator] = {}
@@ -63,8 +68,9 @@ OPERATORS: dict[str, Operator] = {}
 
 
 def operator(
-    *dialects: Dialect, aspect: Aspect, effect: str = "nothing", certain: bool = True, name: str = "", about: str = ""
-) -> Callable[[Run], Run]:
+    *dialects: Dialect, aspect: Aspect, effect: str = "nothing", certain: bool = True, opaque: bool = False,
+    name: str = "", about: str = "",
+) -> Callable[[Run], Run]:  # fmt: skip
     """Register a function as an operator: its name and the first line of its docstring are those of the operator."""
 
     def register(run: Run) -> Run:
@@ -72,10 +78,17 @@ def operator(
         text = about or (run.__doc__ or "").strip().split("\n")[0]
         if known in OPERATORS or not text:
             raise ValueError(f"operator {known!r} exists already, or has no description")
-        OPERATORS[known] = Operator(known, text, dialects or ALL, aspect, effect, certain, run)
+        OPERATORS[known] = Operator(known, text, dialects or ALL, aspect, effect, certain, opaque, run)
         return run
 
     return register
+
+
+def clone(value: Any) -> Any:
+    """Copy a JSON value."""
+    if isinstance(value, dict):
+        return {key: clone(member) for key, member in value.items()}
+    return [clone(member) for member in value] if isinstance(value, list) else value
 
 
 def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
@@ -85,7 +98,7 @@ def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
         if isinstance(frame.data, str):
             out.append(frame)
             continue
-        data = copy.deepcopy(frame.data)
+        data = clone(frame.data)
         made = change(data, frame)
         out.append(replace(frame, data=made if isinstance(made, dict) else data))
     return out

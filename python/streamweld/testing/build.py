@@ -1,7 +1,7 @@
 """Build conformant streams of each dialect from a list of parts.
 
-    stream = build("anthropic", [Reasoning("Oslo?"), Text("Let me look."), Call("get_weather", '{"city":"Oslo"}')])
-    stream.body, stream.expected
+stream = build("anthropic", [Reasoning("Oslo?"), Text("Let me look."), Call("get_weather", '{"city":"Oslo"}')])
+stream.body, stream.expected
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["build", "random_parts"]
 
 DONE = Frame("[DONE]", role="end")
+TOKENS = Tokens(11, 7)
 
 
 def build(
-    dialect: Dialect, parts: Iterable[Part], *, usage: Tokens | None = Tokens(11, 7), finish: str | None = None,
+    dialect: Dialect,
+    parts: Iterable[Part],
+    *,
+    usage: Tokens | None = TOKENS,
+    finish: str | None = None,
     seed: int | None = None,
-) -> Stream:  # fmt: skip
+) -> Stream:
     """Build a conformant stream.
 
     Args:
@@ -56,21 +61,35 @@ def build(
         wanted.append(Call(call.name, call.arguments, None if call.id in seen else call.id))
         seen.add(call.id)
     expected = Expected(
-        _joined(filled, Text), _joined(filled, Reasoning), _joined(filled, Refusal), tuple(wanted), reason,
+        _joined(filled, Text),
+        _joined(filled, Reasoning),
+        _joined(filled, Refusal),
+        tuple(wanted),
+        reason,
         None if dialect == "ai-sdk-ui" else usage,
-    )  # fmt: skip
+    )
     frames = _BUILDERS[dialect](filled, _splitter(seed), reason, usage)
     return Stream(dialect, tuple(filled), tuple(frames), expected)
 
 
 _NAMES = ("get", "get_weather", "get_weather_now", "search", "search_web", "run", "run_tests", "fetch")
-_VALUES = ("{}", "", '{"q":1}', '{"q":2}', '{"q":"a"}', '{"x":{"q":1}}', '{"list":[1,{"q":1}]}', '{"city":"Zürich","n":3}')
+_VALUES = (
+    "{}",
+    "",
+    '{"q":1}',
+    '{"q":2}',
+    '{"q":"a"}',
+    '{"x":{"q":1}}',
+    '{"list":[1,{"q":1}]}',
+    '{"city":"Zürich","n":3}',
+)
 
 
 def random_parts(dialect: Dialect, seed: int) -> list[Part]:
     """Return one to five random parts that the dialect can carry.
 
-    Names of calls are equal or begin alike. Arguments are equal, empty, nested or long. An id is used twice now and then.
+    Names of calls are equal or begin alike. Arguments are equal, empty, nested or long.
+    An id is used twice now and then.
     """
     rng = random.Random(f"parts {dialect} {seed}")  # noqa: S311 (not for secrets)
     kinds: list[type[Part]] = [Text, Text, Reasoning, Call, Call, Call]
@@ -90,7 +109,7 @@ def random_parts(dialect: Dialect, seed: int) -> list[Part]:
             out.append(call)
         else:
             text = rng.choice(("ok", "Let me look it up.", "Es dauert: Zürich, 日本 🙂.")) + random_text(rng, 3)
-            out.append(kind(text))  # type: ignore[call-arg]
+            out.append(kind(text))
     return out
 
 
@@ -141,9 +160,7 @@ def _chat(parts: list[Part], split: Callable[[str], list[str]], finish: str, usa
             index += 1
         else:
             member = _CHAT_MEMBER[type(part)]
-            out += [
-                Frame(chunk({member: piece}), role="delta", part=number, piece=piece) for piece in split(part.text)
-            ]
+            out += [Frame(chunk({member: piece}), role="delta", part=number, piece=piece) for piece in split(part.text)]
     out.append(Frame(chunk({}, finish), role="finish"))
     if usage is not None:
         total = usage.input + usage.output
@@ -174,7 +191,13 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
         at: dict[str, Any] = {"output_index": number}
         of: dict[str, Any] = at | {"item_id": identity}
         if isinstance(part, Call):
-            item = {"type": "function_call", "id": identity, "call_id": part.id, "name": part.name, "status": "completed"}
+            item = {
+                "type": "function_call",
+                "id": identity,
+                "call_id": part.id,
+                "name": part.name,
+                "status": "completed",
+            }
             add("output_item.added", "open", number, item=item | {"status": "in_progress", "arguments": ""}, **at)
             for piece in split(part.arguments):
                 add("function_call_arguments.delta", "delta", number, piece, delta=piece, **of)
@@ -190,7 +213,7 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
             name = "reasoning_summary_text" if thought else "refusal" if refused else "output_text"
             place = of | {"summary_index" if thought else "content_index": 0}
             within = "reasoning_summary_part" if thought else "content_part"
-            item = {"type": "reasoning" if thought else "message", "id": identity}
+            item: dict[str, Any] = {"type": "reasoning" if thought else "message", "id": identity}
             item |= {"summary": []} if thought else {"role": "assistant", "status": "in_progress", "content": []}
             add("output_item.added", "open", number, item=item, **at)
             add(f"{within}.added", "other", number, content=content | {member: ""}, **place)
@@ -222,7 +245,7 @@ def _anthropic(parts: list[Part], split: Callable[[str], list[str]], finish: str
     def add(kind: str, role: Any = "other", part: int | None = None, piece: str = "", **members: Any) -> None:
         out.append(Frame({"type": kind} | members, kind, role, part, piece))
 
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "model-1", "content": []}
+    message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "model-1", "content": []}
     message |= {"stop_reason": None, "stop_sequence": None}
     counts = usage or Tokens(0, 0)
     message["usage"] = {"input_tokens": counts.input, "output_tokens": 1}
@@ -317,7 +340,7 @@ _AI_SDK_FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool-calls"
 
 def _parts(parts: list[Part], split: Callable[[str], list[str]], finish: str, usage: Tokens | None) -> list[Frame]:
     counts = usage or Tokens(0, 0)
-    end = {"type": "finish", "finishReason": {"unified": _AI_SDK_FINISH[finish], "raw": None}}
+    end: dict[str, Any] = {"type": "finish", "finishReason": {"unified": _AI_SDK_FINISH[finish], "raw": None}}
     end["usage"] = {"inputTokens": {"total": counts.input}, "outputTokens": {"total": counts.output}}
     return [
         Frame({"type": "stream-start", "warnings": []}, role="start"),

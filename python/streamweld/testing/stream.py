@@ -168,6 +168,11 @@ class Stream:
             if frame.part is not None and type(self.parts[frame.part]) in sent:
                 sent[type(self.parts[frame.part])] += frame.piece
         return self.but(
-            frames, text=sent[Text], reasoning=sent[Reasoning], refusal=sent[Refusal], usage=None, finish=None,
+            frames,
+            text=sent[Text],
+            reasoning=sent[Reasoning],
+            refusal=sent[Refusal],
+            usage=None,
+            finish=None,
             ending=ending,
-        )  # fmt: skip
+        )

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from streamweld.testing.pieces import NAMES, fragments_of, random_arguments, random_id, random_text, random_value
+
 from tests.support.generate.frames import Frame, Source
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from streamweld.testing.pieces import entry, fragments_of
+
 from tests.support.generate.chat import DONE, chunk, frame
 
 if TYPE_CHECKING:

@@ -20,9 +20,13 @@ def event(kind: str, **members: Any) -> Frame:
 
 
 def _each(
-    name: str, about: str, change: Callable[[dict[str, Any], Frame, Stream], Any], *, aspect: Any = "items",
+    name: str,
+    about: str,
+    change: Callable[[dict[str, Any], Frame, Stream], Any],
+    *,
+    aspect: Any = "items",
     calls: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     def run(_: Random, stream: Stream) -> Stream | None:
         if calls and not stream.calls:
             return None
@@ -49,13 +53,20 @@ def _shared(stream: Stream) -> bool:
 
 # Indexes and blocks
 
-_each("block_index_0", "Every block has index 0.",
-      lambda data, _f, _s: data.update(index=0) if "index" in data else None)  # fmt: skip
-_each("block_index_sparse", "Block indexes are not contiguous.",
-      lambda data, _f, _s: data.update(index=2 * data["index"] + 1) if "index" in data else None)  # fmt: skip
+_each(
+    "block_index_0", "Every block has index 0.", lambda data, _f, _s: data.update(index=0) if "index" in data else None
+)
+_each(
+    "block_index_sparse",
+    "Block indexes are not contiguous.",
+    lambda data, _f, _s: data.update(index=2 * data["index"] + 1) if "index" in data else None,
+)
 _without("no_block_ends", "No block has an end.", lambda frame: frame.role == "close")
-_each("no_delta_index", "Deltas have no index.",
-      lambda data, frame, _s: data.pop("index") and None if frame.role == "delta" else None)  # fmt: skip
+_each(
+    "no_delta_index",
+    "Deltas have no index.",
+    lambda data, frame, _s: data.pop("index") and None if frame.role == "delta" else None,
+)
 
 
 @operator("anthropic", aspect="items")
@@ -282,9 +293,15 @@ def thinking_in_the_first_text_block(_: Random, stream: Stream) -> Stream | None
     return stream.but(frames)
 
 
-_each("thinking_under_text", "The text of a thinking delta is under `text`.",
-      lambda data, frame, stream: data["delta"].update(text=data["delta"].pop("thinking"))
-      if frame.role == "delta" and data["delta"].get("type") == "thinking_delta" else None)  # fmt: skip
+_each(
+    "thinking_under_text",
+    "The text of a thinking delta is under `text`.",
+    lambda data, frame, _s: (
+        data["delta"].update(text=data["delta"].pop("thinking"))
+        if frame.role == "delta" and data["delta"].get("type") == "thinking_delta"
+        else None
+    ),
+)
 
 
 # The message around them

@@ -79,28 +79,60 @@ def conformant(_: Random, stream: Stream) -> Stream:
     return stream
 
 
-_inserting("prompt_filter_results", "The first chunk has no choices, but filter results.", lambda _, _s: 0,
-           {"id": "", "model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]})  # fmt: skip
-_inserting("choices_null", "Chunks have null for their choices, or none.", _anywhere,
-           {"id": "x", "choices": None}, {"id": "x"})  # fmt: skip
-_inserting("choice_without_delta", "A choice has no delta.", _anywhere,
-           {"id": "", "choices": [{"index": 0, "finish_reason": None, "content_filter_offsets": {"check_offset": 9}}]})  # fmt: skip
-_inserting("delta_null", "A choice has null for its delta.", _anywhere,
-           {"choices": [{"index": 0, "delta": None, "finish_reason": None}]})  # fmt: skip
+_inserting(
+    "prompt_filter_results",
+    "The first chunk has no choices, but filter results.",
+    lambda _, _s: 0,
+    {"id": "", "model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]},
+)
+_inserting(
+    "choices_null", "Chunks have null for their choices, or none.", _anywhere, {"id": "x", "choices": None}, {"id": "x"}
+)
+_inserting(
+    "choice_without_delta",
+    "A choice has no delta.",
+    _anywhere,
+    {"id": "", "choices": [{"index": 0, "finish_reason": None, "content_filter_offsets": {"check_offset": 9}}]},
+)
+_inserting(
+    "delta_null",
+    "A choice has null for its delta.",
+    _anywhere,
+    {"choices": [{"index": 0, "delta": None, "finish_reason": None}]},
+)
 _each_choice("choice_without_index", "Choices have no index.", lambda choice, _f, _s: choice.pop("index") and None)
-_each_choice("role_on_every_chunk", "The role is on every chunk, or null.",
-             lambda choice, frame, _s: choice["delta"].update(role="assistant" if frame.piece else None))  # fmt: skip
-_each_choice("null_members", "Content and tool calls are null where there are none.",
-             lambda choice, _f, _s: choice.update(
-                 delta={"content": None, "tool_calls": None} | choice["delta"]))  # fmt: skip
-_each_choice("empty_tool_calls", "Tool calls are an empty array where there are none.",
-             lambda choice, _f, _s: choice.update(delta={"tool_calls": []} | choice["delta"]))  # fmt: skip
-_each_choice("finish_without_index", "The chunk with the finish reason has no index.",
-             lambda choice, frame, _s: frame.role == "finish" and choice.pop("index") and None)  # fmt: skip
-_each_chunk("new_id_on_every_envelope", "Every chunk has another id.",
-            lambda data, number, _s: data.update(id=f"chatcmpl-{number}"), "envelope")  # fmt: skip
-_each_chunk("success_envelope", "Chunks are inside `data`, beside `success`.",
-            lambda data, _n, _s: {"success": True, "data": data}, "envelope")  # fmt: skip
+_each_choice(
+    "role_on_every_chunk",
+    "The role is on every chunk, or null.",
+    lambda choice, frame, _s: choice["delta"].update(role="assistant" if frame.piece else None),
+)
+_each_choice(
+    "null_members",
+    "Content and tool calls are null where there are none.",
+    lambda choice, _f, _s: choice.update(delta={"content": None, "tool_calls": None} | choice["delta"]),
+)
+_each_choice(
+    "empty_tool_calls",
+    "Tool calls are an empty array where there are none.",
+    lambda choice, _f, _s: choice.update(delta={"tool_calls": []} | choice["delta"]),
+)
+_each_choice(
+    "finish_without_index",
+    "The chunk with the finish reason has no index.",
+    lambda choice, frame, _s: choice.pop("index") and None if frame.role == "finish" else None,
+)
+_each_chunk(
+    "new_id_on_every_envelope",
+    "Every chunk has another id.",
+    lambda data, number, _s: data.update(id=f"chatcmpl-{number}"),
+    "envelope",
+)
+_each_chunk(
+    "success_envelope",
+    "Chunks are inside `data`, beside `success`.",
+    lambda data, _n, _s: {"success": True, "data": data},
+    "envelope",
+)
 
 
 @operator("chat", aspect="envelope", opaque=True)
@@ -133,7 +165,7 @@ def calls_in_another_choice(_: Random, stream: Stream) -> Stream | None:
         if choice is not None and ("tool_calls" in choice["delta"] or frame.role == "finish"):
             choice["index"] = 1
 
-    return replace(stream.but(changed(stream, move)), options=stream.options | MERGE)
+    return replace(stream.but(changed(stream, move)), options={**stream.options, **MERGE})
 
 
 def message_of(stream: Stream) -> dict[str, Any]:
@@ -187,9 +219,14 @@ def calls_in_the_terminal_message(_: Random, stream: Stream) -> Stream | None:
 
 
 def _deltas(
-    name: str, about: str, change: Callable[[dict[str, Any], Frame, Stream], None], *,
-    kinds: tuple[type, ...] = (Text,), options: dict[str, Any] | None = None, certain: bool = True,
-) -> None:  # fmt: skip
+    name: str,
+    about: str,
+    change: Callable[[dict[str, Any], Frame, Stream], None],
+    *,
+    kinds: tuple[type, ...] = (Text,),
+    options: dict[str, Any] | None = None,
+    certain: bool = True,
+) -> None:
     """An operator that changes each delta of texts of such kinds, where there is one."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
@@ -202,7 +239,7 @@ def _deltas(
                 change(data["choices"][0]["delta"], frame, stream)
 
         made = stream.but(changed(stream, one))
-        return replace(made, options=stream.options | (options or {})) if found else None
+        return replace(made, options={**stream.options, **(options or {})}) if found else None
 
     operator("chat", aspect="texts", name=name, about=about, certain=certain)(run)
 
@@ -213,23 +250,40 @@ def _as_parts(delta: dict[str, Any], frame: Frame, stream: Stream) -> None:
     delta["content"] = [{"type": "thinking", "thinking": [text]} if of_kind(stream, frame, Reasoning) else text]
 
 
-def _details(delta: dict[str, Any], frame: Frame, _: Stream) -> None:
+def _details(delta: dict[str, Any], frame: Frame, _: Stream, **more: Any) -> None:
     delta.clear()
+    delta.update(more)
     delta["reasoning_details"] = [{"type": "reasoning.text", "index": 0, "text": frame.piece}]
 
 
 _deltas("content_is_a_list", "Content is a list of parts: text, and thinking.", _as_parts, kinds=(Text, Reasoning))
-_deltas("reasoning_under_another_name", "Reasoning is under `reasoning`.",
-        lambda delta, frame, _: (delta.clear(), delta.update(reasoning=frame.piece))[0], kinds=(Reasoning,))  # fmt: skip
-_deltas("reasoning_twice", "Reasoning is under `reasoning` and under `reasoning_content`.",
-        lambda delta, frame, _: delta.update(reasoning=frame.piece), kinds=(Reasoning,))  # fmt: skip
-_deltas("reasoning_and_details", "Reasoning is in `reasoning` and in `reasoning_details`.",
-        lambda delta, frame, stream: (_details(delta, frame, stream), delta.update(reasoning=frame.piece))[0],
-        kinds=(Reasoning,))  # fmt: skip
-_deltas("reasoning_details_incremental", "Reasoning is in `reasoning_details`, a piece each.", _details,
-        kinds=(Reasoning,))  # fmt: skip
-_deltas("empty_placeholders", "Reasoning and content are empty strings where there are none.",
-        lambda delta, _f, _s: delta.update({"content": "", "reasoning_content": ""} | delta), kinds=(Text, Reasoning))  # fmt: skip
+_deltas(
+    "reasoning_under_another_name",
+    "Reasoning is under `reasoning`.",
+    lambda delta, frame, _: delta.update(reasoning=frame.piece, reasoning_content=None),
+    kinds=(Reasoning,),
+)
+_deltas(
+    "reasoning_twice",
+    "Reasoning is under `reasoning` and under `reasoning_content`.",
+    lambda delta, frame, _: delta.update(reasoning=frame.piece),
+    kinds=(Reasoning,),
+)
+_deltas(
+    "reasoning_and_details",
+    "Reasoning is in `reasoning` and in `reasoning_details`.",
+    lambda delta, frame, stream: _details(delta, frame, stream, reasoning=frame.piece),
+    kinds=(Reasoning,),
+)
+_deltas(
+    "reasoning_details_incremental", "Reasoning is in `reasoning_details`, a piece each.", _details, kinds=(Reasoning,)
+)
+_deltas(
+    "empty_placeholders",
+    "Reasoning and content are empty strings where there are none.",
+    lambda delta, _f, _s: delta.update({"content": "", "reasoning_content": ""} | delta),
+    kinds=(Text, Reasoning),
+)
 
 
 def _cumulative(stream: Stream, kind: type, member: Callable[[str], dict[str, Any]]) -> Stream | None:
@@ -347,7 +401,7 @@ def think_tags_and_reasoning(_: Random, stream: Stream) -> Stream | None:
     if made is None:
         return None
 
-    def add(data: Any, frame: Frame) -> None:
+    def add(data: Any, _frame: Frame) -> None:
         choice = choice_of(data)
         if choice is not None and str(choice["delta"].get("content", "")).startswith("<think>"):
             choice["delta"]["reasoning_content"] = thought
@@ -394,24 +448,42 @@ def _growing(data: dict[str, Any], frame: Frame, counts: dict[str, Any], number:
 
 
 _usage("usage_on_every_chunk", "Every chunk has the counts so far.", _growing)
-_usage("usage_null_elsewhere", "Usage is null on every chunk but the last.",
-       lambda data, frame, _c, _n: None if frame.role == "usage" else data.update(usage=None), last=True)  # fmt: skip
-_usage("usage_null_afterwards", "Usage is on the first chunk, and null afterwards.",
-       lambda data, frame, counts, _n: data.update(usage=counts if frame.role == "start" else None))  # fmt: skip
-_usage("usage_zero_afterwards", "Usage is on the first chunk, and all zeros afterwards.",
-       lambda data, frame, counts, _n: data.update(
-           usage=counts if frame.role == "start" else dict.fromkeys(counts, 0)))  # fmt: skip
-_usage("usage_in_the_choice", "Usage is inside the last choice.",
-       lambda data, frame, counts, _n: data["choices"][0].update(usage=counts) if frame.role == "finish" else None)  # fmt: skip
+_usage(
+    "usage_null_elsewhere",
+    "Usage is null on every chunk but the last.",
+    lambda data, frame, _c, _n: None if frame.role == "usage" else data.update(usage=None),
+    last=True,
+)
+_usage(
+    "usage_null_afterwards",
+    "Usage is on the first chunk, and null afterwards.",
+    lambda data, frame, counts, _n: data.update(usage=counts if frame.role == "start" else None),
+)
+_usage(
+    "usage_zero_afterwards",
+    "Usage is on the first chunk, and all zeros afterwards.",
+    lambda data, frame, counts, _n: data.update(usage=counts if frame.role == "start" else dict.fromkeys(counts, 0)),
+)
+_usage(
+    "usage_in_the_choice",
+    "Usage is inside the last choice.",
+    lambda data, frame, counts, _n: data["choices"][0].update(usage=counts) if frame.role == "finish" else None,
+)
 
 
 # Finish reasons
 
 
 def _finish(
-    name: str, about: str, change: Callable[[list[Frame], int, Stream], None], *, calls: bool | None = None,
-    effect: str = "nothing", alone: bool = False, expect: Callable[[Stream], dict[str, Any]] = lambda _: {},
-) -> None:  # fmt: skip
+    name: str,
+    about: str,
+    change: Callable[[list[Frame], int, Stream], None],
+    *,
+    calls: bool | None = None,
+    effect: str = "nothing",
+    alone: bool = False,
+    expect: Callable[[Stream], dict[str, Any]] = lambda _: {},
+) -> None:
     """`change` gets the frames and the place of the finish reason; `calls`: only with, or without calls; `alone`: only
     in a stream that no operator has changed."""
 
@@ -455,21 +527,42 @@ def _early(frames: list[Frame], at: int, stream: Stream) -> None:
     frames.insert(last, frame)
 
 
-_finish("finish_stop_with_calls", "The finish reason is `stop` although there are calls.",
-        lambda frames, at, _: _reason(frames, at, "stop"), calls=True)  # fmt: skip
+_finish(
+    "finish_stop_with_calls",
+    "The finish reason is `stop` although there are calls.",
+    lambda frames, at, _: _reason(frames, at, "stop"),
+    calls=True,
+)
 _finish("finish_empty_elsewhere", "The finish reason is an empty string on all other chunks.", _empty_elsewhere)
-_finish("no_finish_reason", "No finish reason, only `[DONE]`.", lambda frames, at, _: _reason(frames, at, None),
-        effect="finish",
-        expect=lambda stream: {"calls": tuple(c for c in stream.expected.calls if c.arguments),
-                               "finish": "tool_calls" if stream.expected.calls else None})  # fmt: skip
-_finish("finish_twice", "The finish reason comes twice.",
-        lambda frames, at, _: frames.insert(at, frames[at]))  # fmt: skip
-_finish("finish_then_stop", "The finish reason `tool_calls` is followed by `stop`.",
-        lambda frames, at, _: frames.insert(at + 1, Frame(chunk({}, "stop"))), calls=True)  # fmt: skip
-_finish("finish_tool_calls_without_calls", "The finish reason is `tool_calls`, and there is no call.",
-        lambda frames, at, _: _reason(frames, at, "tool_calls"), calls=False)  # fmt: skip
-_finish("calls_after_finish", "The end of the last call comes after the finish reason.", _early, calls=True,
-        alone=True)  # fmt: skip
+_finish(
+    "no_finish_reason",
+    "No finish reason, only `[DONE]`.",
+    lambda frames, at, _: _reason(frames, at, None),
+    effect="finish",
+    alone=True,
+    expect=lambda stream: {
+        "calls": tuple(c for c in stream.expected.calls if c.arguments),
+        "finish": "tool_calls" if stream.expected.calls else None,
+    },
+)
+_finish(
+    "finish_twice",
+    "The finish reason comes twice.",
+    lambda frames, at, _: frames.insert(at + 1, Frame(chunk({}, frames[at].data["choices"][0]["finish_reason"]))),
+)
+_finish(
+    "finish_then_stop",
+    "The finish reason `tool_calls` is followed by `stop`.",
+    lambda frames, at, _: frames.insert(at + 1, Frame(chunk({}, "stop"))),
+    calls=True,
+)
+_finish(
+    "finish_tool_calls_without_calls",
+    "The finish reason is `tool_calls`, and there is no call.",
+    lambda frames, at, _: _reason(frames, at, "tool_calls"),
+    calls=False,
+)
+_finish("calls_after_finish", "The end of the last call comes after the finish reason.", _early, calls=True, alone=True)
 _finish("finish_in_camel_case", "The finish reason is under `finishReason`, in capitals.", _camel)
 
 

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 
 def _raw(
-    name: str, about: str, change: Callable[[Random, bytes, Frame], bytes], *, some: float = 1.0,
-) -> None:  # fmt: skip
+    name: str,
+    about: str,
+    change: Callable[[Random, bytes, Frame], bytes],
+    *,
+    some: float = 1.0,
+) -> None:
     """An operator that writes each event in another way, or some of them."""
 
     def run(rng: Random, stream: Stream) -> Stream:
@@ -57,16 +61,21 @@ def _lines(_: Random, data: bytes, frame: Frame) -> bytes:
 _between("comments", "Comments are between events, as keep-alives.", b": PROCESSING\n\n", first=True)
 _between("comments_as_data", "Comments of another server are in data lines.", b"data: : PROCESSING\n\n")
 _between("null_events", "Events have null for their data.", b"data: null\n\n")
-_between("named_keep_alives", "Named events keep the connection alive.",
-         b'event: keepalive\ndata: {"type":"keepalive"}\n\nevent: ping\ndata: {"type":"ping"}\n\n')  # fmt: skip
+_between(
+    "named_keep_alives",
+    "Named events keep the connection alive.",
+    b'event: keepalive\ndata: {"type":"keepalive"}\n\nevent: ping\ndata: {"type":"ping"}\n\n',
+)
 _between("empty_events", "Events are empty, or have only a retry time.", b"retry: 3000\n\ndata:\n\n", first=True)
 _raw("no_space_after_data", "No space follows `data:`.", lambda _, data, _f: re.sub(rb"(?m)^data: ", b"data:", data))
 _raw("crlf", "Lines end with CR and LF.", lambda _, data, _f: data.replace(b"\n", b"\r\n"))
 _raw("cr", "Lines end with CR.", lambda _, data, _f: data.replace(b"\n", b"\r"))
 _raw("json_over_lines", "The JSON of an event is over several data lines.", _lines)
-_raw("escaped_text", "Everything that is not ASCII is escaped.",
-     lambda _, data, _f: re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1],
-                                data.decode()).encode())  # fmt: skip
+_raw(
+    "escaped_text",
+    "Everything that is not ASCII is escaped.",
+    lambda _, data, _f: re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], data.decode()).encode(),
+)
 
 
 @operator(aspect="framing")
@@ -147,9 +156,7 @@ def no_blank_line_at_the_end(_: Random, stream: Stream) -> Stream | None:
 @operator("chat", aspect="framing")
 def event_cut_and_glued(rng: Random, stream: Stream) -> Stream | None:
     """A cut event is glued to the next one, which counts."""
-    texts = [
-        at for at, f in enumerate(stream.frames) if f.part is not None and isinstance(stream.parts[f.part], Text)
-    ]
+    texts = [at for at, f in enumerate(stream.frames) if f.part is not None and isinstance(stream.parts[f.part], Text)]
     if not texts:
         return None
     at = rng.choice(texts)  # of an event after such a cut, only text, finish reason and usage count
@@ -219,25 +226,51 @@ def _data(value: Any) -> Callable[[str], bytes]:
     return lambda _: b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
-_broken("error_event", "An error object is sent in the middle, with status 200.",
-        _data({"error": {"code": "rate_limit_exceeded", "message": "slow down"}}))  # fmt: skip
-_broken("error_then_done", "An error object is followed by `[DONE]`.",
-        lambda _: b'data: {"error":{"code":429,"message":"slow down"}}\n\ndata: [DONE]\n\n', "chat")  # fmt: skip
-_broken("error_outside_events", "An error object is printed outside of any event.",
-        lambda _: b'{\n  "error": {\n    "code": 429,\n    "message": "quota"\n  }\n}\n')  # fmt: skip
+_broken(
+    "error_event",
+    "An error object is sent in the middle, with status 200.",
+    _data({"error": {"code": "rate_limit_exceeded", "message": "slow down"}}),
+)
+_broken(
+    "error_then_done",
+    "An error object is followed by `[DONE]`.",
+    lambda _: b'data: {"error":{"code":429,"message":"slow down"}}\n\ndata: [DONE]\n\n',
+    "chat",
+)
+_broken(
+    "error_outside_events",
+    "An error object is printed outside of any event.",
+    lambda _: b'{\n  "error": {\n    "code": 429,\n    "message": "quota"\n  }\n}\n',
+)
 _broken("error_as_text", "An error is plain text in a data line.", lambda _: b"data: error: engine died\n\n")
-_broken("error_in_a_cut_event", "A cut event is followed by an error in the same event.",
-        lambda _: b'data: {"choices":[{"index":0,"del\ndata: {"error":{"message":"stream_read_error"}}\n\n', "chat")  # fmt: skip
-_broken("error_type_and_message", "An error has `error_type` and `error_message`.",
-        _data({"error_type": "overloaded", "error_message": "try again"}))  # fmt: skip
+_broken(
+    "error_in_a_cut_event",
+    "A cut event is followed by an error in the same event.",
+    lambda _: b'data: {"choices":[{"index":0,"del\ndata: {"error":{"message":"stream_read_error"}}\n\n',
+    "chat",
+)
+_broken(
+    "error_type_and_message",
+    "An error has `error_type` and `error_message`.",
+    _data({"error_type": "overloaded", "error_message": "try again"}),
+)
 _broken("error_detail", "An error has `detail` only.", _data({"detail": "upstream is down"}))
-_broken("error_success_false", "An error has `success: false` and `errors`.",
-        _data({"success": False, "errors": [{"message": "no"}]}))  # fmt: skip
+_broken(
+    "error_success_false",
+    "An error has `success: false` and `errors`.",
+    _data({"success": False, "errors": [{"message": "no"}]}),
+)
 _broken("error_code_and_msg", "An error has `code` and `msg`.", _data({"code": 500, "msg": "internal error"}))
-_broken("error_base_resp", "An error has `base_resp` with a status code.",
-        _data({"base_resp": {"status_code": 1002, "status_msg": "rate limit"}}))  # fmt: skip
-_broken("error_status_code", "An error has `statusCode` and `message`.",
-        _data({"statusCode": 503, "message": "unavailable"}))  # fmt: skip
+_broken(
+    "error_base_resp",
+    "An error has `base_resp` with a status code.",
+    _data({"base_resp": {"status_code": 1002, "status_msg": "rate limit"}}),
+)
+_broken(
+    "error_status_code",
+    "An error has `statusCode` and `message`.",
+    _data({"statusCode": 503, "message": "unavailable"}),
+)
 
 
 def _instead(name: str, about: str, body: bytes, content_type: str) -> None:
@@ -248,13 +281,22 @@ def _instead(name: str, about: str, body: bytes, content_type: str) -> None:
     operator(aspect="ending", name=name, about=about, effect="error")(run)
 
 
-_instead("html_page", "The body is an HTML page, with status 200.",
-         b"<html><body>502 Bad Gateway</body></html>", "text/html")  # fmt: skip
+_instead(
+    "html_page", "The body is an HTML page, with status 200.", b"<html><body>502 Bad Gateway</body></html>", "text/html"
+)
 _instead("empty_body", "The body is empty, with status 200.", b"", "text/event-stream")
-_instead("json_error_body", "The body is an error as plain JSON, with status 200.",
-         b'{"error":"Unexpected endpoint or method."}', "application/json")  # fmt: skip
-_instead("error_body_of_another_kind", "The body is an error with `error_type`, with status 200.",
-         b'{"error_type":"overloaded","error_message":"try again"}', "application/json")  # fmt: skip
+_instead(
+    "json_error_body",
+    "The body is an error as plain JSON, with status 200.",
+    b'{"error":"Unexpected endpoint or method."}',
+    "application/json",
+)
+_instead(
+    "error_body_of_another_kind",
+    "The body is an error with `error_type`, with status 200.",
+    b'{"error_type":"overloaded","error_message":"try again"}',
+    "application/json",
+)
 
 
 @operator("chat", aspect="ending")

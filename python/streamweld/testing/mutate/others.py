@@ -65,8 +65,13 @@ def calls_without_a_start(_: Random, stream: Stream) -> Stream | None:
     """Calls come whole, without a start or deltas."""
     if not stream.calls:
         return None
-    return stream.but(f for f in stream.frames if f.data == "[DONE]" or not f.data["type"].startswith("tool-input-")
-                      or f.data["type"] == "tool-input-available")  # fmt: skip
+    return stream.but(
+        f
+        for f in stream.frames
+        if f.data == "[DONE]"
+        or not f.data["type"].startswith("tool-input-")
+        or f.data["type"] == "tool-input-available"
+    )
 
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")

@@ -6,12 +6,10 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from streamweld.testing.stream import Frame, Stream
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamweld.testing.stream import Dialect
+    from streamweld.testing.stream import Dialect, Frame, Stream
 
     Run: TypeAlias = Callable[[random.Random, Stream], Stream | None]
 
@@ -68,9 +66,14 @@ OPERATORS: dict[str, Operator] = {}
 
 
 def operator(
-    *dialects: Dialect, aspect: Aspect, effect: str = "nothing", certain: bool = True, opaque: bool = False,
-    name: str = "", about: str = "",
-) -> Callable[[Run], Run]:  # fmt: skip
+    *dialects: Dialect,
+    aspect: Aspect,
+    effect: str = "nothing",
+    certain: bool = True,
+    opaque: bool = False,
+    name: str = "",
+    about: str = "",
+) -> Callable[[Run], Run]:
     """Register a function as an operator: its name and the first line of its docstring are those of the operator."""
 
     def register(run: Run) -> Run:
@@ -92,7 +95,7 @@ def clone(value: Any) -> Any:
 
 
 def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
-    """The frames with their JSON changed. `change` gets a copy; it changes it, or returns the object that replaces it."""
+    """The frames with their JSON changed. `change` gets a copy; it changes it, or returns another object."""
     out: list[Frame] = []
     for frame in stream.frames:
         if isinstance(frame.data, str):

@@ -25,9 +25,14 @@ def event(kind: str, **members: Any) -> Frame:
 
 
 def _each(
-    name: str, about: str, change: Callable[[str, dict[str, Any], Frame, Stream], Any], *, calls: bool | None = None,
-    aspect: Any = "items", effect: str = "nothing",
-) -> None:  # fmt: skip
+    name: str,
+    about: str,
+    change: Callable[[str, dict[str, Any], Frame, Stream], Any],
+    *,
+    calls: bool | None = None,
+    aspect: Any = "items",
+    effect: str = "nothing",
+) -> None:
     """An operator that changes each event. `calls`: only in streams with them; False: with no two of one id."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
@@ -40,8 +45,12 @@ def _each(
 
 
 def _without(
-    name: str, about: str, drop: Callable[[str, Frame, Stream], bool], *, calls: bool = False,
-) -> None:  # fmt: skip
+    name: str,
+    about: str,
+    drop: Callable[[str, Frame, Stream], bool],
+    *,
+    calls: bool = False,
+) -> None:
     """An operator that leaves events out."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
@@ -130,35 +139,82 @@ def _composite(kind: str, data: dict[str, Any], frame: Frame, stream: Stream) ->
         data["item"]["id"] = f"{call.id}|{data['item']['id']}"
 
 
+def _by_call_id(_: str, data: dict[str, Any], frame: Frame, stream: Stream) -> None:
+    call = _call_of(frame, stream)
+    if call is not None and "item_id" in data:
+        del data["item_id"], data["output_index"]
+        data["call_id"] = call.id
+
+
 _each("new_item_id_in_every_event", "Every event has another item id.", _ids(lambda old, n: f"{old}_{n}"))
 _each("empty_item_ids", "Item ids are empty.", _ids(lambda _old, _n: ""))
 _each("call_id_as_item_id", "The item id is the call id, or both with a bar between.", _composite, calls=True)
-_each("output_index_0", "Every output index is 0.",
-      lambda _k, data, _f, _s: data.update(output_index=0) if "output_index" in data else None)  # fmt: skip
-_each("other_output_index_at_the_end", "The output index differs between deltas and the end of an item.",
-      lambda kind, data, _f, _s: data.update(output_index=data["output_index"] + 50)
-      if kind == "output_item.done" else None)  # fmt: skip
-_each("no_output_index", "Deltas of calls have an item id and no output index.",
-      lambda kind, data, frame, stream: data.pop("output_index", None) and None
-      if _is_call(frame, stream) and "item_id" in data else None, calls=True)  # fmt: skip
-_each("call_id_instead_of_item_id", "Deltas of calls have a call id, and neither item id nor output index.",
-      lambda kind, data, frame, stream: (data.pop("item_id"), data.pop("output_index"),
-                                         data.update(call_id=stream.parts[frame.part].id))[2]  # type: ignore[union-attr, index]
-      if _is_call(frame, stream) and "item_id" in data else None, calls=True)  # fmt: skip
-_each("items_without_id", "Items have no id where they end.",
-      lambda kind, data, _f, _s: [item.pop("id") for item in _output(data)] and None if _output(data)
-      else data["item"].pop("id") and None if kind == "output_item.done" else None)  # fmt: skip
-_each("content_index_from_one", "`content_index` and `summary_index` begin at 1.",
-      lambda _k, data, _f, _s: [data.update({key: data[key] + 1}) for key in ("content_index", "summary_index")
-                                if key in data] and None)  # fmt: skip
-_each("content_index_never_reset", "`content_index` counts over all items.",
-      lambda _k, data, frame, _s: data.update(content_index=frame.part) if "content_index" in data else None)  # fmt: skip
-_each("no_content_index", "Deltas have no `content_index`.",
-      lambda _k, data, _f, _s: data.pop("content_index", None) and None)  # fmt: skip
-_each("sequence_number_constant", "Every sequence number is 1.",
-      lambda _k, data, _f, _s: data.update(sequence_number=1), aspect="envelope")  # fmt: skip
-_each("no_sequence_number", "Events have no sequence number.",
-      lambda _k, data, _f, _s: data.pop("sequence_number", None) and None, aspect="envelope")  # fmt: skip
+_each(
+    "output_index_0",
+    "Every output index is 0.",
+    lambda _k, data, _f, _s: data.update(output_index=0) if "output_index" in data else None,
+)
+_each(
+    "other_output_index_at_the_end",
+    "The output index differs between deltas and the end of an item.",
+    lambda kind, data, _f, _s: (
+        data.update(output_index=data["output_index"] + 50) if kind == "output_item.done" else None
+    ),
+)
+_each(
+    "no_output_index",
+    "Deltas of calls have an item id and no output index.",
+    lambda _k, data, frame, stream: (
+        data.pop("output_index", None) and None if _is_call(frame, stream) and "item_id" in data else None
+    ),
+    calls=True,
+)
+_each(
+    "call_id_instead_of_item_id",
+    "Deltas of calls have a call id, and neither item id nor output index.",
+    _by_call_id,
+    calls=True,
+)
+_each(
+    "items_without_id",
+    "Items have no id where they end.",
+    lambda kind, data, _f, _s: (
+        [item.pop("id") for item in _output(data)] and None
+        if _output(data)
+        else data["item"].pop("id") and None
+        if kind == "output_item.done"
+        else None
+    ),
+)
+_each(
+    "content_index_from_one",
+    "`content_index` and `summary_index` begin at 1.",
+    lambda _k, data, _f, _s: (
+        [data.update({key: data[key] + 1}) for key in ("content_index", "summary_index") if key in data] and None
+    ),
+)
+_each(
+    "content_index_never_reset",
+    "`content_index` counts over all items.",
+    lambda _k, data, frame, _s: data.update(content_index=frame.part) if "content_index" in data else None,
+)
+_each(
+    "no_content_index",
+    "Deltas have no `content_index`.",
+    lambda _k, data, _f, _s: data.pop("content_index", None) and None,
+)
+_each(
+    "sequence_number_constant",
+    "Every sequence number is 1.",
+    lambda _k, data, _f, _s: data.update(sequence_number=1),
+    aspect="envelope",
+)
+_each(
+    "no_sequence_number",
+    "Events have no sequence number.",
+    lambda _k, data, _f, _s: data.pop("sequence_number", None) and None,
+    aspect="envelope",
+)
 
 
 @operator("responses", aspect="items", opaque=True)
@@ -181,41 +237,90 @@ _WITHIN = {"content_part.added", "content_part.done", "output_text.done", "refus
 
 # What is left out
 
-_without("arguments_in_done_only", "Arguments are only in the events that end them.",
-         lambda kind, _f, _s: kind == "function_call_arguments.delta", calls=True)  # fmt: skip
-_without("arguments_in_the_item_only", "Arguments are only in the item that ends the call.",
-         lambda kind, _f, _s: kind.startswith("function_call_arguments."), calls=True)  # fmt: skip
-_without("no_item_ends", "Items of calls have no end of their own.",
-         lambda kind, frame, stream: kind == "output_item.done" and _is_call(frame, stream), calls=True)  # fmt: skip
-_without("items_not_announced", "Calls are not announced.",
-         lambda kind, frame, stream: kind == "output_item.added" and _is_call(frame, stream), calls=True)  # fmt: skip
-_without("messages_not_announced", "Messages and their parts are not announced.",
-         lambda kind, frame, stream: kind in {"output_item.added", "content_part.added"}
-         and not _is_call(frame, stream))  # fmt: skip
-_without("parts_not_announced", "Parts of messages are not announced.",
-         lambda kind, _f, _s: kind.endswith("_part.added"))  # fmt: skip
-_without("no_response_created", "The stream begins without `response.created`.",
-         lambda kind, _f, _s: kind in {"created", "in_progress"})  # fmt: skip
-_without("no_text_done", "Texts have deltas only, and the item at the end.",
-         lambda kind, _f, _s: kind in {"output_text.done", "content_part.done"})  # fmt: skip
+_without(
+    "arguments_in_done_only",
+    "Arguments are only in the events that end them.",
+    lambda kind, _f, _s: kind == "function_call_arguments.delta",
+    calls=True,
+)
+_without(
+    "arguments_in_the_item_only",
+    "Arguments are only in the item that ends the call.",
+    lambda kind, _f, _s: kind.startswith("function_call_arguments."),
+    calls=True,
+)
+_without(
+    "no_item_ends",
+    "Items of calls have no end of their own.",
+    lambda kind, frame, stream: kind == "output_item.done" and _is_call(frame, stream),
+    calls=True,
+)
+_without(
+    "items_not_announced",
+    "Calls are not announced.",
+    lambda kind, frame, stream: kind == "output_item.added" and _is_call(frame, stream),
+    calls=True,
+)
+_without(
+    "messages_not_announced",
+    "Messages and their parts are not announced.",
+    lambda kind, frame, stream: kind in {"output_item.added", "content_part.added"} and not _is_call(frame, stream),
+)
+_without(
+    "parts_not_announced", "Parts of messages are not announced.", lambda kind, _f, _s: kind.endswith("_part.added")
+)
+_without(
+    "no_response_created",
+    "The stream begins without `response.created`.",
+    lambda kind, _f, _s: kind in {"created", "in_progress"},
+)
+_without(
+    "no_text_done",
+    "Texts have deltas only, and the item at the end.",
+    lambda kind, _f, _s: kind in {"output_text.done", "content_part.done"},
+)
 _without("items_at_the_end_only", "Items are only in the last event.", lambda _k, frame, _s: frame.part is not None)
-_each("empty_output_at_the_end", "The output of the last event is empty.",
-      lambda kind, data, _f, _s: data["response"].update(output=[]) if kind == "completed" else None)  # fmt: skip
-_each("no_output_at_the_end", "The last event has no output.",
-      lambda kind, data, _f, _s: data["response"].pop("output") and None if kind == "completed" else None)  # fmt: skip
-_each("end_is_response_done", "The last event is `response.done`.",
-      lambda kind, data, _f, _s: data.update(type="response.done") if kind == "completed" else None)  # fmt: skip
-_each("empty_name_at_the_end", "The item that ends a call has an empty name.",
-      lambda kind, data, frame, stream: data["item"].update(name="")
-      if kind == "output_item.done" and _is_call(frame, stream) else None, calls=True)  # fmt: skip
-_each("empty_arguments_at_the_end", "The item that ends a call has `{}` for its arguments.",
-      lambda kind, data, frame, stream: data["item"].update(arguments="{}")
-      if kind == "output_item.done" and _is_call(frame, stream) else None, calls=True)  # fmt: skip
-_each("other_ids_at_the_end", "Items have other ids in the last event.",
-      lambda _k, data, _f, _s: [item.update(id=item["id"] + "_last") for item in _output(data)] and None)  # fmt: skip
-_each("delta_is_an_object", "The delta of a text is an object with `text`.",
-      lambda kind, data, _f, _s: data.update(delta={"text": data["delta"]})
-      if kind == "output_text.delta" else None)  # fmt: skip
+_each(
+    "empty_output_at_the_end",
+    "The output of the last event is empty.",
+    lambda kind, data, _f, _s: data["response"].update(output=[]) if kind == "completed" else None,
+)
+_each(
+    "no_output_at_the_end",
+    "The last event has no output.",
+    lambda kind, data, _f, _s: data["response"].pop("output") and None if kind == "completed" else None,
+)
+_each(
+    "end_is_response_done",
+    "The last event is `response.done`.",
+    lambda kind, data, _f, _s: data.update(type="response.done") if kind == "completed" else None,
+)
+_each(
+    "empty_name_at_the_end",
+    "The item that ends a call has an empty name.",
+    lambda kind, data, frame, stream: (
+        data["item"].update(name="") if kind == "output_item.done" and _is_call(frame, stream) else None
+    ),
+    calls=True,
+)
+_each(
+    "empty_arguments_at_the_end",
+    "The item that ends a call has `{}` for its arguments.",
+    lambda kind, data, frame, stream: (
+        data["item"].update(arguments="{}") if kind == "output_item.done" and _is_call(frame, stream) else None
+    ),
+    calls=True,
+)
+_each(
+    "other_ids_at_the_end",
+    "Items have other ids in the last event.",
+    lambda _k, data, _f, _s: [item.update(id=item["id"] + "_last") for item in _output(data)] and None,
+)
+_each(
+    "delta_is_an_object",
+    "The delta of a text is an object with `text`.",
+    lambda kind, data, _f, _s: data.update(delta={"text": data["delta"]}) if kind == "output_text.delta" else None,
+)
 
 
 @operator("responses", aspect="items", opaque=True)
@@ -392,7 +497,7 @@ def incomplete_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
     if len(places) < 2:
         return None
     kept = stream.cut(places[-1], "complete")
-    response = {"id": "resp_1", "status": "incomplete", "output": []}
+    response: dict[str, Any] = {"id": "resp_1", "status": "incomplete", "output": []}
     response["incomplete_details"] = {"reason": "max_output_tokens"}
     # A call without arguments counts only where the reason to stop is a success.
     calls = tuple(call for call in stream.expected.calls[:-1] if call.arguments)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from streamweld.errors import StreamError
-from streamweld.testing.build import build, random_parts
+from streamweld.testing.builders import build, random_parts
 from streamweld.testing.compare import differences
 from streamweld.testing.mutate import OPERATORS, random_chain
 from streamweld.testing.stream import Call, Dialect, Text

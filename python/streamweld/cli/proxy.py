@@ -123,6 +123,12 @@ __all__ = ["proxy"]
     help="Of an answer, unpacked.",
 )
 @option(
+    "--record",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Record each stream of the gateway in this folder: its bytes and when they came, and no credentials.",
+)
+@option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
@@ -151,6 +157,7 @@ def proxy(
     client_timeout: float,
     max_body_bytes: int,
     max_stream_bytes: int,
+    record: str | None,
     log_format: Format,
     otel: bool,
 ) -> None:
@@ -172,6 +179,7 @@ def proxy(
         client_timeout=client_timeout,
         max_body_bytes=max_body_bytes,
         max_stream_bytes=max_stream_bytes,
+        record=record,
         tracing=otel,
         token=token,
         allow_hosts=allow_hosts,

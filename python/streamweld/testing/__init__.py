@@ -10,18 +10,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from streamweld.testing.build import build, random_parts
-from streamweld.testing.compare import differences
-from streamweld.testing.gateway import BrokenGateway, Reply, Request
-from streamweld.testing.mutate import ASPECTS, OPERATORS, Operator, chain, operators_for, random_chain
-from streamweld.testing.recording import Piece, Recorder, Recording, read_recording, write_recording
-from streamweld.testing.replay import ReplayTransport
-from streamweld.testing.stream import Call, Expected, Frame, Reasoning, Refusal, Stream, Text, Tokens
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from streamweld.testing.builders import build, random_parts
+    from streamweld.testing.compare import differences
+    from streamweld.testing.gateway import BrokenGateway, Reply, Request
+    from streamweld.testing.mutate import (
+        ASPECTS,
+        OPERATORS,
+        Operator,
+        chain,
+        every_operator,
+        operators_for,
+        random_chain,
+    )
+    from streamweld.testing.recording import Piece, Recorder, Recording, read_recording, write_recording
+    from streamweld.testing.replay import ReplayTransport
+    from streamweld.testing.stream import Call, Expected, Frame, Reasoning, Refusal, Stream, Text, Tokens
 
 __all__ = [
     "ASPECTS",
@@ -54,14 +61,16 @@ __all__ = [
 ]
 
 
-def every_operator(*streams: Stream, seed: int = 0) -> Iterable[Stream]:
-    """Yield one broken stream for each operator that applies to one of these streams: to the first that it applies to.
+# Imported when they are first used: pytest loads the plugin of this package in every run, and `repair(record=…)` needs
+# only the recordings.
+_MODULES: Final = ("builders", "compare", "gateway", "mutate", "recording", "replay", "stream")
 
-    Args:
-        *streams: conformant streams of one dialect.
-        seed: of the operators' random choices.
-    """
-    for operator in operators_for(streams[0].dialect):
-        made = next((made for stream in streams if (made := operator(stream, seed)) is not None), None)
-        if made is not None:
-            yield made
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _MODULES:
+            found = import_module(f"{__name__}.{module}")
+            if name in found.__all__:
+                globals()[name] = getattr(found, name)
+                return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

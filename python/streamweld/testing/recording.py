@@ -105,7 +105,7 @@ class Recorder:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             # The text of a model may be confidential: only the owner can read the file.
             handle = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            self._out = os.fdopen(handle, "w", encoding="utf-8")
+            self._out = os.fdopen(handle, "w", encoding="utf-8", buffering=1)
         except OSError as error:
             self._give_up(error)
         self._write(head)
@@ -124,6 +124,11 @@ class Recorder:
                 out.close()
             except OSError as error:
                 self._give_up(error)
+
+    def __del__(self) -> None:
+        """A response that nobody reads to its end was left."""
+        if getattr(self, "_out", None) is not None:
+            self.end("left")
 
     def _write(self, line: dict[str, Any]) -> None:
         if self._out is None:

@@ -16,11 +16,20 @@ from streamweld.testing.mutate import anthropic, chat, chat_calls, framing, othe
 from streamweld.testing.mutate.registry import ASPECTS, OPERATORS, Aspect, Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from streamweld.testing.stream import Dialect, Stream
 
-__all__ = ["ASPECTS", "OPERATORS", "Aspect", "Operator", "chain", "operators_for", "random_chain"]
+__all__ = [
+    "ASPECTS",
+    "OPERATORS",
+    "Aspect",
+    "Operator",
+    "chain",
+    "every_operator",
+    "operators_for",
+    "random_chain",
+]
 
 _MODULES = (chat_calls, chat, responses, anthropic, others, framing)  # importing them registers their operators
 
@@ -58,3 +67,16 @@ def random_chain(dialect: Dialect, seed: int, most: int = 3) -> tuple[str, ...]:
         each = rng.choice(pool)
         chosen.setdefault(each.aspect, each)
     return tuple(each.name for each in chosen.values())
+
+
+def every_operator(*streams: Stream, seed: int = 0) -> Iterator[Stream]:
+    """Yield one broken stream for each operator that applies to one of these streams: to the first that it applies to.
+
+    Args:
+        *streams: conformant streams of one dialect.
+        seed: of the operators' random choices.
+    """
+    for operator in operators_for(streams[0].dialect):
+        made = next((made for stream in streams if (made := operator(stream, seed)) is not None), None)
+        if made is not None:
+            yield made

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.testing import pieces, shapes
-from streamweld.testing.build import chunk, value_of
+from streamweld.testing.builders import chunk, value_of
 from streamweld.testing.mutate.registry import changed, clone, inserted, operator
 from streamweld.testing.pieces import entry, fragments_of, in_order, single
 from streamweld.testing.stream import Call, Frame, Stream

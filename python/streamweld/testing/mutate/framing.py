@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from streamweld.testing.build import build, chunk
+from streamweld.testing.builders import build, chunk
 from streamweld.testing.mutate.chat import message_of
 from streamweld.testing.mutate.registry import inserted, operator
 from streamweld.testing.stream import Frame, Reasoning, Refusal, Stream, Text

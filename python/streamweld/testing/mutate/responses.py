@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from streamweld.testing.build import value_of
+from streamweld.testing.builders import value_of
 from streamweld.testing.mutate.registry import changed, clone, inserted, operator
 from streamweld.testing.stream import Call, Frame, Reasoning, Stream, Text
 

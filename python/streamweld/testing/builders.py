@@ -187,6 +187,7 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
     add("in_progress", response=started)
     output: list[dict[str, Any]] = []
     for number, part in enumerate(parts):
+        item: dict[str, Any]
         identity = f"item_{number + 1}"
         at: dict[str, Any] = {"output_index": number}
         of: dict[str, Any] = at | {"item_id": identity}
@@ -213,7 +214,7 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
             name = "reasoning_summary_text" if thought else "refusal" if refused else "output_text"
             place = of | {"summary_index" if thought else "content_index": 0}
             within = "reasoning_summary_part" if thought else "content_part"
-            item: dict[str, Any] = {"type": "reasoning" if thought else "message", "id": identity}
+            item = {"type": "reasoning" if thought else "message", "id": identity}
             item |= {"summary": []} if thought else {"role": "assistant", "status": "in_progress", "content": []}
             add("output_item.added", "open", number, item=item, **at)
             add(f"{within}.added", "other", number, content=content | {member: ""}, **place)
@@ -268,8 +269,8 @@ def _anthropic(parts: list[Part], split: Callable[[str], list[str]], finish: str
             add("content_block_delta", "other", number, index=number, delta=delta)
         add("content_block_stop", "close", number, index=number)
     reason = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}[finish]
-    delta = {"stop_reason": reason, "stop_sequence": None}
-    add("message_delta", "finish", delta=delta, usage={"output_tokens": counts.output})
+    ending = {"stop_reason": reason, "stop_sequence": None}
+    add("message_delta", "finish", delta=ending, usage={"output_tokens": counts.output})
     add("message_stop", "end")
     return out
 

@@ -7,7 +7,6 @@ fail: it is removed with the change that fixes it.
 from __future__ import annotations
 
 import json
-import random
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -39,16 +38,15 @@ MIXED: list[list[Part]] = [
     [Text("one two three"), Reasoning("thinking"), Call("get_weather", "{}"), Call("get_weather", '{"a":"b"}')],
     [Reasoning("thinking"), Text("One."), Text("Two."), Call("run_tests", "")],
 ]
-BARE = {"chat": 8, "responses": 7, "anthropic": 6}  # parts that only these dialects have come at the end
 
 
 @cache
 def streams_of(name: str) -> tuple[Stream, ...]:
-    """The streams of an operator: of each dialect and each list of parts, split in the middle and at random."""
+    """The streams of an operator: of each dialect and each list of parts."""
     made = []
     for dialect in OPERATORS[name].dialects:
         for parts in MIXED + ([[Refusal("I cannot do that")]] if dialect in ("chat", "responses") else []):
-            for seed in range(3):
+            for seed in range(2 if len(OPERATORS[name].dialects) == 1 else 1):
                 stream = OPERATORS[name](build(dialect, parts, seed=seed or None), seed)
                 if stream is not None:
                     made.append(stream)
@@ -94,8 +92,8 @@ def test_a_truth_that_is_wrong_is_found(backend: str) -> None:
     }
     assert [f.split(":")[0] for f in wrong(stream.but(calls=(Call("f", '{"a":1}', "x"),)), backend)] == ["ids"]
     assert [f.split(":")[0] for f in wrong(stream.but(ending="assumed"), backend)] == ["ending"]
-    cut = stream.cut(4, "complete")
-    assert [f.split(":")[0] for f in wrong(cut, backend)] == ["ending", "calls"] or "ending" in wrong(cut, backend)[0]
+    assert wrong(stream.cut(4, "complete"), backend)[0].startswith("ending: truncated")
+    assert wrong(stream.cut(4, "truncated"), backend) == []
 
 
 def test_a_hunt_finds_nothing_new(backend: str) -> None:
@@ -152,12 +150,11 @@ def test_a_seed_names_a_stream_for_good() -> None:
         assert recipe(seed).stream().body == recipe(seed).stream().body
     stream = build("responses", random_parts("responses", 3), seed=3)
     assert stream.body == build("responses", random_parts("responses", 3), seed=3).body
-    assert random.Random(0).random() == random.Random(0).random()
 
 
 def test_operators_describe_themselves() -> None:
     for operator in OPERATORS.values():
-        assert operator.about.endswith("."), operator.name
+        assert operator.about.endswith((".", "…")), operator.name
         assert operator.aspect in ASPECTS
         assert operator.name.isidentifier()
     assert {len(operators_for(dialect)) > 20 for dialect in DIALECTS} == {True}

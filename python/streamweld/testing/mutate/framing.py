@@ -58,6 +58,13 @@ def _lines(_: Random, data: bytes, frame: Frame) -> bytes:
     return (name + "".join(f"data: {line}\n" for line in text.split("\n")) + "\n").encode()
 
 
+def _escaped(_: Random, data: bytes, frame: Frame) -> bytes:
+    """The event in ASCII; half an event stays as it is."""
+    if frame.raw is not None:
+        return data
+    return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], data.decode()).encode()
+
+
 _between("comments", "Comments are between events, as keep-alives.", b": PROCESSING\n\n", first=True)
 _between("comments_as_data", "Comments of another server are in data lines.", b"data: : PROCESSING\n\n")
 _between("null_events", "Events have null for their data.", b"data: null\n\n")
@@ -71,11 +78,7 @@ _raw("no_space_after_data", "No space follows `data:`.", lambda _, data, _f: re.
 _raw("crlf", "Lines end with CR and LF.", lambda _, data, _f: data.replace(b"\n", b"\r\n"))
 _raw("cr", "Lines end with CR.", lambda _, data, _f: data.replace(b"\n", b"\r"))
 _raw("json_over_lines", "The JSON of an event is over several data lines.", _lines)
-_raw(
-    "escaped_text",
-    "Everything that is not ASCII is escaped.",
-    lambda _, data, _f: re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], data.decode()).encode(),
-)
+_raw("escaped_text", "Everything that is not ASCII is escaped.", _escaped)
 
 
 @operator(aspect="framing")

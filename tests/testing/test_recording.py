@@ -6,8 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import httpx2
@@ -30,6 +29,9 @@ from streamweld.testing import (
     read_recording,
     write_recording,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STREAM = build("chat", [Text("Let me look: Zürich\u2028."), Call("get_weather", '{"city":"Oslo"}')])
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True}

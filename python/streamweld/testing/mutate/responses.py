@@ -421,6 +421,21 @@ def interleaved_calls(_: Random, stream: Stream) -> Stream | None:
     return stream.but([*head, *opened, *mixed, stream.frames[-1]])
 
 
+@operator("responses", aspect="envelope")
+def vendor_items(_: Random, stream: Stream) -> Stream:
+    """Items of the vendor come before the end: a shell command with its output, and a compaction."""
+    at = len(stream.parts)
+    command = {"type": "shell_call", "id": "sh_1", "call_id": "shell_1", "action": {"commands": ["ls"]}}
+    output = {"type": "shell_call_output", "id": "sho_1", "call_id": "shell_1", "output": []}
+    items = (command, output, {"type": "compaction", "id": "cmp_1", "encrypted_content": "c2ln"})
+    frames = [
+        event(f"output_item.{step}", output_index=at + number, item=item)
+        for number, item in enumerate(items)
+        for step in ("added", "done")
+    ]
+    return stream.but(inserted(stream, len(stream.frames) - 1, *frames))
+
+
 @operator("responses", aspect="envelope", opaque=True)
 def two_cycles(_: Random, stream: Stream) -> Stream | None:
     """The whole stream comes twice, from `response.created` to `response.completed`."""

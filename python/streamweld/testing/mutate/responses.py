@@ -426,7 +426,8 @@ def vendor_items(_: Random, stream: Stream) -> Stream:
     """Items of the vendor come before the end: a shell command with its output, and a compaction."""
     at = len(stream.parts)
     command = {"type": "shell_call", "id": "sh_1", "call_id": "shell_1", "action": {"commands": ["ls"]}}
-    output = {"type": "shell_call_output", "id": "sho_1", "call_id": "shell_1", "output": []}
+    output: dict[str, Any] = {"type": "shell_call_output", "id": "sho_1", "call_id": "shell_1"}
+    output |= {"output": [{"stdout": "a\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]}
     items = (command, output, {"type": "compaction", "id": "cmp_1", "encrypted_content": "c2ln"})
     frames = [
         event(f"output_item.{step}", output_index=at + number, item=item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from streamweld.options import Policy
 from streamweld.testing.builders import DONE, chunk
 from streamweld.testing.mutate.registry import changed, clone, inserted, operator
 from streamweld.testing.stream import Call, Frame, Reasoning, Stream, Text
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-MERGE = {"policy": {"base": "standard", "merge_choices": True}}
-INLINE = {"policy": {"base": "standard", "inline_reasoning": True}}
+MERGE: dict[str, Any] = {"policy": Policy("standard", merge_choices=True)}
+INLINE: dict[str, Any] = {"policy": Policy("standard", inline_reasoning=True)}
 
 
 def choice_of(data: Any) -> dict[str, Any] | None:
@@ -303,7 +304,7 @@ def _cumulative(stream: Stream, kind: type, member: Callable[[str], dict[str, An
 def cumulative_content(_: Random, stream: Stream) -> Stream | None:
     """Each delta has the text so far, with the policy that recognizes it."""
     made = _cumulative(stream, Text, lambda text: {"content": text})
-    return made and replace(made, options={"policy": {"base": "standard", "content_mode": "auto"}})
+    return made and replace(made, options={"policy": Policy("standard", content_mode="auto")})
 
 
 @operator("chat", aspect="texts", certain=False, opaque=True)
@@ -351,7 +352,7 @@ def answer_restarts(_: Random, stream: Stream) -> Stream | None:
         Frame(chunk({"role": "assistant", "content": ""}, id="chatcmpl-first")),
         Frame(chunk({"content": "Once up"}, id="chatcmpl-first")),
     ]
-    options = {"policy": {"base": "standard", "restart_on_new_stream_id": True}}
+    options = {"policy": Policy("standard", restart_on_new_stream_id=True)}
     return replace(stream.but(inserted(stream, 0, *first)), options=options)
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from streamweld.options import Policy
 from streamweld.testing import pieces, shapes
 from streamweld.testing.builders import chunk, value_of
 from streamweld.testing.mutate.registry import changed, clone, inserted, operator
@@ -217,7 +218,7 @@ def later_id_counts(_: Random, stream: Stream) -> Stream | None:
         return None
     made = each_entry(stream, _later(lambda e, k, _n, _c: _null(e, f"B{k}")))
     ids = tuple(replace(call, id=f"B{number}") for number, call in enumerate(stream.calls))
-    return made and replace(made.but(calls=ids), options={"policy": {"base": "standard", "unstable_id": "last"}})
+    return made and replace(made.but(calls=ids), options={"policy": Policy("standard", unstable_id="last")})
 
 
 # Shapes

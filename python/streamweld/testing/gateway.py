@@ -96,7 +96,7 @@ class BrokenGateway:
         self._closed = threading.Event()
         self.requests: list[Request] = []
         self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
         self._thread.start()
 
     @property

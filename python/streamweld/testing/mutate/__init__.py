@@ -10,6 +10,7 @@ An operator returns a new stream with what a correct reader finds in it, or None
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import TYPE_CHECKING
 
 from streamweld.testing.mutate import anthropic, chat, chat_calls, framing, others, responses
@@ -34,6 +35,7 @@ __all__ = [
 _MODULES = (chat_calls, chat, responses, anthropic, others, framing)  # importing them registers their operators
 
 
+@cache
 def operators_for(dialect: Dialect) -> tuple[Operator, ...]:
     """The operators that apply to a dialect."""
     return tuple(operator for operator in OPERATORS.values() if dialect in operator.dialects)

@@ -115,6 +115,11 @@ $(VENV)/%/made: tests/integrations/dropin/environments/%.txt | $(STAMPS)/venv
 	$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --no-deps --only-binary :all: --requirement $<
 	@touch $@
 
+.PHONY: hunt
+hunt: setup build ## look for streams that are read wrongly: HUNT=100000 more of each backend; continues where it stopped
+	$(PY) -m tests.testing.hunt --count $(or $(HUNT),100000) --state build/hunt-native.json
+	$(PY) -m tests.testing.hunt --count $(or $(HUNT),100000) --state build/hunt-pure.json --backend pure
+
 .PHONY: nightly reliability scorecard-short
 nightly: setup build $(VENV)/engines/made ## measure the reliability scorecard (hours; continues where it stopped); ROWS="R4 R11" for some rows
 	$(PY) .ci/scorecard.py run $(ROWS)

@@ -41,6 +41,7 @@ OTHERS: dict[str, Any] = {
     "gateway": "anthropic",
     "max_body_bytes": 11,
     "max_stream_bytes": 12,
+    "record": "recordings",
     "connect_timeout": 1.5,
     "idle_timeout": 2.5,
     "event_timeout": 3.5,
@@ -168,7 +169,7 @@ def test_the_files_of_the_documentation_have_options_that_exist() -> None:
     assert told_of == flags().keys() | {"log-format"}
     values = tomllib.loads(text)
     assert values.pop("upstream") == "https://gateway.example/v1"
-    assert values.keys() == told_of - {"upstream", "to", "gateway", "token"}
+    assert values.keys() == told_of - {"upstream", "to", "gateway", "token", "record"}
     defaults = told("--upstream", "https://gateway.example/v1")
     assert told("--config", str(DOCS / "proxy.toml")) == defaults
     known = {variable(flag) for flag in (*told_of, "config")}

@@ -9,11 +9,11 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from streamweld.testing.shapes import SHAPES
 
 from tests.support.generate.chat import Stream, conformant, shaped
 from tests.support.harness import Outcome, cut_at, read
 from tests.support.parallel import spread
-from tests.support.shapes import SHAPES
 
 if TYPE_CHECKING:
     from streamweld.response import Response

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 from streamweld.errors import NotAnEventStream, StreamError, TruncatedStream
 from streamweld.events import TextDelta
+from streamweld.testing.shapes import SHAPES
 
 from tests.support.backends import make_parser
 from tests.support.corpus import absent, recordings
 from tests.support.generate.chat import conformant, shaped
 from tests.support.harness import Outcome, read
 from tests.support.parallel import spread
-from tests.support.shapes import SHAPES
 
 if TYPE_CHECKING:
     from streamweld.response import Choice, Response

@@ -131,6 +131,12 @@ __all__ = ["proxy"]
     help="Of an answer, unpacked.",
 )
 @option(
+    "--record",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Record each stream of the gateway in this folder: its bytes and when they came, and no credentials.",
+)
+@option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
@@ -160,6 +166,7 @@ def proxy(
     client_timeout: float,
     max_body_bytes: int,
     max_stream_bytes: int,
+    record: str | None,
     log_format: Format,
     otel: bool,
 ) -> None:
@@ -182,6 +189,7 @@ def proxy(
         client_timeout=client_timeout,
         max_body_bytes=max_body_bytes,
         max_stream_bytes=max_stream_bytes,
+        record=record,
         tracing=otel,
         token=token,
         allow_hosts=allow_hosts,

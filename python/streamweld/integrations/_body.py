@@ -7,6 +7,7 @@ turns the pieces of one answer into repaired ones; what stands in them, `StreamC
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from streamweld.integrations._tell import OnDiagnostic
     from streamweld.options import Base, Dialect, Limits, TextCalls
+    from streamweld.testing.recording import End, Recorder
 
 __all__ = ["EVENT_STREAM", "Body", "OnError", "RepairOptions", "Settings"]
 
@@ -68,6 +70,9 @@ class RepairOptions(TypedDict, total=False):
         argument gets the diagnostic alone. An exception that it raises is logged, and the stream goes on.
     on_error: what a client sees of a stream that was cut, is broken or passes a limit: `client`: an error event of its
         dialect, which it raises as its own exception; `raise`: the `StreamError`, with `.partial`, out of its loop.
+    record: a folder. Each stream is recorded there before it is repaired, one file a stream, in the format that
+        `streamweld.testing.recording` describes: its bytes as they were read, and when. No header but the content
+        type is recorded, and nothing of the request but its method and path.
     """
 
     policy: Base | Policy
@@ -78,6 +83,7 @@ class RepairOptions(TypedDict, total=False):
     endpoints: Mapping[str, Target]
     on_diagnostic: OnDiagnostic | None
     on_error: OnError
+    record: str | os.PathLike[str] | None
 
 
 class Settings:
@@ -87,7 +93,7 @@ class Settings:
         UsageError: for an option that cannot be.
     """
 
-    __slots__ = ("_endpoints", "_limits", "_on_diagnostic", "_policy", "_promotes", "_raises", "_upstream")
+    __slots__ = ("_endpoints", "_limits", "_on_diagnostic", "_policy", "_promotes", "_raises", "_record", "_upstream")
 
     def __init__(
         self,
@@ -100,9 +106,13 @@ class Settings:
         endpoints: Mapping[str, Target] | None = None,
         on_diagnostic: OnDiagnostic | None = None,
         on_error: OnError = "client",
+        record: str | os.PathLike[str] | None = None,
     ) -> None:
         if on_error not in _ON_ERROR:
             raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
+        folder = cast("object", record)
+        if folder is not None and not isinstance(folder, str | os.PathLike):
+            raise UsageError(f"record={record!r}: it must be a path of a folder")
         if upstream is not None and upstream_dialect is not None:
             raise UsageError("upstream= is the former name of upstream_dialect=: give one of them")
         spoken = upstream if upstream_dialect is None else upstream_dialect
@@ -124,6 +134,7 @@ class Settings:
         self._upstream: Dialect | None = spoken
         self._on_diagnostic = callback(on_diagnostic)
         self._raises = on_error == "raise"
+        self._record = record
         self._converter("chat", "", {}, include_usage=True)
 
     def body(
@@ -155,7 +166,13 @@ class Settings:
         said = content_type if content_type.isprintable() else ""
         converter = self._converter(target, said, asked, include_usage=usage)
         teller = Teller(converter, self._on_diagnostic, plain_url(url), request_id(headers))
-        return Body(converter, teller, self._limits.max_inflate_ratio, raises=self._raises)
+        recorder = None
+        if self._record is not None:
+            from streamweld.testing.recording import Recorder
+
+            path = unquote(urlsplit(url).path)
+            recorder = Recorder(self._record, method=method, path=path, status=status, content_type=said)
+        return Body(converter, teller, self._limits.max_inflate_ratio, recorder, raises=self._raises)
 
     def _target(self, path: str) -> Target | None:
         if path.endswith(_VERTEX_END) and _VERTEX in path:
@@ -192,16 +209,27 @@ class Body(Step[bytes]):
     memory at once.
     """
 
-    __slots__ = ("_raises", "_tell", "converter", "max_ratio")
+    __slots__ = ("_raises", "_recorder", "_tell", "converter", "max_ratio")
 
-    def __init__(self, converter: StreamConverter, teller: Teller, max_ratio: int | None, *, raises: bool) -> None:
+    def __init__(
+        self,
+        converter: StreamConverter,
+        teller: Teller,
+        max_ratio: int | None,
+        recorder: Recorder | None,
+        *,
+        raises: bool,
+    ) -> None:
         super().__init__()
         self.max_ratio = max_ratio
         self.converter: StreamConverter = converter
         self._tell = teller
         self._raises = raises
+        self._recorder = recorder
 
     def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
+        if self._recorder is not None:
+            self._recorder.piece(chunk)
         if not self._raises:
             return self._looked(self.converter.feed(chunk))
         # Event by event, so that all that stands before the fault goes out, and of the ending nothing: a client would
@@ -214,6 +242,7 @@ class Body(Step[bytes]):
         return b"".join(out)
 
     def end(self, *, broken: bool = False) -> bytes:
+        self._recorded("failed" if broken else "complete")
         given = self._looked(self.converter.close(broken=broken))
         self.finish()
         return given
@@ -223,6 +252,7 @@ class Body(Step[bytes]):
         self._tell.finish()
 
     def failed(self, error: Exception) -> bytes:
+        self._recorded("failed")
         if isinstance(error, LimitExceeded):
             return self._looked(self.converter.exceed(error.limit_name))
         left = self.converter.close(broken=True)
@@ -233,6 +263,10 @@ class Body(Step[bytes]):
         self.finish()
         self.fault = error
         return b""
+
+    def _recorded(self, how: End) -> None:
+        if self._recorder is not None:
+            self._recorder.end(how)
 
     def _looked(self, given: bytes) -> bytes:
         self._tell()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.support.generate.calls import NAMES, fragments_of, random_arguments, random_id, random_text
+from streamweld.testing.pieces import NAMES, fragments_of, random_arguments, random_id, random_text
+
 from tests.support.generate.frames import Frame, Source
 
 if TYPE_CHECKING:

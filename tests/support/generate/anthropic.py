@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.support.generate.calls import NAMES, random_arguments, random_id, random_text, row_of
+from streamweld.testing.pieces import NAMES, random_arguments, random_id, random_text, row_of
+
 from tests.support.generate.frames import Frame, Source
 
 if TYPE_CHECKING:

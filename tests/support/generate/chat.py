@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.support.generate.calls import Call, fragments_of, random_calls, random_id, random_text
-from tests.support.shapes import SHAPES, std
+from streamweld.testing.pieces import Call, fragments_of, random_calls, random_id, random_text
+from streamweld.testing.shapes import SHAPES, std
 
 if TYPE_CHECKING:
     from random import Random

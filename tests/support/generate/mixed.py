@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.support.generate.calls import entry, fragments_of
+from streamweld.testing.pieces import entry, fragments_of
+
 from tests.support.generate.chat import DONE, chunk, frame
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ import re
 from typing import Any
 
 from streamweld._spec import CODES
+from streamweld.testing.pieces import fragments_of, random_text
+from streamweld.testing.shapes import SHAPES
 
-from tests.support.generate.calls import fragments_of, random_text
 from tests.support.generate.chat import DONE, chunk, conformant, frame, shaped
 from tests.support.generate.mixed import mixed
 from tests.support.generate.soup import soup, whole_body
-from tests.support.shapes import SHAPES
 
 NASTY: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 1.0, 0.5, 10**9, 2**63, 2**64, -(2**63) - 1, 1e300, "", " ", "0", "1", "-1",

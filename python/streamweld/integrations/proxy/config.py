@@ -104,6 +104,10 @@ class ProxyConfig:
     """Origins of web pages that may use the proxy, such as `http://localhost:3000`, or `*`. Requests with another
     `Origin` are refused; those without one, which do not come from web pages, are not affected."""
 
+    record: str | None = None
+    """A folder. Each stream of the upstream is recorded there before it is repaired or converted, one file a stream, in
+    the format that `streamweld.testing.recording` describes. No credentials are recorded; the text of the model is."""
+
     def __post_init__(self) -> None:
         parts = _address(self.upstream)
         if parts is None:

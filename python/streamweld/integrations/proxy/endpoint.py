@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from streamweld.integrations.proxy.relay import Send
     from streamweld.options import Dialect
     from streamweld.response import Response
+    from streamweld.testing.recording import Recorder
 
 __all__ = ["LAST", "METHODS", "Conversation"]
 
@@ -226,11 +227,22 @@ class Conversation:
         self._metrics.opened()
         try:
             own = None if self._converts else unnamed(cast("str", done.dialect))
-            await self._relay.repaired(converter, passing.of_stream(headers), own)
+            await self._relay.repaired(converter, passing.of_stream(headers), own, self._recorder(answer))
         finally:
             self._metrics.closed()
             done.repaired = not self._converts and converter.repaired
             self._read(converter)
+
+    def _recorder(self, answer: ClientResponse) -> Recorder | None:
+        if self._config.record is None:
+            return None
+        from streamweld.testing.recording import Recorder
+
+        kind = passing.plain(answer.headers.get("content-type"))
+        done = self._done
+        return Recorder(
+            self._config.record, method=done.method, path=done.path, status=answer.status, content_type=kind
+        )
 
     async def _whole(self, answer: ClientResponse, asked: Prepared, headers: dict[str, str], *, good: bool) -> None:
         """An answer that is not streamed, or an error, in the client's own API."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streamweld.errors import StreamError
     from streamweld.integrations.proxy.config import ProxyConfig
     from streamweld.integrations.proxy.exchange import Exchange, Outcome
+    from streamweld.testing.recording import End, Recorder
 
     Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -53,7 +54,11 @@ class Relay:
         self._sending = False
 
     async def repaired(
-        self, converter: StreamConverter, headers: dict[str, str], last: Callable[[bytes], bytes] | None = None
+        self,
+        converter: StreamConverter,
+        headers: dict[str, str],
+        last: Callable[[bytes], bytes] | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         """Everything, through `converter` and then `last`, which gets whole blocks.
 
@@ -65,7 +70,7 @@ class Relay:
                 clients try again or say so, which they do not with an empty stream.
         """
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
-        pieces = plain_pieces(self._answer, inflater, self._exchange, pace)
+        pieces = _recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
         self._begin(200, headers)
         work = Work(converter)
         rest = b""
@@ -163,6 +168,24 @@ class Relay:
                 f"the upstream answered with status {self._answer.status} ({said}), but with no event stream it speaks"
             )
             raise Refusal(502, kind, message)
+
+
+async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) -> AsyncGenerator[bytes]:
+    """The pieces, recorded on their way."""
+    how: End = "left"
+    try:
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if recorder is not None:
+                    recorder.piece(piece)
+                yield piece
+        how = "complete"
+    except UpstreamCutError:
+        how = "failed"
+        raise
+    finally:
+        if recorder is not None:
+            recorder.end(how)
 
 
 async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> AsyncGenerator[bytes]:

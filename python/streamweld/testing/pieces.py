@@ -1,4 +1,4 @@
-"""Random tool calls, texts and their pieces: what the generated streams are made of. It knows nothing of streamweld."""
+"""Random tool calls, texts and their pieces: what the generated streams are made of. Does not parse anything."""
 
 from __future__ import annotations
 

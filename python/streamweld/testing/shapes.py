@@ -1,7 +1,7 @@
 """The 36 shapes into which gateways bend the tool calls of a stream.
 
-Each takes the calls and gives the chunks' tool_calls arrays; it may replace the id of a call by what is to be expected
-(None: the wire has none). It knows nothing of streamweld.
+Each takes the calls and returns the `tool_calls` arrays of the chunks. It may replace the id of a call with what a reader
+must find; None if the wire carries no id. Does not parse anything.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.support.generate.calls import Call, Entry, entry, fragments_of, in_order, interleave, pack, random_id, single
+from streamweld.testing.pieces import Call, Entry, entry, fragments_of, in_order, interleave, pack, random_id, single
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,192 @@
+"""A real HTTP server on the loopback interface that replays recordings and misbehaves as gateways do.
+
+with BrokenGateway([OPERATORS["index_is_a_string"](stream)]) as gateway:
+    client = openai.OpenAI(base_url=gateway.url + "/v1", api_key="none")
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from streamweld.testing.recording import Piece, Recording
+from streamweld.testing.stream import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+__all__ = ["BrokenGateway", "Reply", "Request", "Script"]
+
+Source: TypeAlias = "Reply | Stream | Recording | bytes"
+How: TypeAlias = Literal["complete", "cut", "reset", "stall"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that the gateway got."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the gateway answers.
+
+    Attributes:
+        pieces: the body; each piece is sent by itself, at its time.
+        status: of the response.
+        content_type: of the response.
+        end: `complete`; `cut`: the connection closes in the middle of the body; `reset`: it is reset; `stall`: nothing
+            more comes, until the client leaves or the gateway is closed.
+    """
+
+    pieces: tuple[Piece, ...]
+    status: int = 200
+    content_type: str = "text/event-stream"
+    end: How = "complete"
+
+    @classmethod
+    def of(cls, given: Source, *, speed: float | None = None, end: How | None = None) -> Reply:
+        """Return a reply from a stream, a recording, or a body.
+
+        Args:
+            given: what is to be sent.
+            speed: how fast the times of a recording pass: 1 as recorded, 10 ten times as fast. None: without waiting.
+            end: how the body ends; None: as recorded.
+        """
+        if isinstance(given, Reply):
+            return given
+        if isinstance(given, bytes):
+            return cls((Piece(0.0, given),), end=end or "complete")
+        recording = Recording.of(given) if isinstance(given, Stream) else given
+        pieces = tuple(Piece(piece.at / speed if speed else 0.0, piece.data) for piece in recording.pieces)
+        ended: How = "cut" if recording.end == "failed" else "complete"
+        return cls(pieces, recording.status, recording.content_type, end or ended)
+
+
+Script: TypeAlias = (
+    "Sequence[Reply | Stream | Recording | bytes] | Callable[[Request], Reply | Stream | Recording | bytes]"
+)
+
+
+class BrokenGateway:
+    """Serves a script, from its creation until `close()`.
+
+    Args:
+        script: what to answer, in order; the last one is repeated. Or a function of the request.
+        speed: how fast the times of recordings pass; None: without waiting.
+
+    Attributes:
+        requests: what was asked so far.
+    """
+
+    def __init__(self, script: Script, *, speed: float | None = None) -> None:
+        self._script = script
+        self._speed = speed
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self.requests: list[Request] = []
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The address, without a path: `http://127.0.0.1:…`."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        """Stop serving, and end what stalls."""
+        self._closed.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def reply_to(self, request: Request) -> Reply:
+        """Return the next reply of the script."""
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(request)
+        if callable(self._script):
+            return Reply.of(self._script(request), speed=self._speed)
+        return Reply.of(self._script[min(number, len(self._script) - 1)], speed=self._speed)
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait, and return whether the gateway was closed."""
+        return self._closed.wait(seconds)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients may leave when they like: that is not an error of the server."""
+
+
+def _handler(gateway: BrokenGateway) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("content-length") or 0)
+            body = self.rfile.read(length)
+            self._answer(Request(self.command, self.path, dict(self.headers.items()), body))
+
+        do_GET = do_POST  # noqa: N815 (a name of http.server)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (a name of http.server)
+            """The tests that use the gateway need no log."""
+
+        def _answer(self, request: Request) -> None:
+            reply = gateway.reply_to(request)
+            self.send_response(reply.status)
+            self.send_header("content-type", reply.content_type)
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            began = time.monotonic()
+            for piece in reply.pieces:
+                left = piece.at - (time.monotonic() - began)
+                if left > 0 and gateway.wait(left):
+                    return
+                if piece.data:
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece.data), piece.data))
+                    self.wfile.flush()
+            match reply.end:
+                case "complete":
+                    self.wfile.write(b"0\r\n\r\n")
+                    return
+                case "reset":
+                    linger = struct.pack("ii", 1, 0)
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                case "stall":
+                    gateway.wait(None)
+                case "cut":
+                    pass
+            self.close_connection = True
+
+        def finish(self) -> None:
+            super().finish()
+            if self.close_connection:
+                self.connection.close()
+
+    return Handler

@@ -1,0 +1,84 @@
+"""Break conformant streams as gateways do: named operators, alone and in chains.
+
+    stream = build("chat", [Text("Let me look."), Call("get_weather", '{"city":"Oslo"}')])
+    broken = OPERATORS["index_is_a_string"](stream)
+    broken = chain(stream, ["index_is_a_string", "success_envelope", "comments"])
+
+An operator returns a new stream with what a correct reader finds in it, or None where it does not apply.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import TYPE_CHECKING
+
+from streamweld.testing.mutate import anthropic, chat, chat_calls, framing, others, responses
+from streamweld.testing.mutate.registry import ASPECTS, OPERATORS, Aspect, Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from streamweld.testing.stream import Dialect, Stream
+
+__all__ = [
+    "ASPECTS",
+    "OPERATORS",
+    "Aspect",
+    "Operator",
+    "chain",
+    "every_operator",
+    "operators_for",
+    "random_chain",
+]
+
+_MODULES = (chat_calls, chat, responses, anthropic, others, framing)  # importing them registers their operators
+
+
+@cache
+def operators_for(dialect: Dialect) -> tuple[Operator, ...]:
+    """The operators that apply to a dialect."""
+    return tuple(operator for operator in OPERATORS.values() if dialect in operator.dialects)
+
+
+def chain(stream: Stream, names: Iterable[str], seed: int = 0) -> Stream | None:
+    """Apply several operators, at most one of each aspect, in the order of `ASPECTS`.
+
+    Returns:
+        The new stream, or None if one of them does not apply.
+
+    Raises:
+        KeyError: for a name that is not in `OPERATORS`.
+        ValueError: if two operators change the same aspect.
+    """
+    chosen = sorted((OPERATORS[name] for name in names), key=lambda each: ASPECTS.index(each.aspect))
+    if len({each.aspect for each in chosen}) < len(chosen):
+        raise ValueError("two operators of one chain change the same aspect of the stream")
+    made: Stream | None = stream
+    for each in chosen:
+        made = None if made is None else each(made, seed)
+    return made
+
+
+def random_chain(dialect: Dialect, seed: int, most: int = 3) -> tuple[str, ...]:
+    """The names of one to `most` operators that may be applied together."""
+    rng = random.Random(f"chain {dialect} {seed}")  # noqa: S311 (not for secrets)
+    pool = operators_for(dialect)
+    chosen: dict[str, Operator] = {}
+    for _ in range(rng.randint(1, most)):
+        each = rng.choice(pool)
+        chosen.setdefault(each.aspect, each)
+    return tuple(each.name for each in chosen.values())
+
+
+def every_operator(*streams: Stream, seed: int = 0) -> Iterator[Stream]:
+    """Yield one broken stream for each operator that applies to one of these streams: to the first that it applies to.
+
+    Args:
+        *streams: conformant streams of one dialect.
+        seed: of the operators' random choices.
+    """
+    for operator in operators_for(streams[0].dialect):
+        made = next((made for stream in streams if (made := operator(stream, seed)) is not None), None)
+        if made is not None:
+            yield made

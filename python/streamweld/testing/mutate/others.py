@@ -1,0 +1,88 @@
+"""Operators on Gemini and AI SDK streams."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from streamweld.testing.mutate.registry import changed, operator
+from streamweld.testing.stream import Frame, Stream
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+@operator("gemini", aspect="calls", effect="ids")
+def calls_have_no_ids(_: Random, stream: Stream) -> Stream | None:
+    """Calls have no ids, as in older releases of the API."""
+    if not stream.calls:
+        return None
+
+    def drop(data: Any, _frame: Frame) -> None:
+        for part in data["candidates"][0]["content"]["parts"]:
+            part.get("functionCall", {}).pop("id", None)
+
+    return stream.but(changed(stream, drop), calls=tuple(replace(call, id=None) for call in stream.calls))
+
+
+@operator("gemini", aspect="envelope")
+def candidates_without_index(_: Random, stream: Stream) -> Stream:
+    """Candidates have no index."""
+    return stream.but(changed(stream, lambda data, _f: data["candidates"][0].pop("index") and None))
+
+
+@operator("gemini", aspect="envelope")
+def response_envelope(_: Random, stream: Stream) -> Stream:
+    """Chunks are inside `response`, as Cloud Code does."""
+    return stream.but(changed(stream, lambda data, _f: {"response": data}))
+
+
+@operator("gemini", aspect="framing")
+def body_is_an_array(_: Random, stream: Stream) -> Stream | None:
+    """The body is one JSON array instead of events."""
+    if any(frame.raw is not None for frame in stream.frames):
+        return None
+    text = json.dumps([frame.data for frame in stream.frames], ensure_ascii=False, indent=1)
+    return replace(stream.but([Frame("", raw=text.encode())]), content_type="application/json")
+
+
+@operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
+def input_as_an_object_without_end(_: Random, stream: Stream) -> Stream | None:
+    """The input of a call is an object, and `tool-input-end` is missing."""
+    if not stream.calls:
+        return None
+
+    def parsed(data: Any, frame: Frame) -> None:
+        if frame.role == "close" and isinstance(data.get("input"), str):
+            data["input"] = json.loads(data["input"])
+
+    return stream.but(f for f in changed(stream, parsed) if f.data == "[DONE]" or f.data["type"] != "tool-input-end")
+
+
+@operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
+def calls_without_a_start(_: Random, stream: Stream) -> Stream | None:
+    """Calls come whole, without a start or deltas."""
+    if not stream.calls:
+        return None
+    return stream.but(
+        f
+        for f in stream.frames
+        if f.data == "[DONE]"
+        or not f.data["type"].startswith("tool-input-")
+        or f.data["type"] == "tool-input-available"
+    )
+
+
+@operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
+def texts_without_an_end(_: Random, stream: Stream) -> Stream:
+    """Texts and reasoning have no end."""
+    return stream.but(
+        f for f in stream.frames if f.data == "[DONE]" or f.data["type"] not in {"text-end", "reasoning-end"}
+    )
+
+
+@operator("ai-sdk-ui", aspect="ending", effect="assumed")
+def no_done_after_finish(_: Random, stream: Stream) -> Stream | None:
+    """`[DONE]` is missing after the finish reason."""
+    return None if stream.operators else stream.but(stream.frames[:-1], ending="assumed")

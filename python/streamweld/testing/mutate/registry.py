@@ -1,0 +1,114 @@
+"""The list of operators, and what all of them share."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld.testing.stream import Dialect, Frame, Stream
+
+    Run: TypeAlias = Callable[[random.Random, Stream], Stream | None]
+
+__all__ = ["ASPECTS", "OPERATORS", "Aspect", "Operator", "changed", "clone", "inserted", "operator"]
+
+Aspect: TypeAlias = Literal["calls", "items", "texts", "usage", "finish", "envelope", "ending", "framing"]
+ASPECTS: tuple[Aspect, ...] = ("calls", "items", "texts", "usage", "finish", "envelope", "ending", "framing")
+"""What an operator changes, in the order in which a chain applies them. A chain has at most one of each."""
+
+ALL: tuple[Dialect, ...] = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One way in which gateways break a stream.
+
+    Attributes:
+        name: a stable name.
+        about: what it does, in one sentence.
+        dialects: where it applies.
+        aspect: what it changes.
+        effect: what it changes in what a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
+        opaque: True where what is left after a cut does not follow from the frames.
+        certain: False where the bytes do not decide what is right. A reader may then differ if it reports it.
+    """
+
+    name: str
+    about: str
+    dialects: tuple[Dialect, ...]
+    aspect: Aspect
+    effect: str
+    certain: bool
+    opaque: bool
+    run: Run
+
+    def __call__(self, stream: Stream, seed: int = 0) -> Stream | None:
+        """Apply the operator.
+
+        Returns:
+            The new stream, or None if it does not apply: another dialect, or a stream without what it changes.
+        """
+        if stream.dialect not in self.dialects or not stream.frames:
+            return None
+        if stream.opaque and self.effect in {"truncated", "error"}:
+            return None
+        made = self.run(random.Random(f"{self.name} {seed}"), stream)  # noqa: S311 (not for secrets)
+        if made is None:
+            return None
+        return replace(made, operators=(*stream.operators, self.name), opaque=stream.opaque or self.opaque)
+
+
+OPERATORS: dict[str, Operator] = {}
+"""All operators by name."""
+
+
+def operator(
+    *dialects: Dialect,
+    aspect: Aspect,
+    effect: str = "nothing",
+    certain: bool = True,
+    opaque: bool = False,
+    name: str = "",
+    about: str = "",
+) -> Callable[[Run], Run]:
+    """Register a function as an operator: its name and the first line of its docstring are those of the operator."""
+
+    def register(run: Run) -> Run:
+        known = name or run.__name__
+        text = about or (run.__doc__ or "").strip().split("\n")[0]
+        if known in OPERATORS or not text:
+            raise ValueError(f"operator {known!r} exists already, or has no description")
+        OPERATORS[known] = Operator(known, text, dialects or ALL, aspect, effect, certain, opaque, run)
+        return run
+
+    return register
+
+
+def clone(value: Any) -> Any:
+    """Copy a JSON value."""
+    if isinstance(value, dict):
+        return {key: clone(member) for key, member in value.items()}
+    return [clone(member) for member in value] if isinstance(value, list) else value
+
+
+def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
+    """The frames with their JSON changed. `change` gets a copy; it changes it, or returns another object."""
+    out: list[Frame] = []
+    for frame in stream.frames:
+        if isinstance(frame.data, str):
+            out.append(frame)
+            continue
+        data = clone(frame.data)
+        made = change(data, frame)
+        out.append(replace(frame, data=made if isinstance(made, dict) else data))
+    return out
+
+
+def inserted(stream: Stream, at: int, *frames: Frame) -> list[Frame]:
+    """The frames with others before number `at`."""
+    out = list(stream.frames)
+    out[at:at] = frames
+    return out

@@ -1,0 +1,34 @@
+"""The pytest plugin: a fixture that starts gateways which misbehave.
+
+def test_agent(broken_gateway):
+    gateway = broken_gateway([OPERATORS["index_is_a_string"](stream)])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamweld.testing.gateway import BrokenGateway
+
+__all__ = ["broken_gateway"]
+
+
+@pytest.fixture
+def broken_gateway() -> Iterator[Callable[..., BrokenGateway]]:
+    """Return a function that takes a script and starts a `BrokenGateway`; all are closed after the test."""
+    from streamweld.testing.gateway import BrokenGateway  # tests that do not use the fixture do not pay for it
+
+    started: list[BrokenGateway] = []
+
+    def start(script: object, *, speed: float | None = None) -> BrokenGateway:
+        started.append(BrokenGateway(script, speed=speed))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield start
+    for gateway in started:
+        gateway.close()

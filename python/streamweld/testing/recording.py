@@ -1,0 +1,205 @@
+"""Record streams as they arrive, and read the recordings.
+
+A recording is one file of JSON lines in UTF-8. The first line is an object that describes the response:
+
+    {"streamweld_recording": 1, "method": "POST", "path": "/v1/chat/completions", "status": 200,
+     "content_type": "text/event-stream", "started": "2026-01-02T03:04:05.678+00:00"}
+
+Every further line is one piece of the body, as it was read from the connection (uncompressed): the seconds since the
+start, and the bytes, as text where they are UTF-8 and in base64 otherwise:
+
+    {"at": 0.251, "text": "data: {}\\n\\n"}
+    {"at": 0.252, "base64": "/w=="}
+
+The last line says how the body ended: `complete`, `failed` (the connection failed) or `left` (the reader stopped).
+
+    {"at": 1.5, "end": "complete"}
+
+No header except the content type, no query, and nothing of the request is recorded: no credentials can get into a file.
+The text of the model is recorded as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import re
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from streamweld.testing.stream import Stream
+
+__all__ = ["End", "Piece", "Recorder", "Recording", "read_recording", "write_recording"]
+
+End: TypeAlias = Literal["complete", "failed", "left"]
+
+_FORMAT: Final = 1
+_ENDS: Final = ("complete", "failed", "left")
+_NUMBER = count(1)
+_LOGGER = logging.getLogger("streamweld")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes that were read at once, and when: seconds since the start of the response."""
+
+    at: float
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One recorded response."""
+
+    pieces: tuple[Piece, ...]
+    end: End = "complete"
+    method: str = "POST"
+    path: str = "/"
+    status: int = 200
+    content_type: str = "text/event-stream"
+
+    @property
+    def body(self) -> bytes:
+        """All bytes."""
+        return b"".join(piece.data for piece in self.pieces)
+
+    @classmethod
+    def of(cls, stream: Stream, *, gap: float = 0.0) -> Recording:
+        """Return a built or broken stream as a recording, with `gap` seconds between its pieces."""
+        pieces = tuple(Piece(number * gap, chunk) for number, chunk in enumerate(stream.chunks))
+        return cls(pieces, content_type=stream.content_type)
+
+
+class Recorder:
+    """Writes one recording while a response is read.
+
+    A file that cannot be written is given up with a warning of the logger `streamweld`: the stream is not affected.
+
+    Args:
+        folder: where the file goes; it is created if it does not exist.
+        method: of the request.
+        path: of the request, without its query.
+        status: of the response.
+        content_type: of the response.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, method: str, path: str, status: int, content_type: str
+    ) -> None:
+        started = datetime.now(UTC)
+        kind = re.sub(r"[^A-Za-z0-9]+", "-", path).strip("-")[-40:] or "stream"
+        name = f"{started:%Y%m%dT%H%M%S}-{os.getpid()}-{next(_NUMBER):06}-{kind}.jsonl"
+        self.file = Path(folder) / name
+        self._began = time.monotonic()
+        self._out: IO[str] | None = None
+        head = {"streamweld_recording": _FORMAT, "method": method, "path": path, "status": status}
+        head |= {"content_type": content_type, "started": started.isoformat(timespec="milliseconds")}
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            # The text of a model may be confidential: only the owner can read the file.
+            handle = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._out = os.fdopen(handle, "w", encoding="utf-8", buffering=1)
+        except OSError as error:
+            self._give_up(error)
+        self._write(head)
+
+    def piece(self, data: bytes | bytearray | memoryview) -> None:
+        """Record bytes that were read."""
+        if self._out is not None:
+            self._write(_line(time.monotonic() - self._began, bytes(data)))
+
+    def end(self, how: End) -> None:
+        """Record how the body ended, and close the file. Further calls do nothing."""
+        self._write({"at": round(time.monotonic() - self._began, 6), "end": how})
+        if self._out is not None:
+            out, self._out = self._out, None
+            try:
+                out.close()
+            except OSError as error:
+                self._give_up(error)
+
+    def __del__(self) -> None:
+        """A response that nobody reads to its end was left."""
+        if getattr(self, "_out", None) is not None:
+            self.end("left")
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._out is None:
+            return
+        try:
+            self._out.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self._out = None
+        _LOGGER.warning("the recording %s cannot be written (%s); the stream goes on unrecorded", self.file, error)
+
+
+def _line(at: float, data: bytes) -> dict[str, Any]:
+    try:
+        return {"at": round(at, 6), "text": data.decode()}
+    except UnicodeDecodeError:
+        return {"at": round(at, 6), "base64": base64.b64encode(data).decode()}
+
+
+def write_recording(recording: Recording, file: str | os.PathLike[str]) -> None:
+    """Write a recording to a file."""
+    head = {"streamweld_recording": _FORMAT, "method": recording.method, "path": recording.path}
+    head |= {"status": recording.status, "content_type": recording.content_type}
+    last = recording.pieces[-1].at if recording.pieces else 0.0
+    lines = [head, *(_line(piece.at, piece.data) for piece in recording.pieces), {"at": last, "end": recording.end}]
+    Path(file).write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+
+
+def read_recording(file: str | os.PathLike[str]) -> Recording:
+    """Read a recording. One without its last line, such as of a process that was killed, has the end `left`.
+
+    Raises:
+        ValueError: if the file is not a recording; the message names the line.
+        OSError: if it cannot be read.
+    """
+    # Not splitlines(), which also splits at U+2028, and JSON text may contain that.
+    lines = Path(file).read_text("utf-8").split("\n")
+    head = _object(lines[0], 1)
+    if head.get("streamweld_recording") != _FORMAT:
+        raise ValueError("line 1: this is not a recording of streamweld; the first line has no streamweld_recording: 1")
+    pieces: list[Piece] = []
+    end: End = "left"
+    for number, text in enumerate(lines[1:], 2):
+        if not text:
+            continue
+        line = _object(text, number)
+        if line.get("end") in _ENDS:
+            end = line["end"]
+            break
+        try:
+            data = line["text"].encode() if "text" in line else base64.b64decode(line["base64"], validate=True)
+            pieces.append(Piece(float(line["at"]), data))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ValueError(f"line {number}: a piece needs `at`, and `text` or `base64`") from None
+    return Recording(
+        tuple(pieces),
+        end,
+        str(head.get("method", "POST")),
+        str(head.get("path", "/")),
+        int(head.get("status", 200)),
+        str(head.get("content_type", "")),
+    )
+
+
+def _object(text: str, number: int) -> dict[str, Any]:
+    try:
+        line: object = json.loads(text)
+    except ValueError:
+        line = None
+    if not isinstance(line, dict):
+        raise ValueError(f"line {number}: this is not a JSON object")
+    return line

@@ -1,0 +1,178 @@
+"""Streams as lists of frames, and what a correct reader finds in them.
+
+Nothing here parses: what is expected follows from how a stream was built and from what an operator did to it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Call", "Dialect", "Ending", "Expected", "Frame", "Part", "Reasoning", "Refusal", "Stream", "Text", "Tokens"]
+
+Dialect: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
+Ending: TypeAlias = Literal["complete", "assumed", "truncated", "error"]
+"""How a stream ends: with its terminal marker; without it, but with a reason to stop; cut; or with an error."""
+
+Role: TypeAlias = Literal["start", "open", "delta", "close", "finish", "usage", "end", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What the model thought."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refusal, for the dialects that have one: chat and responses."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call. `arguments` is JSON text, or empty. In a list of parts, an id of None is filled by the builder; in
+    `Expected.calls`, it means that the wire carries no id of its own and any unique one is right."""
+
+    name: str
+    arguments: str = "{}"
+    id: str | None = None
+
+
+Part: TypeAlias = Text | Reasoning | Refusal | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token counts."""
+
+    input: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a correct reader finds. `calls` are those that an agent runs; for a stream that is cut, or ends in an error,
+    those that may be run, in this order."""
+
+    text: str = ""
+    reasoning: str = ""
+    refusal: str = ""
+    calls: tuple[Call, ...] = ()
+    finish: str | None = None
+    usage: Tokens | None = None
+    ending: Ending = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One event of a stream. `data` is a JSON value, or text that is sent unchanged.
+
+    `part` is the number of the part that it belongs to, `piece` the text of that part that it carries. `raw` replaces
+    the bytes that `data` and `event` would give.
+    """
+
+    data: Any
+    event: str | None = None
+    role: Role = "other"
+    part: int | None = None
+    piece: str = ""
+    raw: bytes | None = None
+
+    @property
+    def payload(self) -> str:
+        """The data as text."""
+        if isinstance(self.data, str):
+            return self.data
+        return json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
+
+    def encode(self) -> bytes:
+        """The bytes of this event."""
+        if self.raw is not None:
+            return self.raw
+        name = "" if self.event is None else f"event: {self.event}\n"
+        return f"{name}data: {self.payload}\n\n".encode()
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream, and what it means.
+
+    Attributes:
+        dialect: the wire format.
+        parts: what it was built from.
+        frames: its events, in order.
+        expected: what a correct reader finds.
+        options: arguments of `StreamParser` and `parse` that the expectation needs, such as `policy`.
+        operators: the names of the operators that were applied.
+        cuts: places in the body where one read ends and the next begins.
+        content_type: the header of a response that carries it.
+        opaque: whether its frames no longer show which part of the answer each carries, so that no operator can cut it.
+    """
+
+    dialect: Dialect
+    parts: tuple[Part, ...]
+    frames: tuple[Frame, ...]
+    expected: Expected
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    operators: tuple[str, ...] = ()
+    cuts: tuple[int, ...] = ()
+    content_type: str = "text/event-stream"
+    opaque: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """All bytes."""
+        return b"".join(frame.encode() for frame in self.frames)
+
+    @property
+    def chunks(self) -> tuple[bytes, ...]:
+        """The body as the network delivers it: by `cuts`, or an event at a time."""
+        if not self.cuts:
+            return tuple(frame.encode() for frame in self.frames)
+        body = self.body
+        return tuple(body[start:end] for start, end in pairwise((0, *self.cuts, len(body))))
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls that it was built from, with their ids."""
+        return tuple(part for part in self.parts if isinstance(part, Call))
+
+    def but(self, frames: Iterable[Frame] | None = None, **expected: Any) -> Stream:
+        """The same stream with other frames, and with other members of what is expected."""
+        return replace(
+            self,
+            frames=self.frames if frames is None else tuple(frames),
+            expected=replace(self.expected, **expected) if expected else self.expected,
+        )
+
+    def cut(self, count: int, ending: Ending) -> Stream:
+        """The first `count` frames. Texts are what was sent until then; calls are those that were closed."""
+        frames = self.frames[:count]
+        sent: dict[type, str] = {Text: "", Reasoning: "", Refusal: ""}
+        for frame in frames:
+            if frame.part is not None and type(self.parts[frame.part]) in sent:
+                sent[type(self.parts[frame.part])] += frame.piece
+        return self.but(
+            frames,
+            text=sent[Text],
+            reasoning=sent[Reasoning],
+            refusal=sent[Refusal],
+            usage=None,
+            finish=None,
+            ending=ending,
+        )

@@ -1,0 +1,1 @@
+"""The test kit: builders, operators, recordings, replay, the broken gateway."""

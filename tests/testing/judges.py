@@ -1,0 +1,243 @@
+"""The official Python clients as judges: what each reads of broken streams, without and with `repair()`.
+
+    python -m tests.testing.judges --seeds 3 --page docs/guides/testing-clients.md
+
+For each operator, streams of known truth are served by a loopback gateway. A client is right if it holds what it
+means: the text and the calls of a complete stream; an exception, or no success, where the stream is cut or ends in an
+error. The page is generated from the counts and is not edited by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import openai
+from streamweld.integrations.anthropic import repair as repair_anthropic
+from streamweld.integrations.openai import repair as repair_openai
+from streamweld.testing import OPERATORS, BrokenGateway, Call, Expected, Reasoning, Reply, Text, build, operators_for
+from streamweld.testing.mutate import chain, random_chain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld.testing import Stream
+    from streamweld.testing.stream import Dialect, Part
+
+ASKED: Any = [{"role": "user", "content": "hi"}]
+NAMES = {
+    "chat": "openai chat.completions.stream",
+    "responses": "openai responses.stream",
+    "anthropic": "anthropic messages.stream",
+}
+PARTS: list[list[Part]] = [
+    [
+        Reasoning("Oslo? Well"),
+        Text("Let me look it up."),
+        Call("get_weather", '{"city":"Oslo","n":1}'),
+        Call("get_weather_now", '{"q":2,"x":{"q":2}}'),
+    ],
+    [Text("Hello there friend")],
+    [Call("search", '{"a":1,"b":2}'), Call("search_web", '{"a":2,"b":[1]}')],
+    [Call("search_web", '{"a":1,"b":2}')],
+]
+
+
+@dataclass
+class Held:
+    """What a client has at the end."""
+
+    text: str = ""
+    calls: list[tuple[str, Any]] = field(default_factory=list)
+    success: bool = False
+    error: str | None = None
+
+
+def value(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return text
+
+
+def read(clients: dict[str, Any], dialect: str, url: str) -> Held:
+    """What the client of a dialect makes of the gateway's answer."""
+    held = Held()
+    readers: dict[str, Callable[[Any, Held], None]] = {"chat": _chat, "responses": _responses, "anthropic": _messages}
+    base = url if dialect == "anthropic" else url + "/v1"
+    try:
+        readers[dialect](clients[dialect].with_options(base_url=base), held)
+    except Exception as error:  # noqa: BLE001 (an exception is what is judged)
+        held.error, held.success = type(error).__name__, False
+    return held
+
+
+def _chat(client: Any, held: Held) -> None:
+    with client.chat.completions.stream(model="m", messages=ASKED) as stream:
+        choice = stream.get_final_completion().choices[0]
+    held.text = choice.message.content or ""
+    held.calls = [(c.function.name, value(c.function.arguments)) for c in choice.message.tool_calls or ()]
+    held.success = choice.finish_reason in ("stop", "tool_calls")
+
+
+def _responses(client: Any, held: Held) -> None:
+    with client.responses.stream(model="m", input="hi") as stream:
+        done = stream.get_final_response()
+    held.text = done.output_text
+    held.calls = [(item.name, value(item.arguments)) for item in done.output if item.type == "function_call"]
+    held.success = done.status == "completed"
+
+
+def _messages(client: Any, held: Held) -> None:
+    with client.messages.stream(model="m", max_tokens=9, messages=ASKED) as stream:
+        done = stream.get_final_message()
+    held.text = "".join(block.text for block in done.content if block.type == "text")
+    held.calls = [(block.name, value(block.input)) for block in done.content if block.type == "tool_use"]
+    held.success = done.stop_reason in ("end_turn", "tool_use", "stop_sequence")
+
+
+def is_right(held: Held, expected: Expected) -> bool:
+    """Whether the client holds what the stream means."""
+    if expected.ending in ("truncated", "error") or expected.finish not in ("stop", "tool_calls"):
+        return not held.success
+    wanted = [(call.name, value(call.arguments)) for call in expected.calls]
+    # A client has no word for a call whose arguments are not JSON: an application sees that when it parses them.
+    runnable = [call for call in held.calls if not isinstance(call[1], str)]
+    return held.error is None and held.success and held.text == expected.text and runnable == wanted
+
+
+def made(repaired: bool) -> dict[str, Any]:
+    """The clients of the three dialects."""
+    one = openai.OpenAI(api_key="none", base_url="http://127.0.0.1", max_retries=0, timeout=5)
+    other = anthropic.Anthropic(api_key="none", base_url="http://127.0.0.1", max_retries=0, timeout=5)
+    if repaired:
+        one, other = repair_openai(one), repair_anthropic(other)
+    return {"chat": one, "responses": one, "anthropic": other}
+
+
+@dataclass
+class Row:
+    """The counts of one operator, or of a chain."""
+
+    streams: int = 0
+    without: int = 0
+    behind: int = 0
+    worse: list[str] = field(default_factory=list)
+
+
+class Court:
+    """Reads streams with both sets of clients."""
+
+    def __init__(self) -> None:
+        self._clients = {repaired: made(repaired) for repaired in (False, True)}
+        self._stream: Stream | None = None
+        self._gateway = BrokenGateway(lambda _: Reply.of(self._stream))  # type: ignore[arg-type]
+
+    def judge(self, stream: Stream, row: Row) -> None:
+        """One stream, without and with repair."""
+        if stream.options or not all(OPERATORS[name].certain for name in stream.operators):
+            return  # a client has no option that says what is right
+        self._stream = stream
+        right = {
+            repaired: read(clients, stream.dialect, self._gateway.url) for repaired, clients in self._clients.items()
+        }
+        plain, behind = (is_right(right[repaired], stream.expected) for repaired in (False, True))
+        row.streams += 1
+        row.without += plain
+        row.behind += behind
+        if plain and not behind:
+            row.worse.append(f"{'+'.join(stream.operators)}: {right[True]}, not {stream.expected}")
+
+    def close(self) -> None:
+        self._gateway.close()
+        for clients in self._clients.values():
+            for client in {id(client): client for client in clients.values()}.values():
+                client.close()
+
+
+def sample(seeds: int, dialects: tuple[Dialect, ...] = ("chat", "responses", "anthropic")) -> dict[str, dict[str, Row]]:
+    """By dialect and operator, the counts of `seeds` times each list of parts; chains are under `chains`."""
+    court = Court()
+    table: dict[str, dict[str, Row]] = {}
+    try:
+        for dialect in dialects:
+            rows: dict[str, Row] = defaultdict(Row)
+            for parts in PARTS:
+                for seed in range(seeds):
+                    built = build(dialect, parts, seed=seed or None)
+                    for operator in operators_for(dialect):
+                        stream = operator(built, seed)
+                        if stream is not None:
+                            court.judge(stream, rows[operator.name])
+                    for number in range(10):
+                        broken = chain(built, random_chain(dialect, 1000 * seed + number), seed)
+                        if broken is not None:
+                            court.judge(broken, rows["chains"])
+            table[dialect] = {name: row for name, row in rows.items() if row.streams}
+    finally:
+        court.close()
+    return table
+
+
+def page(table: dict[str, dict[str, Row]]) -> str:
+    """The page of the documentation."""
+    lines = [
+        "# What breaks without repair",
+        "",
+        "<!-- Written by `python -m tests.testing.judges --page`. Do not edit. -->",
+        "",
+        "Each operator of [`streamweld.testing`](testing.md) breaks conformant streams of known truth in one way. The",
+        "official Python clients read them from a loopback server:",
+        f"openai {openai.__version__} and anthropic {anthropic.__version__}.",
+        "A client is right if it holds the text and the calls that the stream means, or if it raises, or reports no",
+        "success, for a stream that is cut or ends in an error. Operators that a client reads correctly without",
+        "and with repair are only counted.",
+        "",
+        "| client | streams | right without streamweld | right with streamweld | worse with streamweld |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for dialect, rows in table.items():
+        total: Counter[str] = Counter()
+        for row in rows.values():
+            total.update(streams=row.streams, without=row.without, behind=row.behind, worse=len(row.worse))
+        lines.append(
+            f"| `{NAMES[dialect]}` | {total['streams']} | {total['without']} | {total['behind']} | {total['worse']} |"
+        )
+    for dialect, rows in table.items():
+        lines += ["", f"## {NAMES[dialect]}", "", "| operator | what it does | without | with |", "|---|---|---:|---:|"]
+        for name, row in sorted(rows.items(), key=lambda item: (item[1].without / item[1].streams, item[0])):
+            if row.without < row.streams or row.behind < row.streams:
+                about = OPERATORS[name].about if name in OPERATORS else "Up to three operators at once."
+                lines.append(f"| `{name}` | {about} | {row.without}/{row.streams} | {row.behind}/{row.streams} |")
+        fine = sum(row.without == row.streams == row.behind for row in rows.values())
+        lines += ["", f"{fine} more operators are read correctly either way."]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.testing.judges", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3, help="how many streams of each operator and list of parts")
+    parser.add_argument("--page", type=Path, help="write the page of the documentation to this file")
+    chosen = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")  # pydantic, about what gateways send in place of strings
+    table = sample(chosen.seeds)
+    text = page(table)
+    if chosen.page is not None:
+        chosen.page.write_text(text, "utf-8")
+    print(text)
+    worse = [f"{dialect} {line}" for dialect, rows in table.items() for row in rows.values() for line in row.worse]
+    print("\n".join(worse), file=sys.stderr)
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""The broken gateway, its pytest plugin, and the test of the guide as a user would run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from streamweld.testing import BrokenGateway, Call, Piece, Recording, Reply, Request, Text, build, every_operator
+from streamweld.testing.plugin import broken_gateway
+
+from tests.docs.pages import DOCS, blocks
+from tests.support.places import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["broken_gateway"]
+
+STREAM = build("chat", [Text("Let me look."), Call("get_weather", '{"city":"Oslo"}')])
+
+
+CLIENT = httpx.Client()
+
+
+def post(url: str, **more: Any) -> httpx.Response:
+    return CLIENT.post(url + "/v1/chat/completions", json={"stream": True}, **more)
+
+
+def test_a_script_is_answered_in_order(broken_gateway: Callable[..., BrokenGateway]) -> None:
+    gateway = broken_gateway([b"one", STREAM, Reply((Piece(0.0, b"{}"),), 503, "application/json")])
+    assert [post(gateway.url).content for _ in range(2)] == [b"one", STREAM.body]
+    for _ in range(2):  # the last one is repeated
+        last = post(gateway.url)
+        assert (last.status_code, last.headers["content-type"], last.content) == (503, "application/json", b"{}")
+    first = gateway.requests[0]
+    assert (first.method, first.path, first.body) == ("POST", "/v1/chat/completions", b'{"stream":true}')
+
+
+def test_a_script_can_be_a_function_of_the_request() -> None:
+    def reply(request: Request) -> bytes:
+        return request.path.encode()
+
+    with BrokenGateway(reply) as gateway:
+        assert CLIENT.get(gateway.url + "/a?b=1").content == b"/a?b=1"
+
+
+def test_pieces_arrive_as_they_are_scripted() -> None:
+    with BrokenGateway([Recording.of(STREAM, gap=0.03)], speed=1) as gateway:
+        began = time.monotonic()
+        with CLIENT.stream("POST", gateway.url) as answer:
+            assert list(answer.iter_raw()) == list(STREAM.chunks)
+        assert time.monotonic() - began >= 0.03 * (len(STREAM.chunks) - 1)
+
+
+@pytest.mark.parametrize(
+    ("end", "raised"),
+    [("cut", httpx.RemoteProtocolError), ("reset", httpx.TransportError), ("stall", httpx.ReadTimeout)],
+)
+def test_a_body_ends_badly(end: Any, raised: type[Exception]) -> None:
+    began = time.monotonic()
+    with BrokenGateway([Reply.of(STREAM, end=end)]) as gateway, pytest.raises(raised):
+        post(gateway.url, timeout=0.3)
+    assert time.monotonic() - began < 5  # closing does not wait for what stalls
+
+
+def test_a_client_that_leaves_does_not_stop_the_gateway() -> None:
+    with BrokenGateway([Recording.of(STREAM, gap=0.01), STREAM], speed=1) as gateway:
+        with CLIENT.stream("POST", gateway.url) as answer:
+            next(answer.iter_raw())
+        assert post(gateway.url).content == STREAM.body
+
+
+def test_every_operator_takes_the_first_stream_that_it_applies_to() -> None:
+    texts = build("chat", [Text("Hello there")])
+    names = [broken.operators for broken in every_operator(texts, STREAM)]
+    assert len(names) == len(set(names)) > 120
+    assert all(len(each) == 1 for each in names)
+    assert ("index_is_a_string",) in names
+
+
+def test_the_plugin_is_declared() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"streamweld": "streamweld.testing.plugin"}
+
+
+def test_the_test_of_the_guide_passes(tmp_path: Path) -> None:
+    page = (DOCS / "guides" / "testing.md").read_text("utf-8")
+    (code,) = [block.code for block in blocks(page) if "def test_agent" in block.code]
+    (tmp_path / "test_agent.py").write_text(code, "utf-8")
+    done = subprocess.run(
+        # -S would hide the environment; the plugin is named, as the package may not be installed with its entry points.
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "streamweld.testing.plugin",
+            "--rootdir",
+            ".",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert " passed" in done.stdout

@@ -1,0 +1,190 @@
+"""Recordings: what `repair(record=…)` and the proxy write, what they never write, and what a replay gives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import httpx2
+import pytest
+from click.testing import CliRunner
+from streamweld.cli import main
+from streamweld.errors import UsageError
+from streamweld.integrations.httpx import repair
+from streamweld.integrations.openai import repair as repair_openai
+from streamweld.testing import (
+    BrokenGateway,
+    Call,
+    Piece,
+    Recorder,
+    Recording,
+    ReplayTransport,
+    Reply,
+    Text,
+    build,
+    read_recording,
+    write_recording,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STREAM = build("chat", [Text("Let me look: Zürich\u2028."), Call("get_weather", '{"city":"Oslo"}')])
+ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+
+
+def only(folder: Path) -> Path:
+    (file,) = folder.iterdir()
+    return file
+
+
+def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
+    pieces = (Piece(0.0, b"data: {}\n\n"), Piece(0.25, b"\xff\xfe"), Piece(0.5, "é\u2028".encode()))
+    given = Recording(pieces, "failed", "POST", "/v1/messages", 201, "text/event-stream")
+    write_recording(given, tmp_path / "one.jsonl")
+    assert read_recording(tmp_path / "one.jsonl") == given
+
+
+def test_the_documented_lines_are_a_recording(tmp_path: Path) -> None:
+    file = tmp_path / "by-hand.jsonl"
+    file.write_text(
+        '{"streamweld_recording": 1, "method": "POST", "path": "/v1/chat/completions", "status": 200,'
+        ' "content_type": "text/event-stream", "started": "2026-01-02T03:04:05.678+00:00"}\n'
+        '{"at": 0.251, "text": "data: {}\\n\\n"}\n{"at": 0.252, "base64": "/w=="}\n{"at": 1.5, "end": "complete"}\n',
+        "utf-8",
+    )
+    found = read_recording(file)
+    assert found.pieces == (Piece(0.251, b"data: {}\n\n"), Piece(0.252, b"\xff"))
+    assert (found.end, found.path, found.body) == ("complete", "/v1/chat/completions", b"data: {}\n\n\xff")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "line 1"),
+        ("data: {}\n\n", "line 1"),
+        ('{"streamweld_recording": 2}\n', "line 1"),
+        ('{"streamweld_recording": 1}\n[1]\n', "line 2"),
+        ('{"streamweld_recording": 1}\n{"at": 1}\n', "line 2"),
+        ('{"streamweld_recording": 1}\n{"at": 1, "base64": "?"}\n', "line 2"),
+    ],
+)
+def test_what_is_not_a_recording_is_named_by_its_line(tmp_path: Path, text: str, line: str) -> None:
+    file = tmp_path / "wrong.jsonl"
+    file.write_text(text, "utf-8")
+    with pytest.raises(ValueError, match=line):
+        read_recording(file)
+
+
+def test_repair_records_what_came_before_it_repairs(tmp_path: Path) -> None:
+    secret = "sk-this-must-not-be-recorded"
+    with BrokenGateway([STREAM]) as gateway, repair(httpx.Client(), record=tmp_path) as client:
+        sent = client.post(
+            f"{gateway.url}/v1/chat/completions?key={secret}", json=ASKED, headers={"authorization": f"Bearer {secret}"}
+        )
+    assert sent.status_code == 200
+    found = read_recording(only(tmp_path))
+    assert found.body == STREAM.body
+    assert (found.end, found.method, found.path, found.status) == ("complete", "POST", "/v1/chat/completions", 200)
+    assert secret not in only(tmp_path).read_text("utf-8")
+    assert only(tmp_path).stat().st_mode & 0o077 == 0
+
+
+def test_asynchronous_clients_are_recorded_too(tmp_path: Path) -> None:
+    async def ask() -> None:
+        with BrokenGateway([STREAM]) as gateway:
+            async with repair(httpx2.AsyncClient(), record=tmp_path) as client:
+                await client.post(f"{gateway.url}/v1/chat/completions", json=ASKED)
+
+    asyncio.run(ask())
+    assert read_recording(only(tmp_path)).body == STREAM.body
+
+
+def test_a_connection_that_fails_and_a_reader_that_leaves_are_recorded(tmp_path: Path) -> None:
+    half = Reply.of(STREAM)
+    cut = Reply(half.pieces[:3], end="cut")
+    with BrokenGateway([cut, Reply(half.pieces[:1], end="stall")]) as gateway:
+        with repair(httpx.Client(), record=tmp_path / "cut") as client, pytest.raises(httpx.RemoteProtocolError):
+            client.post(f"{gateway.url}/v1/chat/completions", json=ASKED)
+        with repair(httpx.Client(), record=tmp_path / "left") as client:
+            with client.stream("POST", f"{gateway.url}/v1/chat/completions", json=ASKED) as response:
+                next(response.iter_raw())
+            del response
+    found = read_recording(only(tmp_path / "cut"))
+    assert (found.end, found.body) == ("failed", b"".join(piece.data for piece in cut.pieces))
+    assert read_recording(only(tmp_path / "left")).end == "left"
+
+
+def test_a_folder_that_cannot_be_written_does_not_break_the_stream(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    with BrokenGateway([STREAM]) as gateway, repair(httpx.Client(), record=tmp_path / "file") as client:
+        with caplog.at_level(logging.WARNING, "streamweld"):
+            answer = client.post(f"{gateway.url}/v1/chat/completions", json=ASKED)
+        assert answer.content == STREAM.body
+    assert "cannot be written" in caplog.text
+
+
+def test_record_must_be_a_path() -> None:
+    with pytest.raises(UsageError, match="record=1"):
+        repair(httpx.Client(), record=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("module", [httpx, httpx2])
+def test_a_recording_is_replayed_through_a_transport(module: Any) -> None:
+    recording = Recording.of(STREAM, gap=0.01)
+    client = module.Client(transport=ReplayTransport(recording))
+    with client.stream("POST", "http://gateway/v1/chat/completions", json=ASKED) as response:
+        assert list(response.iter_raw()) == list(STREAM.chunks)
+
+    async def read() -> list[bytes]:
+        other = module.AsyncClient(transport=ReplayTransport(recording))
+        async with other.stream("POST", "http://gateway/v1/chat/completions", json=ASKED) as answer:
+            return [piece async for piece in answer.aiter_raw()]
+
+    assert asyncio.run(read()) == list(STREAM.chunks)
+
+
+def test_a_replay_keeps_the_recorded_times() -> None:
+    recording = Recording((Piece(0.0, b"data: 1\n\n"), Piece(0.2, b"data: 2\n\n")), "failed")
+    for speed, least, most in ((1.0, 0.19, 5.0), (None, 0.0, 0.19)):
+        client = httpx.Client(transport=ReplayTransport(recording, speed=speed))
+        began = time.monotonic()
+        with client.stream("POST", "http://gateway/v1/chat/completions") as response:
+            pieces = response.iter_raw()
+            assert [next(pieces), next(pieces)] == [b"data: 1\n\n", b"data: 2\n\n"]
+            assert least <= time.monotonic() - began < most
+            with pytest.raises(httpx.RemoteProtocolError):
+                next(pieces)
+
+
+def test_the_official_client_reads_a_replay() -> None:
+    openai = pytest.importorskip("openai")
+    http = openai.DefaultHttpxClient(transport=ReplayTransport(Recording.of(STREAM)))
+    client = repair_openai(openai.OpenAI(api_key="none", base_url="http://gateway/v1", http_client=http))
+    with client.chat.completions.stream(model="m", messages=ASKED["messages"]) as stream:
+        (call,) = stream.get_final_completion().choices[0].message.tool_calls
+    assert (call.function.name, call.function.arguments) == ("get_weather", '{"city":"Oslo"}')
+
+
+def test_the_recorder_ends_once(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, method="POST", path="/v1/../responses", status=200, content_type="")
+    recorder.piece(b"data: {}\n\n")
+    recorder.end("complete")
+    recorder.end("failed")
+    recorder.piece(b"late")
+    lines = recorder.file.read_text("utf-8").splitlines()
+    assert [sorted(json.loads(line)) for line in lines[1:]] == [["at", "text"], ["at", "end"]]
+    assert read_recording(recorder.file).end == "complete"
+    assert recorder.file.parent == tmp_path
+
+
+def test_the_proxy_has_the_option() -> None:
+    shown = CliRunner().invoke(main, ["proxy", "--help"]).output
+    assert "--record DIR" in shown
+    assert "STREAMWELD_PROXY_RECORD" in shown

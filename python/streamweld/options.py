@@ -127,8 +127,8 @@ class Policy(_Checked):
             The response then has the completeness `"assumed"`, no finish reason and the diagnostic `terminal_missing`.
         text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they stay text.
             `"report"`: the diagnostic `text_call_seen` names each one, and nothing changes. `"promote"`: a complete,
-            well-formed call of one of the request's `tools` becomes a tool call. Read docs/guides/text-calls.md first: such a
-            call is untrusted.
+            well-formed call of one of the request's `tools` becomes a tool call. Read docs/guides/text-calls.md first:
+            such a call is untrusted.
         text_call_families: the forms to recognize: names from `_spec/text_calls.json`, or mappings that describe a
             family. `None`: every form that has a marker. If you know the model, name only its families.
         text_call_markerless: `True` also recognizes forms without a marker (a bare JSON call), and only if the call is

@@ -12,6 +12,7 @@ from streamweld._pure.dialect.responses.content_index import ContentIndexes
 from streamweld._pure.dialect.responses.spec_tables import CONTENT, PART_FIELDS, SUMMARY, TEXT_DELTAS, TEXT_VALUES
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object
+from streamweld._pure.model.delta import ListedPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.responses.spec_tables import Sort
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path
-    from streamweld._pure.model.delta import Address
+    from streamweld._pure.model.delta import Address, ItemKind
 
 _REMEMBERED = 4096  # items of which it is known how many annotations came, and which parts are closed
 
@@ -170,15 +171,23 @@ class TextReader:
         """
         tell = self._assembler.restate_part if again else self._assembler.part_closed
         announced = self._members_of == _key(address)
-        for sort, part, here, place in _content(item, path, reader):
-            at = replace(address, sub=self._places_of(sort).listed(address, sort.channel, place))
+        content = [(*one, _text(one[1], one[2], one[0], reader)) for one in _content(item, path, reader)]
+        by_kind: dict[ItemKind, list[ListedPart]] = {}
+        for sort, _, _, place, text in content:
+            by_kind.setdefault(sort.item, []).append(ListedPart(sort.channel, sort.reasoning, place, text))
+        where = {
+            kind: iter(self._assembler.parts_listed(0, kind, address, entries, again=again))
+            for kind, entries in by_kind.items()
+        }
+        for sort, part, here, _, _ in content:
+            placed = next(where[sort.item])
+            at = replace(address, sub=placed.sub)
             if not isinstance(part, str) and not self._is_closed(at):
                 self._annotations(part, here, reader, at, sort)
             rest = _rest(part, here, reader)
             if sort.item == "message" and not announced:
                 rest, members = {**members, **rest}, {}
-            text = _text(part, here, sort, reader)
-            tell(0, sort.item, at, sort.channel, sort.reasoning, text, as_object(rest))
+            tell(0, sort.item, at, sort.channel, sort.reasoning, placed.text, as_object(rest))
             self._close(at)
         self._places.finish(address)
         self._summary_places.finish(address)

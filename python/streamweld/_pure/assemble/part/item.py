@@ -96,18 +96,26 @@ class ItemPart:
             self.units[self.last_sub].append(text)
 
     def put(self, text: str) -> None:
-        """The text is another one, and one whole."""
+        """The text is another one."""
         self.part.pieces = [text]
         self.length = len(text)
-        self.units = None
+        if self.units is not None:
+            self.units = {sub: [self.told.get(sub, "")] for sub in self.units}
 
     def unit(self, sub: int | None) -> str:
         """What the deltas of a label said."""
         return "" if self.units is None else "".join(self.units.get(sub, ()))
 
+    @property
+    def unit_texts(self) -> list[tuple[int | None, str]]:
+        """The text of every label, as it was told, or else streamed; that of the part where labels mean nothing."""
+        if self.units is None or (self.valued and len(self.told) < len(self.units)):
+            return [(self.last_sub, self.part.text())]
+        return [(sub, self.told[sub] if sub in self.told else self.unit(sub)) for sub in self.units]
+
     def told_text(self) -> str:
-        """The text of all labels, each as it was told, or else streamed."""
-        return "".join([self.told[sub] if sub in self.told else self.unit(sub) for sub in self.units or ()])
+        """The text, as far as labels were told by themselves with theirs."""
+        return "".join([text for _, text in self.unit_texts]) if self.told else self.part.text()
 
     @property
     def owes(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from streamweld._pure.assemble.part.item_text import settle, tell_value
+from streamweld._pure.assemble.part.item_text import say_conflict, settle, tell_value
 from streamweld._pure.json.scanner import replace_lone_surrogates
 
 if TYPE_CHECKING:
@@ -67,35 +67,34 @@ def match_list(choice: Choice, item: Item | None, entries: Sequence[ListedPart])
 
 
 def _match(choice: Choice, parts: list[ItemPart], texts: list[str]) -> list[Placed]:
-    units = [_Unit(one, sub, text) for one in parts for sub, text in _labelled(one)]
+    units = [_Unit(one, sub, text) for one in parts for sub, text in one.unit_texts]
     owners: list[_Unit | None] = [None] * len(texts)
-    if _says_the_same(units, parts, "".join(texts)):
-        _place_by_length(units, texts, owners)
+    whole = "".join(texts)
+    if _is_whole(parts, whole):
         told = [one for one in parts if one.part.open and not one.valued and one.part.pieces]
         for one in told:
-            settle(choice, one, one.told_text() if one.told else one.part.text())
-    else:
-        _assign(units, texts, owners)
-        if any(texts):
-            for unit in units:
-                if unit.now is None and unit.text and not unit.is_fixed:
-                    unit.now = ""
-        for one, own in groupby(units, lambda unit: unit.one):
-            _correct(choice, one, list(own))
-    return _places(units, texts, owners)
+            settle(choice, one, one.told_text())
+        _place_by_length(units, texts, owners)
+        return _places(units, texts, owners)
+    _assign(units, texts, owners)
+    if whole:
+        for unit in units:
+            if unit.now is None and unit.text and not unit.is_fixed:
+                unit.now = ""
+    for one, own in groupby(units, lambda unit: unit.one):
+        _correct(choice, one, list(own))
+    placed = _places(units, texts, owners)
+    rest = "".join([one.text or "" for one, owner in zip(placed, owners, strict=True) if owner is None])
+    said = any(one.conflict_said for one in parts)
+    whole = "".join([text or (owner.text if owner else "") for text, owner in zip(texts, owners, strict=True)])
+    if any(texts) and not said and not _is_whole(parts, whole.removesuffix(rest)):
+        say_conflict(choice, parts[-1])
+    return placed
 
 
-def _labelled(one: ItemPart) -> list[tuple[int | None, str]]:
-    if one.units is None:
-        return [(one.last_sub, one.part.text())]
-    return [(sub, one.told.get(sub) or one.unit(sub)) for sub in one.units]
-
-
-def _says_the_same(units: list[_Unit], parts: list[ItemPart], whole: str) -> bool:
-    """Whether the list only cuts the text into other parts."""
-    if len(whole) != sum(len(unit.text) for unit in units):
-        return False
-    return whole == "".join([one.told_text() if one.told else one.part.text() for one in parts])
+def _is_whole(parts: list[ItemPart], whole: str) -> bool:
+    """Whether the parts say that together; the list may still cut it into other ones."""
+    return whole == "".join([one.told_text() for one in parts])
 
 
 def _place_by_length(units: list[_Unit], texts: list[str], owners: list[_Unit | None]) -> None:
@@ -111,24 +110,86 @@ def _place_by_length(units: list[_Unit], texts: list[str], owners: list[_Unit | 
 
 def _assign(units: list[_Unit], texts: list[str], owners: list[_Unit | None]) -> None:
     """Gives every entry its part."""
-    free = dict.fromkeys(range(len(texts)))
-    for fixed in (True, False):
-        equal: dict[str, list[int]] = {}
-        for place in reversed(free):
-            equal.setdefault(texts[place], []).append(place)
-        for unit in units:
-            same = equal.get(unit.text)
-            if unit.is_fixed is fixed and unit.now is None and unit.text and same:
-                place = same.pop()
-                owners[place] = unit
-                unit.now = unit.text
-                del free[place]
+    free = list(range(len(texts)))
+    equal: dict[str, list[int]] = {}
+    for place in reversed(free):
+        equal.setdefault(texts[place], []).append(place)
+    for unit in units:
+        same = equal.get(unit.text)
+        if unit.is_fixed and unit.text and same:
+            owners[same.pop()] = unit
+            unit.now = unit.text
+    free = [place for place in free if owners[place] is None]
     left = [unit for unit in units if unit.now is None]
-    left.reverse()
-    for place in free:
-        if left:
-            owners[place] = left[-1]
-            _join(left, texts[place])
+    anchors = [] if len(free) == len(left) else _in_order(left, texts, free)
+    before: _Unit | None = None
+    units_from = entries_from = 0
+    for unit_at, entry_at in [*anchors, (len(left), len(free))]:
+        gap = left[units_from:unit_at]
+        after = left[unit_at] if unit_at < len(left) else None
+        if after is not None:
+            after.now = after.text
+            owners[free[entry_at]] = after
+        before = _fill(gap, [(place, texts[place]) for place in free[entries_from:entry_at]], owners, before, after)
+        before = after or before
+        units_from, entries_from = unit_at + 1, entry_at + 1
+
+
+def _in_order(left: list[_Unit], texts: list[str], free: list[int]) -> list[tuple[int, int]]:
+    """Parts and entries that are equal, in one order."""
+    equal: dict[str, list[int]] = {}
+    for at in reversed(range(len(free))):
+        equal.setdefault(texts[free[at]], []).append(at)
+    found: list[tuple[int, int]] = []
+    last = -1
+    for unit_at, unit in enumerate(left):
+        same = equal.get(unit.text, []) if unit.text else []
+        while same and same[-1] <= last:
+            same.pop()
+        if same:
+            last = same.pop()
+            found.append((unit_at, last))
+    return found
+
+
+def _fill(
+    gap: list[_Unit],
+    entries: list[tuple[int, str]],
+    owners: list[_Unit | None],
+    before: _Unit | None,
+    after: _Unit | None,
+) -> _Unit | None:
+    """Parts and entries between two equal ones. Gives back the last part that got something."""
+    gap.reverse()
+    ends = 0  # how far entries go on with the last part
+    for number, (place, text) in enumerate(entries):
+        if number < ends:
+            owners[place] = before
+        elif gap:
+            owners[place] = before = gap[-1]
+            ends = _cut(gap[-1].text, entries, number)
+            if ends:
+                before.now = gap.pop().text
+            else:
+                _join(gap, text)
+        elif after is None:
+            return before  # behind all parts: they are new ones
+        elif before is not None and not before.is_fixed:
+            owners[place] = before
+            before.now = (before.now or "") + text
+        elif not after.is_fixed:
+            owners[place] = after
+            after.now = (after.now or "")[: -len(after.text)] + text + after.text
+    return before
+
+
+def _cut(text: str, entries: list[tuple[int, str]], number: int) -> int:
+    """Behind which entry the text of a part ends, if several entries together are that text; else 0."""
+    at = 0
+    while at < len(text) and number < len(entries) and entries[number][1] and text.startswith(entries[number][1], at):
+        at += len(entries[number][1])
+        number += 1
+    return number if at == len(text) and text else 0
 
 
 def _join(left: list[_Unit], text: str) -> None:
@@ -161,6 +222,8 @@ def _correct(choice: Choice, one: ItemPart, units: list[_Unit]) -> None:
         return
     told = {unit.sub: unit.now for unit in units if unit.now is not None and not unit.is_fixed}
     if told:
+        if one.units is not None:
+            one.told = {unit.sub: told.get(unit.sub, unit.text) for unit in units}
         settle(choice, one, "".join([told.get(unit.sub, unit.text) for unit in units]))
 
 

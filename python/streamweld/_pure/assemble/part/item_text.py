@@ -38,6 +38,7 @@ __all__ = [
     "finish_item",
     "open_part",
     "put_metadata",
+    "say_conflict",
     "settle",
     "take_back",
     "tell_value",
@@ -194,7 +195,7 @@ def tell_value(choice: Choice, one: ItemPart, text: str | None, sub: int | None)
     text = replace_lone_surrogates(text)
     if one.valued or not one.part.open:
         if one.part.text() != text and one.unit(sub) != text:
-            _conflict(choice, one)
+            say_conflict(choice, one)
         return
     unit = _unit_meant(one, text, sub)
     if unit is None:
@@ -205,7 +206,7 @@ def tell_value(choice: Choice, one: ItemPart, text: str | None, sub: int | None)
         if one.units is not None and len(one.told) == len(one.units):
             settle(choice, one, one.told_text())
     elif one.told[unit] != text:
-        _conflict(choice, one)
+        say_conflict(choice, one)
 
 
 def _unit_meant(one: ItemPart, text: str, sub: int | None) -> int | None:
@@ -216,23 +217,10 @@ def _unit_meant(one: ItemPart, text: str, sub: int | None) -> int | None:
     if sub not in units:
         labels = [label for label in islice(units, _CANDIDATES) if label not in one.told]
         return next((label for label in labels if one.unit(label) == text), None)
-    if sub in one.told or one.unit(sub) == text:
+    if sub in one.told or one.unit(sub) == text or len(text) < one.length:
         return sub
-    return None if _holds_units(one, text) else sub
-
-
-def _holds_units(one: ItemPart, text: str) -> bool:
-    """Whether the text begins as the part does and brings all labels' texts: it is the text of all of them."""
-    if len(text) < one.length:
-        return False
-    place = 0
-    for number, label in enumerate(one.units or ()):
-        unit = one.unit(label)
-        found = text.find(unit, place)
-        if found < 0 or (number == 0 and found > 0):
-            return False
-        place = found + len(unit)
-    return True
+    # A text of all labels begins with that of the first one, and goes on.
+    return None if text.startswith(one.unit(next(iter(units)))) else sub
 
 
 def settle(choice: Choice, one: ItemPart, text: str) -> None:
@@ -248,11 +236,12 @@ def settle(choice: Choice, one: ItemPart, text: str) -> None:
     if text.startswith(said):
         _show(choice, one, text[len(said) :], None)
         return
-    _conflict(choice, one)
+    say_conflict(choice, one)
     one.put(text)
 
 
-def _conflict(choice: Choice, one: ItemPart) -> None:
+def say_conflict(choice: Choice, one: ItemPart) -> None:
+    """Once a part: it is not as an authority says."""
     if not one.conflict_said:
         one.conflict_said = True
         choice.shared.out.diagnose("conflict", one.part.part, one.part.channel)

@@ -114,9 +114,16 @@ def _assign(units: list[_Unit], texts: list[str], owners: list[_Unit | None]) ->
     equal: dict[str, list[int]] = {}
     for place in reversed(free):
         equal.setdefault(texts[place], []).append(place)
-    for unit in units:
-        same = equal.get(unit.text)
-        if unit.is_fixed and unit.text and same:
+    fixed = [(at, unit) for at, unit in enumerate(units) if unit.is_fixed and unit.text]
+    for at, unit in fixed:
+        if at < len(texts) and texts[at] == unit.text:
+            owners[at] = unit
+            unit.now = unit.text
+    for _, unit in fixed:
+        same = equal.get(unit.text, [])
+        while same and owners[same[-1]] is not None:
+            same.pop()
+        if unit.now is None and same:
             owners[same.pop()] = unit
             unit.now = unit.text
     free = [place for place in free if owners[place] is None]
@@ -199,7 +206,12 @@ def _join(left: list[_Unit], text: str) -> None:
         unit.now = unit.text
         return
     begin, joined = 0, None
-    while left and left[-1].text and text.startswith(left[-1].text, begin):
+    while left:
+        if len(left) > 1 and left[-2].is_fixed and not left[-1].is_fixed:
+            if not text.startswith(left[-1].text, begin) and text.startswith(left[-2].text, begin):
+                left.pop().now = ""
+        if not left[-1].text or not text.startswith(left[-1].text, begin):
+            break
         joined = left.pop()
         joined.now = joined.text
         begin += len(joined.text)

@@ -1,6 +1,7 @@
 """The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
 
     stitch     neighbours that are JSON only together are one call
+    echo       a nameless call that only says what a named one says never was
     pair       one nameless call with arguments belongs to the only named call without
     drop       tentative calls without arguments, nameless calls without anything
     unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
@@ -60,6 +61,8 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
             _drop_empty(choice, call)
     if ended:
         _stitch(choice)
+    _drop_echoes(choice)
+    if ended:
         _pair(choice)
         for call in _undecided(choice):
             unwrap(choice, call)
@@ -185,6 +188,19 @@ def _pieces_of_one(calls: list[Call], place: int, budget: int) -> tuple[int, int
         if joined.root == "object" and joined.verdict == "complete":
             return length, cost
     return 1, cost
+
+
+def _drop_echoes(choice: Choice) -> None:
+    """Arguments that came again where no call had begun: no header ever said that they are another call's."""
+    calls = _live(choice)
+    nameless = [call for call in _undecided(choice) if not call.name and call.id is None and call.complete]
+    if not nameless:
+        return
+    said = {call.canonical() for call in calls if call.name and call.complete and not call.custom}
+    for call in nameless:
+        if call.text.automaton.root == "object" and call.canonical() in said:
+            call_events.retract(choice, call)
+            choice.shared.out.diagnose("args_replay_dropped", call.part)
 
 
 def _pair(choice: Choice) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 4096  # items of which it is known how many annotations came, and which parts are closed
 
+_DELTA_MEMBERS = ("text", "content", "delta", "refusal")  # where the text stands in a delta that is an object
+
 _Key = int | str | None
 _Part = str | dict[str, Any]  # some bridges write the text alone
 
@@ -62,7 +64,7 @@ class TextReader:
         """`response.output_text.delta` and its kin."""
         facts = TEXT_DELTAS[reader.kind]
         sort = facts.sort
-        text = reader.text(event, (), facts.member)
+        text = _delta_text(event, facts.member, reader)
         if not text:
             return
         address = self._placed(reader.address(event, facts.place), reader, sort, "delta")
@@ -77,7 +79,7 @@ class TextReader:
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
         """A delta behind a broken document: its text, and no id of it."""
         sort = TEXT_DELTAS[reader.kind].sort
-        text = reader.text(event, (), "delta")
+        text = _delta_text(event, "delta", reader)
         if text and sort.item == "message":
             self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, None)
 
@@ -269,6 +271,16 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
                     reader.notes.shape((*here, "type"))
             elif part is not None:
                 reader.notes.shape(here)
+
+
+def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | None:
+    """The text of a delta; where an object stands in its place, the text in that."""
+    inner = event.get(member)
+    if is_object(inner):
+        reader.notes.shape((member,))
+        text = next((inner[key] for key in _DELTA_MEMBERS if isinstance(inner.get(key), str)), None)
+        return text if isinstance(text, str) else None
+    return reader.text(event, (), member)
 
 
 def _text(part: _Part, path: Path, sort: Sort, reader: Reader) -> str | None:

@@ -78,7 +78,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     verdicts: list[tuple[Call, Verdict]] = []
     for call in ordered:
         over = ended and not (broken_off and call.late and not call.complete)
-        success = choice.finish.is_success
+        success = _means_the_end(choice)
         verdicts.append((call, _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success)))
     for call, verdict in verdicts:
         call.verdict = verdict
@@ -310,6 +310,14 @@ def _wire_id(choice: Choice, call: Call) -> str | None:
     return call.id
 
 
+def _means_the_end(choice: Choice) -> bool:
+    """Whether a call without arguments has none: what ended the choice was no cut."""
+    finish = choice.finish
+    if finish.raw is None:
+        return choice.shared.settings.switches.empty_call_without_reason == "run"
+    return finish.is_success
+
+
 def _judge(
     choice: Choice,
     call: Call,
@@ -333,6 +341,8 @@ def _judge(
             state = "invalid"
         elif text.is_blank():
             state = "empty" if success else "incomplete"
+        elif not success and choice.finish.raw is None and text.gives_way():
+            state = "incomplete"  # a placeholder that stands where the arguments would have come
         elif call.custom:
             state = "incomplete" if cut else "complete"
         elif text.automaton.copy().finish() == "complete":

@@ -36,6 +36,7 @@ from streamweld._pure.assemble.part.item_text import (
 )
 from streamweld._pure.assemble.part.reannounced import (
     is_another,
+    is_close_under_another_id,
     is_closed,
     is_own_close,
     rename_call,
@@ -413,9 +414,16 @@ class ItemSurface:
         if (
             item is None
             or call is None
-            or (item.announced and is_another(call, address, name) and not is_own_close(item, call, address))
+            or (
+                item.announced
+                and is_another(call, address, name)
+                and not is_own_close(item, call, address)
+                and not is_close_under_another_id(state.book, item, address, name, arguments)
+            )
         ):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
+            if item.call is not None:
+                item.call.unopened = True
         elif again and not says(call, arguments):
             # A whole call in one delta (AI SDK), or another item (Responses): the id is used again.
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)

@@ -67,6 +67,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
         for call in _undecided(choice):
             unwrap(choice, call)
     _dedupe(choice)
+    _drop_openings(choice)
     calls = _undecided(choice)
     ids = {call.slot: _identify(choice, call) for call in calls}
     for call in calls:
@@ -75,11 +76,15 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     # All are judged before one is shown: a policy that raises at one of them leaves none to be run.
     ordered = [call for call in in_order(choice) if call.verdict is None]
     owners = Counter([call.id for call in _live(choice)])
+    closes = any(call.ended for call in choice.calls)
     verdicts: list[tuple[Call, Verdict]] = []
     for call in ordered:
         over = ended and not (broken_off and call.late and not call.complete)
         success = _means_the_end(choice)
-        verdicts.append((call, _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success)))
+        verdict = _judge(
+            choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success, closes=closes
+        )
+        verdicts.append((call, verdict))
     for call, verdict in verdicts:
         call.verdict = verdict
         call_events.show_final(choice, call)
@@ -90,7 +95,8 @@ def close_call(choice: Choice, call: Call) -> None:
     _settle(choice, call, ended=True)
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
-    call.verdict = _judge(choice, call, _identify(choice, call), owners, ended=True, cut=False, success=True)
+    given = _identify(choice, call)
+    call.verdict = _judge(choice, call, given, owners, ended=True, cut=False, success=True, closes=False)
     call_events.show_final(choice, call)
 
 
@@ -201,6 +207,21 @@ def _drop_echoes(choice: Choice) -> None:
         if call.text.automaton.root == "object" and call.canonical() in said:
             call_events.retract(choice, call)
             choice.shared.out.diagnose("args_replay_dropped", call.part)
+
+
+def _drop_openings(choice: Choice) -> None:
+    """A call that the wire did not close, where it closed one that it never opened, of the same name and with the same
+    arguments: it was the opening of that one, under another id.
+    """
+    closed = {(call.name, call.canonical()) for call in _live(choice) if call.unopened and _is_json(call)}
+    for call in _undecided(choice) if closed else ():
+        if not call.ended and _is_json(call) and (call.name, call.canonical()) in closed:
+            call_events.retract(choice, call)
+            choice.shared.out.diagnose("args_replay_dropped", call.part)
+
+
+def _is_json(call: Call) -> bool:
+    return call.complete and not call.custom
 
 
 def _pair(choice: Choice) -> None:
@@ -327,10 +348,11 @@ def _judge(
     ended: bool,
     cut: bool,
     success: bool,
+    closes: bool,
 ) -> Verdict:
     """`owners`: how many calls have an id for their first one. An alias that became another call's id is none.
 
-    `success`: if there are no arguments, none are missing.
+    `success`: if there are no arguments, none are missing. `closes`: the wire closed another call by itself.
     """
     text = call.text
     reason: str | None = None
@@ -341,6 +363,9 @@ def _judge(
             state = "invalid"
         elif text.is_blank():
             state = "empty" if success else "incomplete"
+            if success and closes and not call.ended:
+                state = "incomplete"  # the wire closes its calls, and not this one: its header was a mistake
+                choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
         elif not success and choice.finish.raw is None and text.gives_way():
             state = "incomplete"  # a placeholder that stands where the arguments would have come
         elif call.custom:

@@ -136,6 +136,11 @@ class Policy(_Checked):
     """AM12, a call's id changes under way. `first`: the first one is its own. `last`: the last one is. Others are its
     `aliases`."""
 
+    empty_call_without_reason: Literal["cut", "run"] = "cut"
+    """A tool call without arguments, in a stream that ends with `[DONE]` but without a finish reason. `cut`: some gateways
+    write `[DONE]` after a cut, so the call is `incomplete`. `run`: the gateway sends no finish reasons, and the call has
+    no arguments."""
+
     missing_terminal: Literal["truncate", "assume"] = cast("Any", None)
     """A stream that ends without any end signal (a finish reason, or the dialect's terminal event or marker), although
     everything that it opened is closed. `truncate`, the default of `strict` and `standard`: it was cut. `assume`, the

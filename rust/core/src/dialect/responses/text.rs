@@ -127,7 +127,7 @@ impl Texts {
             place,
             member,
         } = facts;
-        let Some(text) = reader.text_of_event(member).filter(|text| !text.is_empty()) else {
+        let Some(text) = reader.text_of_delta(member).filter(|text| !text.is_empty()) else {
             return Ok(());
         };
         let sent = reader.whom(Some(place))?;
@@ -146,7 +146,7 @@ impl Texts {
 
     /// A delta behind a broken document: its text, and no id of it.
     pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> Step {
-        let text = reader.text_of_event(facts.member);
+        let text = reader.text_of_delta(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return Ok(());
         };

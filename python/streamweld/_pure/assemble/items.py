@@ -428,7 +428,10 @@ class ItemSurface:
             # A whole call in one delta (AI SDK), or another item (Responses): the id is used again.
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
+            changed = item.announced and is_another(call, address, None) and not again
             learn(state, item, address)
+            if changed:
+                state.shared.out.diagnose("unstable_id", call.part, address.call_id or "")
             if again:
                 say_again(state, item, address)
         item.announced = True

@@ -121,6 +121,9 @@ class Policy(_Checked):
             `True`: one answer was spread over several choices, and all of it belongs to choice 0.
         unstable_id: AM12, the id of a call changes during the stream. `"first"` or `"last"`: which one the call keeps;
             the others become its `aliases`.
+        empty_call_without_reason: a tool call without arguments in a stream that ends with `[DONE]` but without a finish
+            reason. `"cut"`: some gateways write `[DONE]` after a cut, so the call is `incomplete`. `"run"`: the gateway
+            never sends finish reasons, and the call has no arguments.
         missing_terminal: a stream that ends without any end signal (a finish reason, or the terminal event or marker of
             its dialect), although everything that it opened is closed. `"truncate"`: it was cut off; the default of
             strict and standard. `"assume"`: it ended, for gateways that never send the end; the default of salvage.
@@ -161,6 +164,7 @@ class Policy(_Checked):
     restart_on_new_stream_id: bool = False
     merge_choices: bool = False
     unstable_id: Literal["first", "last"] = "first"
+    empty_call_without_reason: Literal["cut", "run"] = "cut"
     missing_terminal: Literal["truncate", "assume"] = cast("Any", None)
     text_calls: TextCalls = "off"
     text_call_families: tuple[str | Mapping[str, Any], ...] | None = field(default=None, hash=False)

@@ -21,6 +21,7 @@ from streamweld._pure.assemble.part.item_call import (
     tell_arguments,
 )
 from streamweld._pure.assemble.part.item_end import end_item
+from streamweld._pure.assemble.part.item_list import Placed, match_list
 from streamweld._pure.assemble.part.item_shared_id import fork_item, settle_fork
 from streamweld._pure.assemble.part.item_text import (
     add_text,
@@ -28,12 +29,14 @@ from streamweld._pure.assemble.part.item_text import (
     close_part,
     end_part,
     find_part,
+    find_told,
     open_part,
     put_metadata,
     tell_value,
 )
 from streamweld._pure.assemble.part.reannounced import (
     is_another,
+    is_close_under_another_id,
     is_closed,
     is_own_close,
     rename_call,
@@ -52,13 +55,15 @@ from streamweld._pure.assemble.resolve.by_address import (
     restatement,
     say_late,
 )
-from streamweld._pure.assemble.resolve.terminal_items import restated_call, restated_part
+from streamweld._pure.assemble.resolve.terminal_items import restated_call, restated_item, restated_part
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.part.item import Item
     from streamweld._pure.assemble.part.text import Channel
-    from streamweld._pure.model.delta import Address, ItemKind
+    from streamweld._pure.model.delta import Address, ItemKind, ListedPart
     from streamweld.events import ReasoningKind
 
 __all__ = ["ItemSurface"]
@@ -163,9 +168,9 @@ class ItemSurface:
             return
         address = state.book.usable(address)
         item = known_item(state, kind, address, state.book.find(kind, address, "delta"))
-        one = find_part(item, channel, reasoning_kind, address.sub)
+        one = find_told(item, channel, reasoning_kind, address.sub, text)
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        tell_value(state, one, text)
+        tell_value(state, one, text, address.sub)
         if not item.open:
             end_part(state, one)
 
@@ -216,13 +221,13 @@ class ItemSurface:
         if item is None and not text:
             return
         item = known_item(state, kind, address, item)
-        one = find_part(item, channel, reasoning_kind, address.sub)
+        one = find_told(item, channel, reasoning_kind, address.sub, text)
         if one is None and not text:
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
         # An item that was opened by itself, or numbers its parts, has a close of its own.
         alone = not item.open or (not item.opened_bare and address.sub is None)
-        close_part(state, item, one, text, metadata, alone=alone)
+        close_part(state, item, one, text, metadata, address.sub, alone=alone)
         if alone and not item.has_open_part:
             state.book.close(item)
 
@@ -260,6 +265,25 @@ class ItemSurface:
             for other in state.book.open_at(address.index):
                 end_item(state, other, None, None)
 
+    def parts_listed(
+        self, choice: int, kind: ItemKind, address: Address, entries: Sequence[ListedPart], *, again: bool
+    ) -> list[Placed]:
+        """A whole item tells the list of its parts. Gives back where each entry belongs, for its close.
+
+        `again`: in a terminal list.
+        """
+        state = self._item_choice(choice)
+        if state is None:
+            return [Placed(entry.sub, entry.text) for entry in entries]
+        address = state.book.usable(address)
+        if again:
+            item = restated_item(restatement(state), kind, address, entries)
+            if item is not None:
+                learn(state, item, address)
+        else:
+            item = state.book.find(kind, address, "close")
+        return match_list(state, item, entries)
+
     def restate_part(
         self,
         choice: int,
@@ -285,7 +309,7 @@ class ItemSurface:
             return
         one.restated = True
         learn(state, item, address)
-        close_part(state, item, one, text, metadata, alone=not item.open)
+        close_part(state, item, one, text, metadata, address.sub, alone=not item.open)
 
     # Calls
 
@@ -390,14 +414,24 @@ class ItemSurface:
         if (
             item is None
             or call is None
-            or (item.announced and is_another(call, address, name) and not is_own_close(item, call, address))
+            or (
+                item.announced
+                and is_another(call, address, name)
+                and not is_own_close(item, call, address)
+                and not is_close_under_another_id(state.book, item, address, name, arguments)
+            )
         ):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
+            if item.call is not None:
+                item.call.unopened = True
         elif again and not says(call, arguments):
             # A whole call in one delta (AI SDK), or another item (Responses): the id is used again.
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
+            changed = item.announced and is_another(call, address, None) and not again
             learn(state, item, address)
+            if changed:
+                state.shared.out.diagnose("unstable_id", call.part, address.call_id or "")
             if again:
                 say_again(state, item, address)
         item.announced = True

@@ -20,6 +20,7 @@ class Switches:
         "content_mode",
         "dup_id_empty_header",
         "dup_id_parallel_headers",
+        "empty_call_without_reason",
         "identical_idless_same_index",
         "missing_terminal",
         "on_overflow",
@@ -33,6 +34,7 @@ class Switches:
         self.orphan_index: Literal["fifo", "latest"] = raw["orphan_index"]
         self.dup_id_parallel_headers: Literal["auto", "join", "split"] = raw.get("dup_id_parallel_headers", "auto")
         self.dup_id_empty_header: Literal["drop", "keep"] = raw["dup_id_empty_header"]
+        self.empty_call_without_reason: Literal["cut", "run"] = raw["empty_call_without_reason"]
         self.identical_idless_same_index: Literal["drop", "keep"] = raw["identical_idless_same_index"]
         self.missing_terminal: Literal["truncate", "assume"] = raw["missing_terminal"]
         self.on_overflow: Literal["flag", "split"] = raw["on_overflow"]

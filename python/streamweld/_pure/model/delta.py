@@ -6,11 +6,23 @@ Plain data. It knows no dialect: a decoder has normalised what it puts in (absen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-__all__ = ["Address", "Fragment", "ItemKind", "Usage"]
+if TYPE_CHECKING:
+    from streamweld.events import ReasoningKind
+
+__all__ = ["Address", "Fragment", "ItemKind", "ListedPart", "Usage"]
 
 ItemKind = Literal["message", "reasoning", "call"]  # what an item of the wire holds
+
+
+class ListedPart(NamedTuple):
+    """One entry of the list of parts that a whole item brings."""
+
+    channel: Literal["text", "reasoning", "refusal"]
+    kind: ReasoningKind
+    sub: int | None  # its place in the list
+    text: str | None
 
 
 @dataclass(slots=True)

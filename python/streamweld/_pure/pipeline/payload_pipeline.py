@@ -163,6 +163,9 @@ class PayloadPipeline:
             return False
         event = "error" if self._is_complaint(payload, stray=one.stray) else one.event
         dialect = waiting.tells(payload.value, event)
+        alone = dialect is None and self._is_alone(waiting, payload)
+        if alone:
+            dialect = waiting.tells(payload.value, "error")
         if dialect is None:
             self.seen = True
             if waiting.hold(one, payload):
@@ -172,7 +175,9 @@ class PayloadPipeline:
         self.speak(dialect)
         self._release(waiting)
         self.place(one.offset, one.ordinal, one.event, one.data)
-        return False
+        if alone:
+            self._read(one.data, "error", one.offset, stray=one.stray)
+        return alone
 
     def _release(self, waiting: UndetectedPayloads) -> None:
         """The dialect is known: what waited goes its way, from its own place."""
@@ -376,6 +381,10 @@ class PayloadPipeline:
         if self.is_array or not stray or (self.decoder is None and held):
             return False
         return (self.decoder or ChatDecoder).is_complaint(payload.value)
+
+    def _is_alone(self, waiting: UndetectedPayloads, payload: Payload) -> bool:
+        """An event that tells no dialect, and nothing else than an error."""
+        return not self.is_array and not waiting.held and ChatDecoder.is_complaint(payload.value)
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
         """What the ladder made of a payload has to tell the dialect at once."""

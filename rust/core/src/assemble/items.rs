@@ -177,7 +177,7 @@ impl Assembler {
         let found = find(choice, &at, Purpose::Delta);
         let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
         let spot = part_of(&mut desk, choice, item, &at)?;
-        tell_value(&mut desk, choice, spot, Some(text))?;
+        tell_value(&mut desk, choice, spot, at.address.sub, Some(text))?;
         if choice.book.get(item).is_some_and(|item| !item.open) {
             return end_part(&mut desk, choice, spot);
         }
@@ -251,7 +251,8 @@ impl Assembler {
             .book
             .get(item)
             .is_none_or(|item| !item.open || (!item.opened_bare && at.address.sub.is_none()));
-        close_part(&mut desk, choice, spot, text, metadata, alone)?;
+        tell_value(&mut desk, choice, spot, at.address.sub, text)?;
+        close_part(&mut desk, choice, spot, metadata, alone)?;
         let is_over = |item: &Item| item.open_parts == 0;
         if alone && choice.book.get(item).is_some_and(is_over) {
             choice.book.close(item);
@@ -349,7 +350,8 @@ impl Assembler {
         learn(&mut desk, choice, item, &at.address)?;
         let alone = choice.book.get(item).is_some_and(|item| !item.open);
         let text = text.as_deref().map(Text::plain);
-        close_part(&mut desk, choice, spot, text, metadata, alone)
+        tell_value(&mut desk, choice, spot, at.address.sub, text)?;
+        close_part(&mut desk, choice, spot, metadata, alone)
     }
 
     /// Ids and indexes may be used again for other items. Texts that are open are over; calls wait for the end.
@@ -371,7 +373,7 @@ impl Assembler {
 }
 
 /// With what of its address can be evidence.
-fn cleared<'a>(desk: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
+pub(crate) fn cleared<'a>(desk: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
     PartAt {
         address: usable(desk, &at.address),
         ..at

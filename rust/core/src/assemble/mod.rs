@@ -12,6 +12,7 @@ pub(crate) mod choices;
 pub(crate) mod end;
 pub(crate) mod finish_reason;
 pub(crate) mod item_deltas_calls;
+pub(crate) mod item_lists;
 pub(crate) mod items;
 pub(crate) mod part;
 pub(crate) mod records;

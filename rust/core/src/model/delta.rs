@@ -112,6 +112,16 @@ pub struct PartAttributes<'a> {
     pub metadata: Option<&'a str>,
 }
 
+/// One entry of the list of an item. `at.address.sub`: its place there.
+#[derive(Clone, Debug)]
+pub struct ListedPart<'a> {
+    pub at: PartAt<'a>,
+    pub text: Option<Text<'a>>,
+    /// The text of a JSON array: those that did not come before.
+    pub annotations: Option<String>,
+    pub metadata: Option<String>,
+}
+
 /// What an opening, a close or a terminal list says of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallSaid<'a> {

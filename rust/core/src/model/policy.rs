@@ -73,6 +73,12 @@ words! {
         Drop = "drop",
         Keep = "keep",
     }
+    /// A call without arguments, in a stream that ends without a finish reason.
+    EmptyCall {
+        Cut = "cut",
+        /// The gateway sends no finish reasons: the call has no arguments.
+        Run = "run",
+    }
     /// AM6: a second JSON object without a header.
     Overflow {
         Flag = "flag",
@@ -121,6 +127,7 @@ pub struct Switches {
     /// AM11: tool calls in another choice.
     pub merge_choices: bool,
     pub unstable_id: UnstableId,
+    pub empty_call_without_reason: EmptyCall,
     pub missing_terminal: MissingTerminal,
 }
 
@@ -139,6 +146,7 @@ impl Default for Switches {
             restart_on_new_stream_id: false,
             merge_choices: false,
             unstable_id: UnstableId::First,
+            empty_call_without_reason: EmptyCall::Cut,
             missing_terminal: MissingTerminal::Truncate,
         }
     }
@@ -217,6 +225,11 @@ impl Switches {
             "restart_on_new_stream_id" => flag(&mut self.restart_on_new_stream_id, value),
             "merge_choices" => flag(&mut self.merge_choices, value),
             "unstable_id" => word(&mut self.unstable_id, UnstableId::from_name, value),
+            "empty_call_without_reason" => word(
+                &mut self.empty_call_without_reason,
+                EmptyCall::from_name,
+                value,
+            ),
             "missing_terminal" => word(
                 &mut self.missing_terminal,
                 MissingTerminal::from_name,
@@ -366,9 +379,12 @@ mod tests {
             "duplicate_payload",
             "content_mode",
             "unstable_id",
+            "empty_call_without_reason",
             "missing_terminal",
         ] {
-            let words = ["merge", "split", "keep", "drop", "auto", "last", "assume"];
+            let words = [
+                "merge", "split", "keep", "drop", "auto", "last", "assume", "run",
+            ];
             assert!(
                 words
                     .iter()

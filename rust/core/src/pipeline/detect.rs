@@ -50,7 +50,12 @@ impl PayloadPipeline {
             read.is_ok_and(|read| self.is_complaint(&read, arrival.stray))
         };
         let event = if complaint() { Some("error") } else { event };
-        let Some(dialect) = self.waiting.tells(&document, event) else {
+        let mut dialect = self.waiting.tells(&document, event);
+        let alone = dialect.is_none() && self.is_alone(out, text);
+        if alone {
+            dialect = self.waiting.tells(&document, Some("error"));
+        }
+        let Some(dialect) = dialect else {
             self.seen = true;
             if self.waiting.hold(arrival, &document) {
                 return Ok(true);
@@ -61,7 +66,18 @@ impl PayloadPipeline {
         self.speak(out, dialect);
         self.release(out)?;
         out.at(arrival.offset, arrival.ordinal);
-        Ok(false)
+        if alone {
+            let event = b"error";
+            self.read(out, PlacedPayload { event, ..arrival })
+                .map_err(|fault| arrival.place(fault))?;
+        }
+        Ok(alone)
+    }
+
+    /// An event that tells no dialect, and nothing else than an error.
+    fn is_alone(&self, out: &Output<'_>, text: &str) -> bool {
+        let read = self.reader(out).read(text);
+        !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_complaint())
     }
 
     /// The dialect is known: what waited goes its way, from its own place.

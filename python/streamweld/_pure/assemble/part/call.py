@@ -56,6 +56,7 @@ class Call:
         "contested",
         "custom",
         "dropped",
+        "ended",
         "first",
         "fork",
         "guess_said",
@@ -84,6 +85,7 @@ class Call:
         "suspect",
         "tentative",
         "text",
+        "unopened",
         "verdict",
     )
 
@@ -120,6 +122,8 @@ class Call:
         self.late = False  # something of it came behind the finish reason
         self.index_said = False
         self.dropped = False
+        self.ended = False  # the wire closed it
+        self.unopened = False  # its close was the first that was seen of it
         self.started = False  # it was shown; how much of its text was, the text keeps
         self.held_back = False  # show none of the text before the close: object payloads may yet be merged
         self.raw: str | None = None  # the text on the wire, where the close replaced it by what it stands for

@@ -1,6 +1,7 @@
 """The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
 
     stitch     neighbours that are JSON only together are one call
+    echo       a nameless call that only says what a named one says never was
     pair       one nameless call with arguments belongs to the only named call without
     drop       tentative calls without arguments, nameless calls without anything
     unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
@@ -60,10 +61,13 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
             _drop_empty(choice, call)
     if ended:
         _stitch(choice)
+    _drop_echoes(choice)
+    if ended:
         _pair(choice)
         for call in _undecided(choice):
             unwrap(choice, call)
     _dedupe(choice)
+    _drop_openings(choice)
     calls = _undecided(choice)
     ids = {call.slot: _identify(choice, call) for call in calls}
     for call in calls:
@@ -72,11 +76,15 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     # All are judged before one is shown: a policy that raises at one of them leaves none to be run.
     ordered = [call for call in in_order(choice) if call.verdict is None]
     owners = Counter([call.id for call in _live(choice)])
+    closes = any(call.ended for call in choice.calls)
     verdicts: list[tuple[Call, Verdict]] = []
     for call in ordered:
         over = ended and not (broken_off and call.late and not call.complete)
-        success = choice.finish.is_success
-        verdicts.append((call, _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success)))
+        success = _means_the_end(choice)
+        verdict = _judge(
+            choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success, closes=closes
+        )
+        verdicts.append((call, verdict))
     for call, verdict in verdicts:
         call.verdict = verdict
         call_events.show_final(choice, call)
@@ -87,7 +95,8 @@ def close_call(choice: Choice, call: Call) -> None:
     _settle(choice, call, ended=True)
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
-    call.verdict = _judge(choice, call, _identify(choice, call), owners, ended=True, cut=False, success=True)
+    given = _identify(choice, call)
+    call.verdict = _judge(choice, call, given, owners, ended=True, cut=False, success=True, closes=False)
     call_events.show_final(choice, call)
 
 
@@ -185,6 +194,34 @@ def _pieces_of_one(calls: list[Call], place: int, budget: int) -> tuple[int, int
         if joined.root == "object" and joined.verdict == "complete":
             return length, cost
     return 1, cost
+
+
+def _drop_echoes(choice: Choice) -> None:
+    """Arguments that came again where no call had begun: no header ever said that they are another call's."""
+    calls = _live(choice)
+    nameless = [call for call in _undecided(choice) if not call.name and call.id is None and call.complete]
+    if not nameless:
+        return
+    said = {call.canonical() for call in calls if call.name and call.complete and not call.custom}
+    for call in nameless:
+        if call.text.automaton.root == "object" and call.canonical() in said:
+            call_events.retract(choice, call)
+            choice.shared.out.diagnose("args_replay_dropped", call.part)
+
+
+def _drop_openings(choice: Choice) -> None:
+    """A call that the wire did not close, where it closed one that it never opened, of the same name and with the same
+    arguments: it was the opening of that one, under another id.
+    """
+    closed = {(call.name, call.canonical()) for call in _live(choice) if call.unopened and _is_json(call)}
+    for call in _undecided(choice) if closed else ():
+        if not call.ended and _is_json(call) and (call.name, call.canonical()) in closed:
+            call_events.retract(choice, call)
+            choice.shared.out.diagnose("args_replay_dropped", call.part)
+
+
+def _is_json(call: Call) -> bool:
+    return call.complete and not call.custom
 
 
 def _pair(choice: Choice) -> None:
@@ -294,6 +331,14 @@ def _wire_id(choice: Choice, call: Call) -> str | None:
     return call.id
 
 
+def _means_the_end(choice: Choice) -> bool:
+    """Whether a call without arguments has none: what ended the choice was no cut."""
+    finish = choice.finish
+    if finish.raw is None:
+        return choice.shared.settings.switches.empty_call_without_reason == "run"
+    return finish.is_success
+
+
 def _judge(
     choice: Choice,
     call: Call,
@@ -303,10 +348,11 @@ def _judge(
     ended: bool,
     cut: bool,
     success: bool,
+    closes: bool,
 ) -> Verdict:
     """`owners`: how many calls have an id for their first one. An alias that became another call's id is none.
 
-    `success`: if there are no arguments, none are missing.
+    `success`: if there are no arguments, none are missing. `closes`: the wire closed another call by itself.
     """
     text = call.text
     reason: str | None = None
@@ -317,6 +363,11 @@ def _judge(
             state = "invalid"
         elif text.is_blank():
             state = "empty" if success else "incomplete"
+            if success and closes and not call.ended:
+                state = "incomplete"  # the wire closes its calls, and not this one: its header was a mistake
+                choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
+        elif not success and choice.finish.raw is None and text.gives_way():
+            state = "incomplete"  # a placeholder that stands where the arguments would have come
         elif call.custom:
             state = "incomplete" if cut else "complete"
         elif text.automaton.copy().finish() == "complete":

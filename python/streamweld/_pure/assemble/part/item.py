@@ -45,12 +45,15 @@ class ItemPart:
         "joiner",
         "last_sub",
         "late_said",
-        "listed",
+        "length",
         "part",
         "restated",
         "snapshot",
         "steady",
         "sub",
+        "told",
+        "told_sub",
+        "units",
         "valued",
     )
 
@@ -63,11 +66,56 @@ class ItemPart:
         self.last_sub = sub  # of the last delta
         self.steady = False  # two deltas in a row had the same one: it means something
         self.valued = False  # its whole text was told
-        self.listed = 0  # how much of it the entries of a list told, which are parts of their own there
+        self.length = 0  # characters of its text
+        # Deltas under several labels were read as one part (P28): their texts, and those that were told by themselves.
+        self.units: dict[int | None, list[str]] | None = None
+        self.told: dict[int | None, str] = {}
+        self.told_sub = sub  # the last label under which a text of it was told
         self.closed = False  # the wire closed it (its Done may wait for that of the item)
         self.restated = False  # a terminal list told it again
         self.late_said = False
         self.conflict_said = False
+
+    def is_called(self, sub: int | None) -> bool:
+        """Whether deltas of it, or its whole text, had the label."""
+        return sub == self.told_sub or (self.units is not None and sub in self.units)
+
+    def turn(self, sub: int | None) -> None:
+        """The next delta has another label than the one before."""
+        if self.units is None and self.length:
+            self.units = {self.last_sub: list(self.part.pieces)}
+        if self.units is not None:
+            self.units.setdefault(sub, [])
+        self.last_sub = sub
+
+    def show(self, text: str) -> None:
+        """The text grows."""
+        self.part.pieces.append(text)
+        self.length += len(text)
+        if self.units is not None:
+            self.units[self.last_sub].append(text)
+
+    def put(self, text: str) -> None:
+        """The text is another one."""
+        self.part.pieces = [text]
+        self.length = len(text)
+        if self.units is not None:
+            self.units = {sub: [self.told.get(sub, "")] for sub in self.units}
+
+    def unit(self, sub: int | None) -> str:
+        """What the deltas of a label said."""
+        return "" if self.units is None else "".join(self.units.get(sub, ()))
+
+    @property
+    def unit_texts(self) -> list[tuple[int | None, str]]:
+        """The text of every label, as it was told, or else streamed; that of the part where labels mean nothing."""
+        if self.units is None or (self.valued and len(self.told) < len(self.units)):
+            return [(self.last_sub, self.part.text())]
+        return [(sub, self.told[sub] if sub in self.told else self.unit(sub)) for sub in self.units]
+
+    def told_text(self) -> str:
+        """The text, as far as labels were told by themselves with theirs."""
+        return "".join([text for _, text in self.unit_texts]) if self.told else self.part.text()
 
     @property
     def owes(self) -> bool:
@@ -140,6 +188,10 @@ class Item:
         """A part opens."""
         self.parts.append(one)
         self._unclosed.append(one)
+
+    def parts_of(self, channel: Channel, kind: ReasoningKind) -> list[ItemPart]:
+        """Its parts of one channel and kind that count."""
+        return [one for one in self.parts if (one.part.channel, one.part.kind) == (channel, kind) and not one.part.void]
 
     @property
     def has_open_part(self) -> bool:

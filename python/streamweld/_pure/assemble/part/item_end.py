@@ -25,6 +25,8 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
         decide(state, item, Address(item.item_id))
     state.book.close(item)
     if item.kind == "call":
+        if item.call is not None:
+            item.call.ended = True
         end_call(state, item)
         if item.call is not None:
             state.shared.out.ended.add(item.call.part)

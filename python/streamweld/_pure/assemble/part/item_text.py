@@ -8,6 +8,7 @@ calls, and of the wire only which channel something came in.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part.item import ItemPart
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from streamweld.events import ReasoningKind
 
 _KINDS: tuple[ReasoningKind, ...] = ("summary", "raw", "thinking", "redacted")
+_CANDIDATES = 64  # labels that a whole text under another label is compared with
 
 __all__ = [
     "add_text",
@@ -32,9 +34,12 @@ __all__ = [
     "close_part",
     "end_part",
     "find_part",
+    "find_told",
     "finish_item",
     "open_part",
     "put_metadata",
+    "say_conflict",
+    "settle",
     "take_back",
     "tell_value",
 ]
@@ -57,6 +62,28 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     if sub is None or last.sub is None:
         return last
     return None if last.valued or last.closed or last.steady else last
+
+
+def find_told(
+    item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None
+) -> ItemPart | None:
+    """The part of which a whole text is told, maybe twice, under one label.
+
+    The one that is called so; else as for a delta, or one that says the same and was not told yet.
+    """
+    named = item.named.get((channel, kind, sub))
+    if named is not None and named.is_called(sub):
+        return named
+    found = find_part(item, channel, kind, sub)
+    if found is None and text:
+        for one in islice(reversed(item.parts), _CANDIDATES):
+            here = one.part.channel == channel and one.part.kind == kind and not one.valued
+            if here and one.length == len(text) and one.part.text() == text:
+                found = one
+    if found is not None and text and sub not in (found.sub, found.last_sub):
+        found.told_sub = sub
+        item.named[channel, kind, sub] = found
+    return found
 
 
 def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
@@ -116,14 +143,14 @@ def annotate(
 
 def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
     """One delta of the part."""
-    if one.valued or one.closed or not one.part.open:
+    if one.valued or one.closed or sub in one.told or not one.part.open:
         if text and not one.late_said:
             one.late_said = True
             choice.shared.out.diagnose("late_delta", one.part.part)
         return
     one.steady = one.steady or (bool(one.part.pieces) and one.last_sub == sub)
     if one.last_sub != sub:
-        one.last_sub = sub
+        one.turn(sub)
         item.named[one.part.channel, one.part.kind, sub] = one  # nothing else is called so, or it had been found
     text = one.joiner.push(text)
     choice.weigh(one)
@@ -153,31 +180,52 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
 
 
 def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> None:
-    one.part.pieces.append(text)
+    one.show(text)
     if not choice.shared.out.silent:
         choice.shared.out.emit(one.part.delta(text, metadata))
 
 
-def tell_value(choice: Choice, one: ItemPart, text: str | None) -> None:
-    """The whole text, with authority. It replaces what was streamed; only what it adds at the end is one more delta."""
+def tell_value(choice: Choice, one: ItemPart, text: str | None, sub: int | None) -> None:
+    """The whole text, with authority. It replaces what was streamed; only what it adds at the end is one more delta.
+
+    Where deltas under several labels were read as one part, it may be the text of one of these labels alone.
+    """
     if not text:
         return
     text = replace_lone_surrogates(text)
-    part = one.part
-    if one.valued or not part.open:
-        said = part.text()
-        if said != text and not (one.listed and text in said):
-            _conflict(choice, one)
+    if one.valued or not one.part.open:
+        if one.part.text() != text and one.unit(sub) != text:
+            say_conflict(choice, one)
         return
-    said = part.text()
-    if one.sub != one.last_sub and text != said and said.startswith(text, one.listed):
-        # Deltas under several labels were read as one part (P28), and a list tells each label's text by itself.
-        one.listed += len(text)
-        if one.listed < len(said):
-            return
-        text = said
-    elif one.listed:
-        text = said[: one.listed] + text
+    unit = _unit_meant(one, text, sub)
+    if unit is None:
+        settle(choice, one, text)
+    elif unit not in one.told:
+        one.told[unit] = text
+        one.steady = True
+        if one.units is not None and len(one.told) == len(one.units):
+            settle(choice, one, one.told_text())
+    elif one.told[unit] != text:
+        say_conflict(choice, one)
+
+
+def _unit_meant(one: ItemPart, text: str, sub: int | None) -> int | None:
+    """The label of which alone the text is told; None: of the whole part."""
+    units = one.units
+    if units is None or sub is None or (len(text) == one.length and text == one.part.text()):
+        return None
+    if sub not in units:
+        labels = [label for label in islice(units, _CANDIDATES) if label not in one.told]
+        return next((label for label in labels if one.unit(label) == text), None)
+    if sub in one.told or one.unit(sub) == text or len(text) < one.length:
+        return sub
+    # A text of all labels begins with that of the first one, and goes on.
+    return None if text.startswith(one.unit(next(iter(units)))) else sub
+
+
+def settle(choice: Choice, one: ItemPart, text: str) -> None:
+    """The text of an open part is known to the end."""
+    said = one.part.text()
     one.valued = True
     one.snapshot = None
     one.joiner.held = ""
@@ -188,28 +236,36 @@ def tell_value(choice: Choice, one: ItemPart, text: str | None) -> None:
     if text.startswith(said):
         _show(choice, one, text[len(said) :], None)
         return
-    _conflict(choice, one)
-    part.pieces = [text]
+    say_conflict(choice, one)
+    one.put(text)
 
 
-def _conflict(choice: Choice, one: ItemPart) -> None:
+def say_conflict(choice: Choice, one: ItemPart) -> None:
+    """Once a part: it is not as an authority says."""
     if not one.conflict_said:
         one.conflict_said = True
         choice.shared.out.diagnose("conflict", one.part.part, one.part.channel)
 
 
 def close_part(
-    choice: Choice, item: Item, one: ItemPart, text: str | None, metadata: str | None, *, alone: bool
+    choice: Choice,
+    item: Item,
+    one: ItemPart,
+    text: str | None,
+    metadata: str | None,
+    sub: int | None,
+    *,
+    alone: bool,
 ) -> None:
-    """The wire closes the part. `alone`: nothing of its item comes behind that."""
-    tell_value(choice, one, text)
+    """The wire closes the part, or what it calls so. `alone`: nothing of its item comes behind that."""
+    tell_value(choice, one, text, sub)
     if not one.part.open:
         return
     put_metadata(choice, one, metadata)
-    if one.listed and not one.valued:
-        return  # the next entry of the list goes on with it
-    one.closed = True
     choice.shared.out.closed.add(one.part.part)
+    if one.told and not one.valued:
+        return  # other labels of it are not closed
+    one.closed = True
     if alone or one.part.channel != "reasoning" or item.item_id is None:
         end_part(choice, one)
 
@@ -218,10 +274,8 @@ def end_part(choice: Choice, one: ItemPart) -> None:
     """The part is over, as it stands."""
     if not one.part.open:
         return
-    if one.listed and not one.valued:
-        one.part.pieces = [one.part.text()[: one.listed]]  # the list tells no more than that
-        one.valued = True
-        _conflict(choice, one)
+    if one.told and not one.valued:
+        settle(choice, one, one.told_text())
     if one.snapshot is not None:
         held, one.snapshot = one.snapshot, None
         _show(choice, one, held, None)

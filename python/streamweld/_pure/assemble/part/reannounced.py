@@ -13,15 +13,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part import call_events
-from streamweld._pure.assemble.part.item_call import begin_call, end_call, name_call, say_conflict, settle_text
+from streamweld._pure.assemble.part.item_call import begin_call, end_call, name_call, say_conflict, says, settle_text
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.part.call import Call
-    from streamweld._pure.assemble.part.item import Item
+    from streamweld._pure.assemble.part.item import Item, ItemIndex
     from streamweld._pure.model.delta import Address
 
-__all__ = ["decide", "is_another", "is_closed", "is_own_close", "rename_call", "say_again", "shadow"]
+__all__ = ["decide", "is_another", "is_close_under_another_id", "is_closed", "is_own_close", "rename_call"]
+__all__ += ["say_again", "shadow"]
 
 
 def is_another(call: Call, address: Address, name: str | None) -> bool:
@@ -42,6 +43,18 @@ def is_own_close(item: Item, call: Call, address: Address) -> bool:
     if address.call_id is not None and call.id is not None:
         return call.has_id(address.call_id)
     return address.item_id is not None and address.item_id == item.item_id
+
+
+def is_close_under_another_id(
+    book: ItemIndex, item: Item, address: Address, name: str | None, arguments: str | None
+) -> bool:
+    """A close of the open item itself, with its call's name and arguments, and a call id that no call has."""
+    call = item.call
+    if call is None or not item.open or call.verdict is not None:
+        return False
+    its_own = address.item_id is not None and address.item_id == item.item_id and name == call.name
+    unknown = address.call_id is None or book.call_of(address.call_id) is None
+    return its_own and unknown and not call.empty and bool(arguments) and says(call, arguments)
 
 
 def rename_call(choice: Choice, item: Item, name: str | None) -> None:

@@ -70,6 +70,25 @@ class CallReader:
             )
         ]
 
+    def tool_use(self, payload: Payload, delta: dict[str, Any], path: Path, notes: Anomalies) -> list[Fragment]:
+        """Snowflake: a delta that is itself a piece of one call, without an index. Its list says the same."""
+        arguments, object_arguments = self._arguments(payload, delta, path, "input")
+        identity = self._id(payload, delta, path, notes, "tool_use_id")
+        name = self._name(delta, path, notes)
+        entries = delta.get("content_list")
+        if identity is None and name is None and arguments is None and object_arguments is None:
+            pieces = enumerate(entries) if is_array(entries) and "type" in delta else ()
+            return [
+                fragment
+                for place, piece in pieces
+                if is_object(piece)
+                for fragment in self.tool_use(
+                    payload, {key: piece[key] for key in piece if key != "type"}, (*path, "content_list", place), notes
+                )
+            ]
+        notes.touch("no_list")
+        return [Fragment(id=identity, name=name, arguments=arguments, object_arguments=object_arguments)]
+
     def _entry(self, payload: Payload, entry: dict[str, Any], path: Path, notes: Anomalies) -> Fragment:
         index, index_raw = None, None
         if "index" in entry:
@@ -129,9 +148,11 @@ class CallReader:
             return number, None
         return None, (payload.raw(*path, "index") or "")[:_INDEX_HEAD]
 
-    def _id(self, payload: Payload, holder: dict[str, Any], path: Path, notes: Anomalies) -> str | None:
+    def _id(
+        self, payload: Payload, holder: dict[str, Any], path: Path, notes: Anomalies, key: str = "id"
+    ) -> str | None:
         """N2: the id exactly as sent, a number as it was written, or nothing."""
-        identity = holder.get("id")
+        identity = holder.get(key)
         if identity is None:
             return None
         if isinstance(identity, str):
@@ -141,8 +162,8 @@ class CallReader:
             return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
         if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
             notes.touch("id_number")
-            return payload.raw(*path, "id")
-        notes.shape((*path, "id"))
+            return payload.raw(*path, key)
+        notes.shape((*path, key))
         return None
 
     def _name(self, holder: dict[str, Any], path: Path, notes: Anomalies) -> str | None:

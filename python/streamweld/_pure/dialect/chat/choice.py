@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.chat.content import File, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
-from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, Carry
+from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
@@ -141,8 +141,10 @@ class ChoiceReader:
 
     def _delta(self, chunk: Chunk, delta: dict[str, Any], path: Path, carry: Carry, *, final: bool) -> None:
         payload, notes = chunk.payload, chunk.notes
+        uses_tool = delta.get("type") == "tool_use"
         if not DELTA_FIELDS.issuperset(delta):
-            carry.members |= leftovers(payload, path, delta, DELTA_FIELDS)
+            modelled = DELTA_FIELDS | TOOL_USE_FIELDS if uses_tool else DELTA_FIELDS
+            carry.members |= leftovers(payload, path, delta, modelled)
         if not chunk.recovered and not REASONING_MEMBERS.isdisjoint(delta):
             thought = self._reasoning.read(payload, delta, path, carry.members, notes)
             notes.tell()
@@ -155,9 +157,11 @@ class ChoiceReader:
         if not _ATTACHMENTS.isdisjoint(delta):
             self._attachments(payload, delta, path, notes, carry)
         notes.tell()
-        if calls is None and legacy is None:
+        if calls is None and legacy is None and not uses_tool:
             return
         fragments = self._fragments(payload, delta, path, notes)
+        if uses_tool and not fragments:
+            fragments = self._tools.calls.tool_use(payload, delta, path, notes)
         notes.tell()
         if fragments:
             self._spoke = True

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CHUNK_FIELDS = frozenset(DIALECTS["chat"]["envelope_fields"])
 CHOICE_FIELDS = frozenset(DIALECTS["chat"]["choice_fields"])
 DELTA_FIELDS = frozenset(DIALECTS["chat"]["delta_fields"])
+TOOL_USE_FIELDS = frozenset({"type", "tool_use_id", "name", "input", "text", "content_list"})  # of Snowflake's delta
 CALL_FIELDS = frozenset(DIALECTS["chat"]["call_fields"])
 FUNCTION_FIELDS = frozenset(DIALECTS["chat"]["function_fields"])
 CUSTOM_FIELDS = frozenset(DIALECTS["chat"]["custom_fields"])

@@ -57,6 +57,7 @@ class ResponsesDecoder:
         self._assembler = assembler
         self._out = out
         self._max_index = INDEX_CAP if max_index is None else max_index
+        self._tools = frozenset[str](config["tools"] or ())
         self._restarts: bool = config["switches"]["restart_on_new_stream_id"]
         self._id: str | None = None
         self._sequence = Sequence(out)
@@ -173,7 +174,7 @@ class ResponsesDecoder:
 
     def _reader(self, payload: Payload, kind: str) -> Reader:
         notes = Anomalies(self._out, self._assembler, payload, (), is_read)
-        return Reader(payload, notes, self._out, self._max_index, kind)
+        return Reader(payload, notes, self._out, self._max_index, kind, self._tools)
 
     def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
         """The tail of a broken event: text, usage and the end. No call, no reasoning and no id comes from there."""
@@ -251,7 +252,7 @@ class ResponsesDecoder:
         """A whole response, or how far one has come: what nobody streamed."""
         path: Path = ()
         notes = Anomalies(self._out, self._assembler, payload, path, is_read_of_response)
-        reader = Reader(payload, notes, self._out, self._max_index, "")
+        reader = Reader(payload, notes, self._out, self._max_index, "", self._tools)
         status = value.get("status")
         self._start(value, path, reader)
         self._output(value, path, reader)

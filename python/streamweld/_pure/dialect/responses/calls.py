@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.responses.spec_tables import ARGUMENT_DELTAS, ARGUMENT_VALUES, CALLS
+from streamweld._pure.dialect.responses.spec_tables import ARGUMENT_DELTAS, ARGUMENT_VALUES, CALLS, PROVIDER_TOOLS
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.members import as_object
 from streamweld._pure.model.delta import Address
@@ -50,8 +50,10 @@ def read_call(
     """A call item. `item_id`: what the event beside it says, where the item has no id."""
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
-    provider = kind.provider or _is_hosted(item)
     name = reader.name(item, path) if kind.name is None else kind.name
+    # A tool of the client's that has the name of one of the provider's is in the request.
+    its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
+    provider = kind.provider or its_own or _is_hosted(item)
     return CallItem(
         # A call that the provider runs has no id of its own: that of its item pairs it with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),

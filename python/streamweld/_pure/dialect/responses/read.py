@@ -27,12 +27,15 @@ INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
 class Reader:
     """One payload, with what has to be said about it."""
 
-    __slots__ = ("_max_index", "_out", "kind", "notes", "payload")
+    __slots__ = ("_max_index", "_out", "kind", "notes", "payload", "tools")
 
-    def __init__(self, payload: Payload, notes: Anomalies, out: Output, max_index: int, kind: str) -> None:
+    def __init__(
+        self, payload: Payload, notes: Anomalies, out: Output, max_index: int, kind: str, tools: frozenset[str]
+    ) -> None:
         self.payload = payload
         self.notes = notes
         self.kind = kind  # the event's name
+        self.tools = tools  # those of the request, as far as they are known
         self._out = out
         self._max_index = max_index
 

@@ -73,6 +73,7 @@ TEXT_VALUES = {
 CONTENT = {name: (_SORTS[sort], str(member)) for name, (sort, member) in _FACTS["content_types"].items()}
 ARGUMENT_DELTAS: Mapping[str, str] = _FACTS["argument_deltas"]
 ARGUMENT_VALUES: Mapping[str, str] = _FACTS["argument_values"]
+PROVIDER_TOOLS = frozenset[str](_FACTS["provider_tools"])  # free-form tools that the provider runs (xAI)
 ANSWERS = frozenset[str](_FACTS["answers"])  # items with which a response may end, beside calls of the client
 RESULTS = frozenset[str](_FACTS["result_types"])
 ABSENT_IDS = frozenset[str](_FACTS["absent_ids"])

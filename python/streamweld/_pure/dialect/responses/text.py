@@ -12,6 +12,7 @@ from streamweld._pure.dialect.responses.content_index import ContentIndexes
 from streamweld._pure.dialect.responses.spec_tables import CONTENT, PART_FIELDS, SUMMARY, TEXT_DELTAS, TEXT_VALUES
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object
+from streamweld._pure.model.delta import ListedPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.responses.spec_tables import Sort
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path
-    from streamweld._pure.model.delta import Address
+    from streamweld._pure.model.delta import Address, ItemKind
 
 _REMEMBERED = 4096  # items of which it is known how many annotations came, and which parts are closed
+
+_DELTA_MEMBERS = ("text", "content", "delta", "refusal")  # where the text stands in a delta that is an object
 
 _Key = int | str | None
 _Part = str | dict[str, Any]  # some bridges write the text alone
@@ -61,7 +64,7 @@ class TextReader:
         """`response.output_text.delta` and its kin."""
         facts = TEXT_DELTAS[reader.kind]
         sort = facts.sort
-        text = reader.text(event, (), facts.member)
+        text = _delta_text(event, facts.member, reader)
         if not text:
             return
         address = self._placed(reader.address(event, facts.place), reader, sort, "delta")
@@ -76,7 +79,7 @@ class TextReader:
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
         """A delta behind a broken document: its text, and no id of it."""
         sort = TEXT_DELTAS[reader.kind].sort
-        text = reader.text(event, (), "delta")
+        text = _delta_text(event, "delta", reader)
         if text and sort.item == "message":
             self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, None)
 
@@ -170,15 +173,23 @@ class TextReader:
         """
         tell = self._assembler.restate_part if again else self._assembler.part_closed
         announced = self._members_of == _key(address)
-        for sort, part, here, place in _content(item, path, reader):
-            at = replace(address, sub=self._places_of(sort).listed(address, sort.channel, place))
+        content = [(*one, _text(one[1], one[2], one[0], reader)) for one in _content(item, path, reader)]
+        by_kind: dict[ItemKind, list[ListedPart]] = {}
+        for sort, _, _, place, text in content:
+            by_kind.setdefault(sort.item, []).append(ListedPart(sort.channel, sort.reasoning, place, text))
+        where = {
+            kind: iter(self._assembler.parts_listed(0, kind, address, entries, again=again))
+            for kind, entries in by_kind.items()
+        }
+        for sort, part, here, _, _ in content:
+            placed = next(where[sort.item])
+            at = replace(address, sub=placed.sub)
             if not isinstance(part, str) and not self._is_closed(at):
                 self._annotations(part, here, reader, at, sort)
             rest = _rest(part, here, reader)
             if sort.item == "message" and not announced:
                 rest, members = {**members, **rest}, {}
-            text = _text(part, here, sort, reader)
-            tell(0, sort.item, at, sort.channel, sort.reasoning, text, as_object(rest))
+            tell(0, sort.item, at, sort.channel, sort.reasoning, placed.text, as_object(rest))
             self._close(at)
         self._places.finish(address)
         self._summary_places.finish(address)
@@ -260,6 +271,16 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
                     reader.notes.shape((*here, "type"))
             elif part is not None:
                 reader.notes.shape(here)
+
+
+def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | None:
+    """The text of a delta; where an object stands in its place, the text in that."""
+    inner = event.get(member)
+    if is_object(inner):
+        reader.notes.shape((member,))
+        text = next((inner[key] for key in _DELTA_MEMBERS if isinstance(inner.get(key), str)), None)
+        return text if isinstance(text, str) else None
+    return reader.text(event, (), member)
 
 
 def _text(part: _Part, path: Path, sort: Sort, reader: Reader) -> str | None:

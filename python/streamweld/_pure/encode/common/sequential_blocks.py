@@ -2,7 +2,7 @@
 
 For targets whose blocks stand one behind the other (Anthropic, AI SDK). Text gives way to whatever comes next; a tool
 call keeps its place until it is whole, and what others bring meanwhile waits in order, so that parallel calls are never
-cross-wired (report 000, B 2.2). What waits is bounded by the parser's own limits, which counted it already.
+cross-wired (report 000, B 2.2). Calls are written in the order in which they were announced. What waits is bounded by the parser's own limits, which counted it already.
 
 Knows events and their parts. Knows no dialect, no frame and no JSON: a `Writer` does the writing.
 """
@@ -73,6 +73,9 @@ class Block:
     waiting: list[str] = field(default_factory=list[str])  # what did not
     queued: bool = False
     gone: bool = False  # it is in the row, but has nothing to write any more
+    over: bool = False  # a call that was written, or never will be
+    passed: bool = False  # a call that had something to write when it was not its turn, and left the row
+    turn: int = 0  # of a call: how many were announced before it
     frozen: bool = False  # its deltas were taken back: only the close speaks for it now
     done: Done | None = None
     call: ToolCall | None = None
@@ -144,6 +147,8 @@ class Blocks:
         "_later",
         "_parts",
         "_row",
+        "_turns",
+        "_turns_given",
         "_unanswered",
         "_writer",
         "answered",
@@ -156,6 +161,8 @@ class Blocks:
         self._active: Block | None = None
         self._parts: dict[int, Block] = {}  # those that are not over
         self._row: deque[Block | Beside] = deque()
+        self._turns: deque[Block] = deque()  # calls, as they were announced, but for those in front that are over
+        self._turns_given = 0
         self._ids: dict[str, Block] = {}  # calls that were announced under an id and are not over
         self._later: dict[str, Block] = {}  # calls that are over and wait
         self._calls: dict[str, ToolCall] = {}  # those that were written: results name them
@@ -195,7 +202,7 @@ class Blocks:
             if block.call is not None:
                 self._written(block, block.call)
             self._go_on()
-        for block in self._unanswered.values():
+        for block in sorted(self._unanswered.values(), key=lambda block: block.turn):
             self._write(block)
 
     def abandon(self) -> None:
@@ -212,6 +219,8 @@ class Blocks:
             elif not item.gone:
                 self._write(item)
                 self._give_way()
+        if any(block.passed for block in self._turns):
+            self._job.losses.note("cut_call")
 
     # Texts
 
@@ -260,6 +269,7 @@ class Blocks:
         held = held or call_id in self._ids or call_id in self._later or call_id in self._calls
         held = held or (not self._writer.runs_calls and (executed or self._may_be_answered()))
         block = self._parts[event.part] = Block("call", call_id, event.name, executed, held)
+        self._give_turn(block)
         if call_id:
             self._ids.setdefault(call_id, block)
 
@@ -287,11 +297,14 @@ class Blocks:
         block.gone = True
         if block.out:
             self._writer.contradicted()
+        else:
+            self._is_over(block)
 
     def _call(self, event: ToolCall) -> None:
         block = self._parts.pop(event.part, None)
         if block is None:
             block = Block("call", event.call_id, event.name)
+            self._give_turn(block)
         self._forget(block)
         block.call = event
         if block.out:
@@ -300,13 +313,16 @@ class Blocks:
             block.gone = True
             if block.results:
                 self._job.losses.note("server_tool")
+            self._is_over(block)
         elif not self._writer.runs_calls and self._may_be_answered():
             self._unanswered[event.call_id] = block
+            self._is_over(block)
         elif self._waits(block):
             self._later[event.call_id] = block
             self._line_up(block)
         else:
             self._write(block)
+            self._go_on()
 
     def _may_be_answered(self) -> bool:
         """UI messages go on behind their calls: which of them the application ran is known when the answer ends."""
@@ -356,6 +372,7 @@ class Blocks:
         self._calls[call.call_id] = call
         if not call.provider_executed:
             self.client_calls += 1
+        self._take_turn(block)
         for result in block.results:
             self._writer.beside(result, call)
 
@@ -389,9 +406,32 @@ class Blocks:
     # The row
 
     def _waits(self, block: Block) -> bool:
-        """A call is open: everything else has to wait."""
+        """A call is open, and everything else has to wait; or a call that was announced before is not over."""
         active = self._active
-        return active is not None and active is not block and active.kind == "call"
+        if active is not None and active is not block and active.kind == "call":
+            return True
+        return block.kind == "call" and self._turns[0] is not block
+
+    def _give_turn(self, block: Block) -> None:
+        """A call is announced."""
+        block.turn = self._turns_given
+        self._turns_given += 1
+        self._turns.append(block)
+
+    def _take_turn(self, block: Block) -> None:
+        """The call is over: the next one that is not may be written."""
+        block.over = True
+        turns = self._turns
+        while turns and turns[0].over:
+            turns.popleft()
+        if turns and turns[0].passed:
+            turns[0].passed, turns[0].queued = False, True
+            self._row.appendleft(turns[0])
+
+    def _is_over(self, block: Block) -> None:
+        """The same of a call that is not written."""
+        self._take_turn(block)
+        self._go_on()
 
     def _line_up(self, block: Block) -> None:
         if not block.queued:
@@ -418,7 +458,9 @@ class Blocks:
                 self._write_beside(item)
             elif not item.gone:
                 item.queued = False
-                self._write(item)
+                item.passed = item.kind == "call" and self._turns[0] is not item
+                if not item.passed:
+                    self._write(item)
 
     def _write(self, block: Block) -> None:
         """All that a block has so far; nobody is in its way."""

@@ -84,6 +84,9 @@ class SourceBlocks(Blocks):
                 block.queued = False
                 self._write(block)
 
+    def _is_over(self, block: Block) -> None:
+        self._take_turn(block)  # what waits goes on behind the event
+
     # Blocks
 
     def _begin(self, block: Block) -> None:

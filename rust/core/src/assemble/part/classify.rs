@@ -8,6 +8,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::json::Root;
 use crate::json::Status;
 use crate::model::fault::Fault;
+use crate::model::policy::EmptyCall;
 use crate::model::policy::UnstableId;
 use crate::model::spec::Code;
 use std::ops::RangeInclusive;
@@ -41,14 +42,18 @@ pub fn judge(
     let text = &call.text;
     let mut reason = None;
     let mut state = "incomplete";
+    let runs = desk.switches().empty_call_without_reason == EmptyCall::Run;
+    let runs_unsaid = runs && end == CallsEnd::Unsaid;
     if end != CallsEnd::Cut {
         reason = fault(desk, call, &given)?;
         if reason.is_some() {
             state = "invalid";
         } else if text.is_blank() {
-            if end == CallsEnd::Success {
+            if end == CallsEnd::Success || runs_unsaid {
                 state = "empty";
             }
+        } else if end == CallsEnd::Unsaid && !runs_unsaid && text.gives_way() {
+            // A placeholder stands where the arguments would have come.
         } else if call.custom {
             if end != CallsEnd::Unfinished {
                 state = "complete";

@@ -1,6 +1,7 @@
 //! The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
 //!
 //! stitch     neighbours that are JSON only together are one call: `stitch`
+//! echo       a nameless call that only repeats the arguments of a named one is dropped
 //! pair       one nameless call with arguments belongs to the only named call without
 //! drop       tentative calls without arguments, nameless calls without anything
 //! unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
@@ -52,6 +53,9 @@ pub fn close_calls(
     }
     if ended {
         stitch(desk, choice)?;
+    }
+    drop_echoes(desk, choice)?;
+    if ended {
         pair(desk, choice)?;
         for slot in choice.undecided() {
             unwrap(desk, choice, slot)?;
@@ -164,6 +168,38 @@ fn drop_empty(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) 
         }
     } else if call.name.is_empty() {
         call_events::retract(desk.out, choice, slot);
+    }
+    Ok(())
+}
+
+/// Whole arguments that came again where no call had begun: no header is another call's.
+fn drop_echoes(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+    let is_echo = |call: &&Call| {
+        let is_undecided = !call.dropped && call.verdict.is_none();
+        let is_nameless = call.name.is_empty() && call.id.is_none();
+        is_undecided && is_nameless && call.is_complete()
+    };
+    let nameless = choice.calls.iter().filter(is_echo).map(|call| call.slot);
+    let nameless: Vec<usize> = nameless.collect();
+    if nameless.is_empty() {
+        return Ok(());
+    }
+    let mut named: HashSet<String> = HashSet::new();
+    for slot in choice.live() {
+        let call = choice.get_mut(slot);
+        let call = call.filter(|call| !(call.name.is_empty() || call.custom) && call.is_complete());
+        named.extend(call.map(|call| call.canonical().into_owned()));
+    }
+    for slot in nameless {
+        let Some(call) = choice.get_mut(slot) else {
+            continue;
+        };
+        let is_object = call.text.automaton.root() == Some(Root::Object);
+        if is_object && named.contains(call.canonical().as_ref()) {
+            let part = call.part;
+            call_events::retract(desk.out, choice, slot);
+            desk.say(Code::ARGS_REPLAY_DROPPED, part)?;
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::MAX_ALIASES;
+use crate::assemble::part::labels::Labels;
 use crate::json::Surrogates;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
@@ -33,8 +34,8 @@ pub struct ItemPart {
     pub begun: bool,
     /// Its whole text was told.
     pub valued: bool,
-    /// How many bytes of it the entries of a list told, which are parts of their own there.
-    pub listed: usize,
+    /// Under which its deltas came.
+    pub labels: Labels,
     /// The wire closed it (its Done may wait for that of the item).
     pub closed: bool,
     /// A terminal list told it again.
@@ -55,7 +56,7 @@ impl ItemPart {
             steady: false,
             begun: false,
             valued: false,
-            listed: 0,
+            labels: Labels::One,
             closed: false,
             restated: false,
             late_said: false,
@@ -84,6 +85,7 @@ impl Ways {
     /// The last delta of the part has another number than the one before.
     pub fn moved(&mut self, part: usize, sort: Sort, one: &ItemPart, before: Option<i64>) {
         if before != one.sub
+            && !one.labels.has(before)
             && let Some(parts) = self.by_sub.get_mut(&(sort, before))
         {
             parts.remove(&part);
@@ -150,6 +152,8 @@ pub struct Item {
     pub alias_said: bool,
     pub late_said: bool,
     pub conflict_said: bool,
+    /// How many lists told its parts.
+    pub lists: u8,
     aliases: u8,
 }
 
@@ -177,6 +181,7 @@ impl Item {
             alias_said: false,
             late_said: false,
             conflict_said: false,
+            lists: 0,
             aliases: 0,
         }
     }

@@ -81,7 +81,11 @@ impl Choice {
         }
         one.steady |= one.begun && one.last_sub == sub;
         let before = std::mem::replace(&mut one.last_sub, sub);
-        if let Some(ways) = ways.as_mut().filter(|_| before != sub) {
+        if before == sub {
+            return;
+        }
+        one.labels.change(before, sub, part.text.len());
+        if let Some(ways) = ways.as_mut() {
             ways.moved(spot.one, (part.channel, part.kind), one, before);
         }
     }
@@ -117,7 +121,9 @@ pub fn find_part(
             };
             let fits = |spot: &Spot| {
                 let one = choice.one(*spot);
-                one.is_some_and(|(one, _)| one.sub == sub || one.last_sub == sub)
+                one.is_some_and(|(one, _)| {
+                    one.sub == sub || one.last_sub == sub || one.labels.has(sub)
+                })
             };
             let mut all = choice.spots(item).rev().filter(same);
             (all.clone().find(fits), all.next())
@@ -292,10 +298,13 @@ fn show(
 }
 
 /// The whole text, with authority. It replaces what was streamed; only what it adds at the end is one more delta.
+///
+/// Of a part whose deltas came under several labels, it may be the text of the label `sub` alone; then it waits for the end.
 pub fn tell_value(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
+    sub: Option<i64>,
     text: Option<Text<'_>>,
 ) -> Step {
     let Some(text) = whole(text) else {
@@ -305,25 +314,28 @@ pub fn tell_value(
         return Ok(());
     };
     if one.valued || !part.open {
-        if part.text == text || (one.listed > 0 && part.text.contains(text.as_ref())) {
+        if part.text == text || one.labels.is_own_text(sub, &part.text, &text) {
             return Ok(());
         }
         return conflict(desk, choice, spot);
     }
-    let (told, rest) = part.text.split_at_checked(one.listed).unwrap_or_default();
-    let text = if one.sub != one.last_sub && part.text != text && rest.starts_with(text.as_ref()) {
-        // Deltas under several labels were read as one part (P28), and a list tells each label's text by itself.
-        one.listed += text.len();
-        if one.listed < part.text.len() {
-            return Ok(());
-        }
-        Cow::Owned(part.text.clone())
-    } else if told.is_empty() {
-        text
-    } else {
-        Cow::Owned([told, &text].concat())
+    if !text.starts_with(&part.text) && one.labels.note_close(sub, &text) {
+        return desk.spend_bytes(text.len());
+    }
+    set_value(desk, choice, spot, text)
+}
+
+/// The part has this text, whatever was streamed.
+pub fn set_value(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    text: Cow<'_, str>,
+) -> Step {
+    let Some((one, _)) = choice.one_mut(spot) else {
+        return Ok(());
     };
-    one.valued = true;
+    let revised = std::mem::replace(&mut one.valued, true);
     one.snapshot = None;
     one.joiner.finish();
     choice.weigh(spot);
@@ -334,7 +346,7 @@ pub fn tell_value(
         return Ok(());
     }
     desk.spend_bytes(text.len().saturating_sub(part.text.len()))?;
-    if let Some(more) = text.strip_prefix(part.text.as_str()) {
+    if let Some(more) = text.strip_prefix(part.text.as_str()).filter(|_| !revised) {
         show(desk, choice, spot, more, None);
         return Ok(());
     }
@@ -346,7 +358,7 @@ pub fn tell_value(
     Ok(())
 }
 
-fn conflict(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> Step {
+pub fn conflict(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> Step {
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
@@ -362,11 +374,9 @@ pub fn close_part(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
-    text: Option<Text<'_>>,
     metadata: Option<&str>,
     alone: bool,
 ) -> Step {
-    tell_value(desk, choice, spot, text)?;
     if !choice.is_part_open(spot) {
         return Ok(());
     }
@@ -378,11 +388,11 @@ pub fn close_part(
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
-    if one.listed > 0 && !one.valued {
-        return Ok(()); // the next entry of the list goes on with it
+    desk.out.sign(WireFact::Closed(part.part));
+    if one.labels.has_closes() && !one.valued && !alone {
+        return Ok(()); // one label of it closed; the item decides
     }
     one.closed = true;
-    desk.out.sign(WireFact::Closed(part.part));
     if alone || part.channel != Channel::Reasoning || !waits {
         return end_part(desk, choice, spot);
     }
@@ -395,11 +405,9 @@ pub fn end_part(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot)
         return Ok(());
     };
     let number = part.part;
-    if one.listed > 0 && !one.valued {
-        // The list tells no more than that.
-        one.valued = true;
-        part.text.truncate(one.listed);
-        conflict(desk, choice, spot)?;
+    let closed = one.labels.closed_text(&part.text).filter(|_| !one.valued);
+    if let Some(text) = closed {
+        set_value(desk, choice, spot, Cow::Owned(text))?;
     }
     let Some((one, _)) = choice.one_mut(spot) else {
         return Ok(());

@@ -6,6 +6,7 @@ pub(crate) mod by_evidence;
 pub(crate) mod call_list;
 pub(crate) mod decision;
 pub(crate) mod item_index;
+pub(crate) mod listed_parts;
 pub(crate) mod names;
 pub(crate) mod restatement;
 pub(crate) mod route_cache;

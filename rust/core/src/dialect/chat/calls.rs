@@ -5,6 +5,7 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::read::Call;
+use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Function;
 use crate::dialect::chat::read::Walk;
 use crate::dialect::think_tags::is_white;
@@ -14,9 +15,12 @@ use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
+use crate::json::members::Object;
 use crate::json::members::Slot;
 use crate::json::members::find;
 use crate::json::members::integer;
+use crate::json::members::is_string;
+use crate::json::members::items;
 use crate::json::members::present;
 use crate::json::members::string;
 use crate::json::members::text;
@@ -89,6 +93,59 @@ pub(crate) fn legacy<'a>(
     leftovers.extend(&function.rest);
     out.metadata = leftovers.text().map(Cow::Owned);
     out
+}
+
+/// The members of a Snowflake delta that is a piece of a call.
+const TOOL_USE_FIELDS: [&str; 6] = [
+    "type",
+    "tool_use_id",
+    "name",
+    "input",
+    "text",
+    "content_list",
+];
+
+/// Whether a delta is itself a piece of a call, as Snowflake sends them.
+#[inline]
+pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
+    !delta.rest.is_empty() && is_string(find(&delta.rest, "type"), "tool_use")
+}
+
+pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
+    TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
+}
+
+/// Its fragments; without an index. The list of a delta (`lists`) says the same.
+pub(crate) fn tool_use<'a>(
+    members: &[Member<'a>],
+    lists: bool,
+    notes: &mut Anomalies<'a>,
+    at: Pointer<'_>,
+) -> Vec<Fragment<'a>> {
+    let mut out = Fragment {
+        array_len: 1,
+        ..Fragment::default()
+    };
+    arguments(&mut out, find(members, "input"));
+    out.id = id(
+        find(members, "tool_use_id"),
+        notes,
+        at.member("tool_use_id"),
+    );
+    out.name = name(find(members, "name"), notes, at.member("name"));
+    let says = out.arguments.is_some() || out.object_arguments.is_some();
+    if out.id.is_some() || out.name.is_some() || says {
+        notes.touch("no_list");
+        return vec![out];
+    }
+    let entries = find(members, "content_list").filter(|list| lists && list.kind == Kind::Array);
+    let entries = entries.map(items).unwrap_or_default();
+    let at = at.member("content_list");
+    let entries = entries.into_iter().enumerate();
+    entries
+        .filter_map(|(place, raw)| Some((place, Object::of(raw)?)))
+        .flat_map(|(place, entry)| tool_use(&entry.members, false, notes, at.item(place)))
+        .collect()
 }
 
 fn fragment<'a>(

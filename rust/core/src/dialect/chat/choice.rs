@@ -224,7 +224,16 @@ impl ChoiceState {
         finishes: bool,
         reading: Reading,
     ) -> Result<Option<LearnableChunk<'a>>, Fault> {
-        carry.own.extend(&delta.rest);
+        let uses_tool = calls::is_tool_use(delta);
+        if uses_tool {
+            let others = delta
+                .rest
+                .iter()
+                .filter(|member| !calls::is_of_tool_use(member));
+            carry.own.extend(&others.copied().collect::<Vec<_>>());
+        } else {
+            carry.own.extend(&delta.rest);
+        }
         let metadata = if reading.learns {
             carry.own.text()
         } else {
@@ -256,7 +265,10 @@ impl ChoiceState {
             tally.add(None);
         }
         notes.tell(wire)?;
-        let fragments = fragments(wire, delta, notes, at);
+        let mut fragments = fragments(wire, delta, notes, at);
+        if uses_tool && fragments.is_empty() {
+            fragments = calls::tool_use(&delta.rest, true, notes, at);
+        }
         notes.tell(wire)?;
         if fragments.is_empty() {
             return Ok(tally

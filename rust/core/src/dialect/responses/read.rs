@@ -37,6 +37,9 @@ const INDEX_CHARS: usize = 64;
 /// Where the limit is off: what an index can be at all.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
+/// Where the text stands in a delta that is an object.
+const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
+
 /// One payload, with what has to be said about it, and to whom.
 #[derive(Debug)]
 pub(crate) struct Reader<'w, 'o, 'a> {
@@ -195,6 +198,22 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     #[inline]
     pub(crate) fn text_of_event(&mut self, field: Field) -> Option<Text<'a>> {
         self.text_in(self.slots.get(field), Pointer::ROOT, field.name)
+    }
+
+    /// The text of a delta; some gateways send an object that holds it.
+    #[inline]
+    pub(crate) fn text_of_delta(&mut self, field: Field) -> Option<Text<'a>> {
+        let text = self.text_of_event(field);
+        text.or_else(|| self.text_in_object(field))
+    }
+
+    #[cold]
+    fn text_in_object(&self, field: Field) -> Option<Text<'a>> {
+        let holder = Object::of(present(self.slots.get(field))?)?;
+        let mut texts = DELTA_MEMBERS
+            .iter()
+            .filter_map(|member| holder.present(member));
+        texts.find_map(text)
     }
 
     /// The same where nothing can be joined to it.

@@ -23,6 +23,7 @@ use crate::json::members::items;
 use crate::json::members::members;
 use crate::model::delta::Address;
 use crate::model::delta::ItemKind;
+use crate::model::delta::ListedPart;
 use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::blank;
@@ -126,7 +127,7 @@ impl Texts {
             place,
             member,
         } = facts;
-        let Some(text) = reader.text_of_event(member).filter(|text| !text.is_empty()) else {
+        let Some(text) = reader.text_of_delta(member).filter(|text| !text.is_empty()) else {
             return Ok(());
         };
         let sent = reader.whom(Some(place))?;
@@ -145,7 +146,7 @@ impl Texts {
 
     /// A delta behind a broken document: its text, and no id of it.
     pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> Step {
-        let text = reader.text_of_event(facts.member);
+        let text = reader.text_of_delta(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return Ok(());
         };
@@ -298,35 +299,40 @@ impl Texts {
         mut beside: ExtraFields<'a>,
         again: bool,
     ) -> Result<ExtraFields<'a>, Fault> {
-        let mut whom = whom.clone();
-        let announced = self.members_of == ItemKey::of(&whom);
+        let announced = self.members_of == ItemKey::of(whom);
+        let mut entries = Vec::new();
         each_piece(item, at, reader, |reader, piece, at| {
             let places = self.places_of(piece.sort);
-            let place = places.listed(&whom, piece.sort.channel, piece.place);
-            whom.sub = Some(place);
-            if let Some(part) = &piece.part
-                && !self.is_closed(&whom)
-            {
-                self.annotations(part, at, reader, &whom, piece.sort)?;
-            }
+            let here = Whom {
+                sub: Some(places.listed(whom, piece.sort.channel, piece.place)),
+                ..whom.clone()
+            };
+            let annotations = match &piece.part {
+                Some(part) if !self.is_closed(&here) => {
+                    self.new_annotations(part, at, reader, &here)
+                }
+                _ => None,
+            };
             let mut rest = piece.rest();
             if piece.sort.item == ItemKind::Message && !announced {
                 rest = std::mem::take(&mut beside).and(&rest);
             }
-            let told = rest.text();
-            let text = piece.text(reader, at);
-            let at = piece.sort.at(whom.address());
-            let DecodeContext { assembler, out } = &mut reader.wire;
-            if again {
-                assembler.restate_part(out, at, text, told.as_deref())?;
-            } else {
-                assembler.part_closed(out, at, text, told.as_deref())?;
-            }
-            self.close(&whom);
+            self.close(&here);
+            entries.push(ListedPart {
+                at: piece.sort.at(Address {
+                    sub: here.sub,
+                    ..whom.address()
+                }),
+                text: piece.text(reader, at),
+                annotations,
+                metadata: rest.text(),
+            });
             Ok(())
         })?;
-        self.places.finish(&whom);
-        self.summary_places.finish(&whom);
+        let DecodeContext { assembler, out } = &mut reader.wire;
+        assembler.parts_listed(out, 0, entries, again)?;
+        self.places.finish(whom);
+        self.summary_places.finish(whom);
         if !announced {
             return Ok(beside);
         }
@@ -361,26 +367,34 @@ impl Texts {
         whom: &Whom<'a>,
         sort: Sort,
     ) -> Step {
-        let Some(listed) = part.present("annotations") else {
-            return Ok(());
-        };
+        match self.new_annotations(part, at, reader, whom) {
+            Some(list) => annotate(reader, whom, sort, &list),
+            None => Ok(()),
+        }
+    }
+
+    /// What of the list of annotations did not come before, as an array.
+    fn new_annotations<'a>(
+        &mut self,
+        part: &Object<'a>,
+        at: Pointer<'_>,
+        reader: &mut Reader<'_, '_, 'a>,
+        whom: &Whom<'a>,
+    ) -> Option<String> {
+        let listed = part.present("annotations")?;
         if listed.kind != Kind::Array {
             reader.notes.shape(listed, at.member("annotations"));
-            return Ok(());
+            return None;
         }
         let known = self.annotated.get(&ItemKey::of(whom));
         let known = known.and_then(|counts| counts.get(&whom.sub)).copied();
         let listed = items(listed);
-        let Some(fresh) = listed
+        let fresh = listed
             .get(known.unwrap_or_default()..)
-            .filter(|fresh| !fresh.is_empty())
-        else {
-            return Ok(());
-        };
+            .filter(|fresh| !fresh.is_empty())?;
         let texts: Vec<&str> = fresh.iter().map(|raw| raw.text).collect();
-        annotate(reader, whom, sort, &format!("[{}]", texts.join(",")))?;
         self.count(whom, fresh.len());
-        Ok(())
+        Some(format!("[{}]", texts.join(",")))
     }
 
     fn count(&mut self, whom: &Whom<'_>, more: usize) {

@@ -48,6 +48,9 @@ impl Blocks {
             ..Block::default()
         };
         self.blocks.insert(part, block);
+        if F::RUNS_CALLS || !(provider_executed || may_be_answered(job)) {
+            self.announced.insert(part);
+        }
         if !call_id.is_empty() && !self.ids.contains_key(call_id) {
             self.ids.insert(call_id.to_owned(), part);
         }
@@ -70,7 +73,7 @@ impl Blocks {
         self.bring(to, delta.part, delta.text);
     }
 
-    pub(crate) fn retract(&mut self, part: u32) {
+    pub(crate) fn retract<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
         let Some(block) = self.blocks.get(&part) else {
             return;
         };
@@ -80,6 +83,8 @@ impl Blocks {
             self.contradicted = true;
         } else {
             self.blocks.remove(&part);
+            self.announced.remove(&part);
+            self.go_on(to);
         }
     }
 
@@ -94,6 +99,8 @@ impl Blocks {
                 to.job.losses.note("server_tool");
             }
             self.blocks.remove(&part);
+            self.announced.remove(&part);
+            self.go_on(to);
         } else if !F::RUNS_CALLS && may_be_answered(to.job) {
             self.unanswered
                 .push((call.call_id.clone().into_owned(), part));
@@ -104,6 +111,7 @@ impl Blocks {
             self.line_up(part);
         } else {
             self.write_call(to, part, &call);
+            self.go_on(to);
         }
     }
 
@@ -145,6 +153,7 @@ impl Blocks {
 
     pub(crate) fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: &Call<'_>) {
         self.give_way(to);
+        self.announced.remove(&part);
         self.later.remove(call.call_id.as_ref());
         to.form.whole_call(to.job, call);
         self.write_down(to, part, call);

@@ -15,6 +15,7 @@ use crate::encode::common::part_details::Ran;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::small_map::Map;
+use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::mem;
 
@@ -33,6 +34,8 @@ pub(crate) struct Blocks {
     /// Those of which something is to come, or to be written.
     pub(crate) blocks: Map<u32, Block>,
     pub(crate) row: VecDeque<Item>,
+    /// Calls of which nothing was written: none is begun before those that were announced before it.
+    pub(crate) announced: BTreeSet<u32>,
     /// Calls that were announced under an id and are not over.
     pub(crate) ids: Map<String, u32>,
     /// Calls that are over and wait.
@@ -64,7 +67,7 @@ impl Blocks {
                     block.frozen = !block.out.is_empty();
                 }
             }
-            Event::ToolCallRetracted(mark) => self.retract(mark.part),
+            Event::ToolCallRetracted(mark) => self.retract(to, mark.part),
             Event::ToolCall { .. } => {
                 if let Some((part, call)) = Call::of(event) {
                     self.call(to, part, call);
@@ -86,6 +89,8 @@ impl Blocks {
 
     /// The answer is whole: what was left open for the end is closed, and nothing waits any more.
     pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+        self.announced.clear();
+        self.go_on(to);
         while let Some(part) = self.active.take() {
             let block = self.blocks.slot(part);
             to.form.close(to.job, block, None);
@@ -230,9 +235,13 @@ impl Blocks {
 
     // The row
 
-    /// A call is open: everything else has to wait.
+    /// A call is open: everything else has to wait. So has a call that was announced after one that is not begun.
     pub(crate) fn waits(&self, part: u32) -> bool {
-        self.calling && self.active.is_some_and(|active| active != part)
+        (self.calling && self.active.is_some_and(|active| active != part)) || self.is_early(part)
+    }
+
+    fn is_early(&self, part: u32) -> bool {
+        self.announced.contains(&part) && self.announced.first() != Some(&part)
     }
 
     pub(crate) fn line_up(&mut self, part: u32) {
@@ -247,6 +256,7 @@ impl Blocks {
         let block = self.blocks.slot(part);
         self.active = Some(part);
         self.calling = block.kind == Kind::Call;
+        self.announced.remove(&part);
         to.form.open(to.job, block, done);
     }
 
@@ -257,15 +267,27 @@ impl Blocks {
         }
     }
 
-    /// Writes what waits, until a call takes the place again.
+    /// Writes what waits, until a call takes the place again, or the next call is not begun.
     pub(crate) fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while self.active.is_none() || !self.calling {
-            match self.row.pop_front() {
+            match self.next_in_row() {
                 Some(Item::Beside(what)) => self.write_beside(to, &what),
                 Some(Item::Part(part)) => self.write(to, part),
                 None => return,
             }
         }
+    }
+
+    fn next_in_row(&mut self) -> Option<Item> {
+        let place = match self.row.front()? {
+            Item::Part(part) if self.is_early(*part) => {
+                let first = *self.announced.first()?;
+                let is_first = |item: &Item| matches!(item, Item::Part(part) if *part == first);
+                self.row.iter().position(is_first)?
+            }
+            Item::Part(_) | Item::Beside(_) => 0,
+        };
+        self.row.remove(place)
     }
 
     /// All that a block has so far; nobody is in its way.

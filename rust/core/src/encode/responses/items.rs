@@ -118,9 +118,18 @@ pub(crate) struct ItemContent {
     pub(crate) body: Body,
     /// As far as it came; once the part is closed, all of it, as it stands between the quotes of JSON.
     pub(crate) text: String,
-    pub(crate) is_closed: bool,
+    pub(crate) end: PartEnd,
     /// The source took the text back: nothing is streamed until its last word.
     pub(crate) reset: bool,
+}
+
+/// How far a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartEnd {
+    Open,
+    Closed,
+    /// Its item does not have it, though text of it was streamed: no event closes it, and no list has it.
+    Retracted,
 }
 
 /// The items of one response, and the numbers of its events.
@@ -152,7 +161,7 @@ impl Items {
 
     /// An open call that a reader would run if it does not look at its status: AI SDK takes no text for `{}`.
     pub(crate) fn could_be_run(&self) -> bool {
-        let mut open = self.parts.iter().filter(|part| !part.is_closed);
+        let mut open = self.parts.iter().filter(|part| part.end == PartEnd::Open);
         open.any(|part| match part.body {
             Body::Call { custom, .. } => {
                 custom || part.text.trim().is_empty() || is_value(&part.text)
@@ -271,7 +280,7 @@ impl Items {
             place: members.into_text(),
             body,
             text: String::new(),
-            is_closed: false,
+            end: PartEnd::Open,
             reset: false,
         });
         self.part(job, ".added", place);
@@ -328,7 +337,12 @@ impl Items {
         };
         match text.strip_prefix(part.text.as_str()) {
             Some(rest) => self.delta(job, place, rest),
-            None => text.clone_into(&mut part.text),
+            None => {
+                if text.is_empty() && job.passed.own && part.body.around().is_some() {
+                    part.end = PartEnd::Retracted;
+                }
+                text.clone_into(&mut part.text);
+            }
         }
     }
 
@@ -400,7 +414,10 @@ impl Items {
         let mut text = Writer::default();
         text.inner(&part.text);
         part.text = text.into_text();
-        part.is_closed = true;
+        let is_retracted = part.end == PartEnd::Retracted;
+        if !is_retracted {
+            part.end = PartEnd::Closed;
+        }
         if let Some(record) = self.all.get_mut(item) {
             if is_call || !job.passed.own {
                 record.status = Status::of(whole);
@@ -408,7 +425,7 @@ impl Items {
             record.open.remove(&number);
         }
         self.rest(item);
-        if !job.passed.closed.contains(&number) {
+        if !(is_retracted || job.passed.closed.contains(&number)) {
             let to = self.of(job, (kind, ".done"), place);
             to.raw(",\"").raw(member).raw("\":\"");
             if let Some(part) = self.parts.get(place) {
@@ -431,7 +448,11 @@ impl Items {
     pub(crate) fn close_all(&mut self, job: &mut EncodeContext) {
         self.leave(job, None, true);
         for place in 0..self.parts.len() {
-            if self.parts.get(place).is_some_and(|part| !part.is_closed) {
+            if self
+                .parts
+                .get(place)
+                .is_some_and(|part| part.end == PartEnd::Open)
+            {
                 self.close(job, place, false);
             }
         }

@@ -9,6 +9,7 @@ use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
 use crate::encode::responses::items::ItemContent;
 use crate::encode::responses::items::Items;
+use crate::encode::responses::items::PartEnd;
 use crate::encode::responses::items::Sort;
 use crate::encode::responses::items::SourceItemKey;
 use crate::encode::responses::items::Status;
@@ -218,7 +219,8 @@ impl Items {
             return;
         };
         let parts = item.parts.iter().filter_map(|place| self.parts.get(*place));
-        let mut parts: Vec<&ItemContent> = parts.filter(|part| part.is_closed).collect();
+        let mut parts: Vec<&ItemContent> =
+            parts.filter(|part| part.end == PartEnd::Closed).collect();
         parts.sort_by_key(|part| part.sub);
         let list = |to: &mut Writer, of: fn(&Body) -> bool| {
             let mut mark = "";

@@ -1,0 +1,174 @@
+//! The list of parts that the close of an item has, or a terminal list of items; the rest of the `Assembler`.
+//!
+//! Which part an entry is, is decided for all entries of one kind together, in `resolve/listed_parts`.
+
+use crate::assemble::Assembler;
+use crate::assemble::At;
+use crate::assemble::choice::Choice;
+use crate::assemble::items::cleared;
+use crate::assemble::items::find;
+use crate::assemble::part::item_list::TextList;
+use crate::assemble::part::item_list::spots_like;
+use crate::assemble::part::item_text::whole;
+use crate::assemble::resolve::by_address::known_item;
+use crate::assemble::resolve::item_index::Purpose;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::json::Text;
+use crate::model::delta::Channel;
+use crate::model::delta::ItemKind;
+use crate::model::delta::ListedPart;
+use crate::model::delta::PartAttributes;
+use crate::model::fault::Fault;
+use crate::model::output::Output;
+
+/// An item whose parts were told more often than this is told no more: a list costs the text of the item.
+const MAX_LISTS: u8 = 16;
+
+type Sort = (ItemKind, Channel, &'static str);
+
+/// The entries of one kind.
+#[derive(Debug)]
+struct Group {
+    entries: Vec<usize>,
+    /// `None`: every entry finds its own part.
+    list: Option<TextList>,
+    told: usize,
+}
+
+impl Assembler {
+    /// The parts of an item, whole. `again`: in a terminal list, which only repeats.
+    pub fn parts_listed(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        mut entries: Vec<ListedPart<'_>>,
+        again: bool,
+    ) -> Step {
+        let texts: Vec<String> = entries
+            .iter_mut()
+            .map(|entry| whole(entry.text.take()).unwrap_or_default().into_owned())
+            .collect();
+        let mut groups: Vec<(Sort, Group)> = Vec::new();
+        let mut group_of = Vec::with_capacity(entries.len());
+        for (number, entry) in entries.iter().enumerate() {
+            let sort = (entry.at.kind, entry.at.channel, entry.at.reasoning_kind);
+            let place = groups.iter().position(|(known, _)| *known == sort);
+            let place = place.unwrap_or(groups.len());
+            if place == groups.len() {
+                let group = Group {
+                    entries: Vec::new(),
+                    list: None,
+                    told: 0,
+                };
+                groups.push((sort, group));
+            }
+            if let Some((_, group)) = groups.get_mut(place) {
+                group.entries.push(number);
+            }
+            group_of.push(place);
+        }
+        let Some(At {
+            choice: all,
+            mut desk,
+        }) = self.item_choice(out, choice)?
+        else {
+            return Ok(());
+        };
+        for (_, group) in &mut groups {
+            group.list = list_of(&mut desk, all, &entries, &texts, group, again)?;
+        }
+        for ((entry, text), place) in entries.iter().zip(&texts).zip(group_of) {
+            let Some((_, group)) = groups.get_mut(place) else {
+                continue;
+            };
+            let number = group.told;
+            group.told += 1;
+            if let Some(list) = &mut group.list {
+                let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+                    continue;
+                };
+                list.tell(&mut desk, choice, number, entry, text, again)?;
+            } else if again {
+                self.restate_alone(out, entry, text)?;
+            }
+        }
+        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+            return Ok(());
+        };
+        groups
+            .into_iter()
+            .filter_map(|(_, group)| group.list)
+            .try_for_each(|list| list.end(&mut desk, choice))
+    }
+
+    /// An entry of a terminal list whose item is not known by its id.
+    fn restate_alone(&mut self, out: &mut Output<'_>, entry: &ListedPart<'_>, text: &str) -> Step {
+        if entry.annotations.is_some() {
+            let attributes = PartAttributes {
+                annotations: entry.annotations.as_deref(),
+                ..PartAttributes::default()
+            };
+            self.part_attributes(out, entry.at, attributes)?;
+        }
+        let text = Text::plain(text);
+        self.restate_part(out, entry.at, Some(text), entry.metadata.as_deref())
+    }
+}
+
+/// What the entries of one kind make of the parts of their item. `None`: each is told alone, or, of a close, says nothing.
+fn list_of(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    entries: &[ListedPart<'_>],
+    texts: &[String],
+    group: &Group,
+    again: bool,
+) -> Result<Option<TextList>, Fault> {
+    let of_group = || group.entries.iter().copied();
+    let texts: Vec<&str> = of_group()
+        .filter_map(|at| texts.get(at))
+        .map(String::as_str)
+        .collect();
+    let first = group.entries.first().and_then(|first| entries.get(*first));
+    let Some(first) = first else {
+        return Ok(None);
+    };
+    let at = cleared(desk, first.at);
+    let found = if again {
+        let named = choice.book.by_ids(&choice.calls, at.kind, &at.address);
+        named.or_else(|| same_text(choice, first, &texts))
+    } else {
+        find(choice, &at, Purpose::Close)
+    };
+    if found.is_none() && (again || texts.iter().all(|text| text.is_empty())) {
+        return Ok(None);
+    }
+    let item = known_item(desk, choice, at.kind, &at.address, found)?;
+    if let Some(item) = choice.book.get_mut(item) {
+        item.lists = item.lists.saturating_add(1);
+        if item.lists > MAX_LISTS {
+            return Ok(None);
+        }
+    }
+    Ok(Some(TextList::new(choice, item, first, &texts)))
+}
+
+/// The item at the place of the list, or the latest one, if it has more than one part and all of the text, under another id.
+fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
+    let book = &choice.book;
+    let here = [
+        book.at(entry.at.kind, entry.at.address.index),
+        book.latest(entry.at.kind),
+    ];
+    let length: usize = texts.iter().map(|text| text.len()).sum();
+    here.into_iter().flatten().find(|item| {
+        let parts = || spots_like(choice, *item, entry).filter_map(|spot| choice.one(spot));
+        let streamed: usize = parts().map(|(_, part)| part.text.len()).sum();
+        let several = texts.len() > 1 || parts().nth(1).is_some();
+        several && length == streamed && length > 0 && parts().all(|(one, _)| !one.restated) && {
+            let streamed: String = parts().map(|(_, part)| part.text.as_str()).collect();
+            streamed == texts.concat()
+        }
+    })
+}

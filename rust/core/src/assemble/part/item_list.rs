@@ -1,0 +1,193 @@
+//! The list of an item against its parts: applies the plan of `listed_parts`, entry by entry.
+
+use crate::assemble::choice::Choice;
+use crate::assemble::part::item::Spot;
+use crate::assemble::part::item_text::Make;
+use crate::assemble::part::item_text::annotate;
+use crate::assemble::part::item_text::close_part;
+use crate::assemble::part::item_text::conflict;
+use crate::assemble::part::item_text::put_metadata;
+use crate::assemble::part::item_text::set_value;
+use crate::assemble::resolve::by_address::opened;
+use crate::assemble::resolve::listed_parts::Home;
+use crate::assemble::resolve::listed_parts::Plan;
+use crate::assemble::resolve::listed_parts::StreamedPart;
+use crate::assemble::resolve::listed_parts::Verdict;
+use crate::assemble::rule_context::RuleContext;
+use crate::assemble::rule_context::Step;
+use crate::model::delta::ListedPart;
+use crate::model::delta::PartAttributes;
+use crate::model::fault::Fault;
+use crate::model::spec::Code;
+use std::borrow::Cow;
+
+/// The parts of one kind in one item, and what the list says of them.
+#[derive(Debug)]
+pub struct TextList {
+    item: usize,
+    spots: Vec<Spot>,
+    plan: Plan,
+    /// By part: how many entries are still to come.
+    to_come: Vec<usize>,
+}
+
+impl TextList {
+    /// `texts`: those of the entries.
+    pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
+        let spots: Vec<Spot> = spots_like(choice, item, entry).collect();
+        let parts: Vec<StreamedPart> = spots
+            .iter()
+            .filter_map(|spot| {
+                let (one, part) = choice.one(*spot)?;
+                let text = one.snapshot.as_ref().unwrap_or(&part.text);
+                Some(StreamedPart {
+                    text: text.clone(),
+                    done: !part.open,
+                    several_labels: one.labels.are_several(),
+                })
+            })
+            .collect();
+        let plan = Plan::new(&parts, texts);
+        let mut to_come = vec![0; spots.len()];
+        for home in &plan.homes {
+            if let Home::Part(place) = home
+                && let Some(count) = to_come.get_mut(*place)
+            {
+                *count += 1;
+            }
+        }
+        TextList {
+            item,
+            spots,
+            plan,
+            to_come,
+        }
+    }
+
+    /// One entry, the next of its kind.
+    pub fn tell(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        choice: &mut Choice,
+        number: usize,
+        entry: &ListedPart<'_>,
+        text: &str,
+        again: bool,
+    ) -> Step {
+        let home = self.plan.homes.get(number).copied();
+        let (place, spot) = match home.unwrap_or(Home::Nowhere) {
+            Home::Nowhere => return Ok(()),
+            Home::New => {
+                let make = Make {
+                    channel: entry.at.channel,
+                    kind: entry.at.reasoning_kind,
+                    sub: entry.at.address.sub,
+                };
+                (None, opened(desk, choice, self.item, make)?)
+            }
+            Home::Part(place) => match self.spots.get(place) {
+                Some(spot) => (Some(place), *spot),
+                None => return Ok(()),
+            },
+        };
+        if let Some((one, _)) = choice.one_mut(spot) {
+            one.restated |= again;
+        }
+        if let Some(annotations) = &entry.annotations {
+            hang(desk, choice, spot, annotations)?;
+        }
+        let metadata = entry.metadata.as_deref();
+        let Some(place) = place else {
+            set_value(desk, choice, spot, Cow::Borrowed(text))?;
+            return self.close(desk, choice, spot, metadata);
+        };
+        if let Some(count) = self.to_come.get_mut(place) {
+            *count -= 1;
+            if *count > 0 {
+                return match choice.is_part_open(spot) {
+                    true => put_metadata(desk, choice, spot, metadata),
+                    false => Ok(()),
+                };
+            }
+        }
+        self.correct(desk, choice, place)?;
+        self.close(desk, choice, spot, metadata)
+    }
+
+    /// The list is over.
+    pub fn end(mut self, desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+        for place in 0..self.spots.len() {
+            self.correct(desk, choice, place)?;
+        }
+        Ok(())
+    }
+
+    /// What the list says of the text of a part.
+    fn correct(
+        &mut self,
+        desk: &mut RuleContext<'_, '_>,
+        choice: &mut Choice,
+        place: usize,
+    ) -> Step {
+        let (Some(spot), Some(verdict)) =
+            (self.spots.get(place), self.plan.verdicts.get_mut(place))
+        else {
+            return Ok(());
+        };
+        match std::mem::replace(verdict, Verdict::Kept) {
+            Verdict::Kept => Ok(()),
+            Verdict::Text(text) => set_value(desk, choice, *spot, Cow::Owned(text)),
+            Verdict::Contradicted => conflict(desk, choice, *spot),
+            Verdict::Left => {
+                conflict(desk, choice, *spot)?;
+                set_value(desk, choice, *spot, Cow::Borrowed(""))
+            }
+        }
+    }
+
+    fn close(
+        &self,
+        desk: &mut RuleContext<'_, '_>,
+        choice: &mut Choice,
+        spot: Spot,
+        metadata: Option<&str>,
+    ) -> Step {
+        let alone = choice.book.get(self.item).is_none_or(|item| !item.open);
+        close_part(desk, choice, spot, metadata, alone)
+    }
+}
+
+/// The parts of the item that are of the kind of an entry.
+pub fn spots_like(
+    choice: &Choice,
+    item: usize,
+    entry: &ListedPart<'_>,
+) -> impl Iterator<Item = Spot> {
+    let (channel, kind) = (entry.at.channel, entry.at.reasoning_kind);
+    choice.spots(item).filter(move |spot| {
+        let part = choice.one(*spot);
+        part.is_some_and(|(_, part)| part.channel == channel && part.kind == kind && !part.void)
+    })
+}
+
+fn hang(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    annotations: &str,
+) -> Result<(), Fault> {
+    let attributes = PartAttributes {
+        annotations: Some(annotations),
+        ..PartAttributes::default()
+    };
+    if choice.is_part_open(spot) {
+        return annotate(desk, choice, spot, attributes);
+    }
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return Ok(());
+    };
+    if std::mem::replace(&mut one.late_said, true) {
+        return Ok(());
+    }
+    desk.say(Code::LATE_DELTA, part.part)
+}

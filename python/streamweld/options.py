@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -163,6 +163,10 @@ class Policy(_Checked):
                 raise UsageError(f"{code}: there is nothing to skip; diagnose goes on with the stream")
         object.__setattr__(self, "actions", MappingProxyType(actions))
         object.__setattr__(self, "_config", None)
+        object.__setattr__(self, "_hash", hash(tuple([getattr(self, name) for name in _CHOICES])))
+
+    def __hash__(self) -> int:
+        return cast("int", getattr(self, "_hash"))  # noqa: B009 (not a field: made once, as streams look options up)
 
     def config(self) -> dict[str, Any]:
         """This policy's share of a parser's config; made once, and not to be changed."""
@@ -265,6 +269,17 @@ class Limits(_Checked):
                 raise UsageError(f"{option.name}={value!r}: it must be a positive integer, or None for off")
             if value == 0:
                 object.__setattr__(self, option.name, None)
+        config = {option.name: getattr(self, option.name) for option in fields(self)}
+        object.__setattr__(self, "_config", config)
+        object.__setattr__(self, "_hash", hash(tuple(config.values())))
+
+    def __hash__(self) -> int:
+        return cast("int", getattr(self, "_hash"))  # noqa: B009 (not a field: made once, as streams look options up)
+
+    def config(self) -> dict[str, int | None]:
+        """The caps by name: these limits' share of a parser's config. Made once, and not to be changed."""
+        made: dict[str, int | None] = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
+        return made
 
 
 def _choices() -> dict[str, tuple[object, ...]]:
@@ -288,6 +303,20 @@ def _named(base: Base) -> Policy:
 
 
 _DEFAULT_LIMITS: Final = Limits()
+_RESOLVED: Final = 64  # distinct pairs of policy and limits that are kept
+
+
+@lru_cache(maxsize=_RESOLVED)
+def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
+    """The config of a stream that is given nothing but these two; the same object for equal ones."""
+    return {
+        **policy.config(),
+        "limits": limits.config(),
+        "tools": None,
+        "known_call_ids": [],
+        "content_type": None,
+        "seed": None,
+    }
 
 
 def to_config(
@@ -299,7 +328,7 @@ def to_config(
     content_type: object = None,
     seed: object = None,
 ) -> dict[str, Any]:
-    """The options of one stream as the plain data that a backend's parser takes; its parts are shared, so not changed.
+    """The options of one stream as the plain data that a backend's parser takes. It is shared: not to be changed.
 
     Raises:
         UsageError: for a value that is none of those the option may have.
@@ -312,14 +341,16 @@ def to_config(
         limits = _DEFAULT_LIMITS
     if not isinstance(limits, Limits):
         raise UsageError(f"limits={limits!r}: it must be a Limits, such as Limits(max_tool_calls=16)")
+    resolved = _resolved(policy, limits)
+    if tools is None and content_type is None and seed is None and known_call_ids == ():
+        return resolved
     if content_type is not None and not isinstance(content_type, str):
         raise UsageError(f"content_type={content_type!r}: it must be the value of the header")
     _check_text("content_type", content_type or "")
     if seed is not None and not (isinstance(seed, str) and _SEED.fullmatch(seed)):
         raise UsageError(f"seed={seed!r}: it must be 1 to 64 characters of A-Z a-z 0-9 _ -")
     return {
-        **policy.config(),
-        "limits": dict(limits.__dict__),
+        **resolved,
         "tools": None if tools is None else _tools(tools),
         "known_call_ids": _words("known_call_ids", known_call_ids),
         "content_type": content_type,

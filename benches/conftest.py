@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 PACKAGES = ("streamweld", "openai", "httpx", "httpx-sse", "msgspec", "orjson", "litellm", "martian-linguafranca")
 
@@ -22,3 +26,8 @@ def _version(name: str) -> str | None:
 
 def pytest_report_header() -> str:
     return machine()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is nearest to real traffic comes first."""
+    items.sort(key=lambda item: item.path.name != "test_recorded.py")

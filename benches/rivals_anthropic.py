@@ -23,7 +23,7 @@ def httpx_sse_orjson(reads: list[bytes]) -> Result:
             delta = event["delta"]
             if delta["type"] == "text_delta":
                 text.append(delta["text"])
-            elif delta["type"] == "input_json_delta":
+            elif delta["type"] == "input_json_delta" and event["index"] in calls:  # else a server's own tool
                 calls[event["index"]][2].append(delta["partial_json"])  # type: ignore[attr-defined]
         elif kind == "content_block_start":
             block = event["content_block"]
@@ -74,7 +74,7 @@ def split_msgspec(reads: list[bytes]) -> Result:
                     continue
                 if delta.type == "text_delta":
                     text.append(delta.text)
-                elif delta.type == "input_json_delta":
+                elif delta.type == "input_json_delta" and event.index in calls:  # else a server's own tool
                     calls[event.index][2].append(delta.partial_json)  # type: ignore[attr-defined]
             elif kind == "content_block_start":
                 block = event.content_block

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 from streamweld._extension import NAME, extension
@@ -77,6 +78,7 @@ class Repairer(Converter, Protocol):
     def is_over(self) -> bool: ...
 
 
+@cache
 def load(name: Backend) -> type[Parser]:
     """The parser class of one backend. Both may be loaded in one process.
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -121,9 +121,9 @@ class Policy(_Checked):
             `True`: one answer was spread over several choices, and all of it belongs to choice 0.
         unstable_id: AM12, the id of a call changes during the stream. `"first"` or `"last"`: which one the call keeps;
             the others become its `aliases`.
-        empty_call_without_reason: a tool call without arguments in a stream that ends with `[DONE]` but without a finish
-            reason. `"cut"`: some gateways write `[DONE]` after a cut, so the call is `incomplete`. `"run"`: the gateway
-            never sends finish reasons, and the call has no arguments.
+        empty_call_without_reason: a tool call without arguments in a stream that ends with `[DONE]` but without a
+            finish reason. `"cut"`: some gateways write `[DONE]` after a cut, so the call is `incomplete`. `"run"`: the
+            gateway never sends finish reasons, and the call has no arguments.
         missing_terminal: a stream that ends without any end signal (a finish reason, or the terminal event or marker of
             its dialect), although everything that it opened is closed. `"truncate"`: it was cut off; the default of
             strict and standard. `"assume"`: it ended, for gateways that never send the end; the default of salvage.
@@ -199,6 +199,10 @@ class Policy(_Checked):
             object.__setattr__(self, "text_call_families", tuple(cast("Iterable[str]", named)))
             resolve_families(self.text_call_families, markerless=self.text_call_markerless)
         object.__setattr__(self, "_config", None)
+        object.__setattr__(self, "_hash", hash(tuple([getattr(self, name) for name in _CHOICES])))
+
+    def __hash__(self) -> int:
+        return cast("int", getattr(self, "_hash"))  # noqa: B009 (not a field: made once, as streams look options up)
 
     def config(self) -> dict[str, Any]:
         """This policy's share of a parser's config; made once, and not to be changed."""
@@ -298,6 +302,17 @@ class Limits(_Checked):
                 raise UsageError(f"{option.name}={value!r}: it must be a positive integer, or None for off")
             if value == 0:
                 object.__setattr__(self, option.name, None)
+        config = {option.name: getattr(self, option.name) for option in fields(self)}
+        object.__setattr__(self, "_config", config)
+        object.__setattr__(self, "_hash", hash(tuple(config.values())))
+
+    def __hash__(self) -> int:
+        return cast("int", getattr(self, "_hash"))  # noqa: B009 (not a field: made once, as streams look options up)
+
+    def config(self) -> dict[str, int | None]:
+        """The caps by name: these limits' share of a parser's config. Made once, and not to be changed."""
+        made: dict[str, int | None] = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
+        return made
 
 
 def _choices() -> dict[str, tuple[object, ...]]:
@@ -322,6 +337,21 @@ def _named(base: Base) -> Policy:
 
 
 _DEFAULT_LIMITS: Final = Limits()
+_RESOLVED: Final = 64  # distinct pairs of policy and limits that are kept
+
+
+@lru_cache(maxsize=_RESOLVED)
+def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
+    """The config of a stream that is given nothing but these two; the same object for equal ones."""
+    return {
+        **policy.config(),
+        "limits": limits.config(),
+        "text_call_tools": None,
+        "tools": None,
+        "known_call_ids": [],
+        "content_type": None,
+        "seed": None,
+    }
 
 
 def with_text_calls(policy: object, text_calls: TextCalls) -> Policy:
@@ -350,7 +380,7 @@ def to_config(
     content_type: object = None,
     seed: object = None,
 ) -> dict[str, Any]:
-    """The options of one stream as the plain data that a backend's parser takes; its parts are shared, so not changed.
+    """The options of one stream as the plain data that a backend's parser takes. It is shared: not to be changed.
 
     Raises:
         UsageError: for a value that is none of those the option may have.
@@ -360,17 +390,19 @@ def to_config(
         limits = _DEFAULT_LIMITS
     if not isinstance(limits, Limits):
         raise UsageError(f"limits={limits!r}: it must be a Limits, such as Limits(max_tool_calls=16)")
+    if policy.text_calls == "promote" and tools is None:
+        raise UsageError('text_calls="promote" needs tools=: a call is promoted only if it names one of them exactly')
+    resolved = _resolved(policy, limits)
+    if tools is None and content_type is None and seed is None and known_call_ids == ():
+        return resolved
     if content_type is not None and not isinstance(content_type, str):
         raise UsageError(f"content_type={content_type!r}: it must be the value of the header")
     _check_text("content_type", content_type or "")
     if seed is not None and not (isinstance(seed, str) and _SEED.fullmatch(seed)):
         raise UsageError(f"seed={seed!r}: it must be 1 to 64 characters of A-Z a-z 0-9 _ -")
-    if policy.text_calls == "promote" and tools is None:
-        raise UsageError('text_calls="promote" needs tools=: a call is promoted only if it names one of them exactly')
     return {
-        **policy.config(),
+        **resolved,
         "text_call_tools": None if policy.text_calls == "off" or tools is None else _schemas(tools),
-        "limits": dict(limits.__dict__),
         "tools": None if tools is None else _tools(tools),
         "known_call_ids": _words("known_call_ids", known_call_ids),
         "content_type": content_type,

@@ -167,6 +167,56 @@ def _shown(choice: Choice) -> str:
     return ", ".join(shown)
 
 
+class _Fold:
+    """The events that count, and what they add up to."""
+
+    __slots__ = ("choices", "error", "events", "first", "started", "usage")
+
+    def __init__(self, events: Iterable[Event], *, ordered: bool) -> None:
+        items: dict[int, list[Item]] = {}
+        item_ids: dict[int, dict[int, str]] = {}
+        finished: dict[int, Finished] = {}
+        folded: list[Event] = []
+        self.started: ResponseStarted | None = None
+        self.usage: Usage | None = None
+        self.error: UpstreamErrorEvent | None = None
+        for event in events:
+            if isinstance(event, _ITEMS):
+                if _withdrawn(event):
+                    continue
+                items.setdefault(event.choice, []).append(event)
+            elif isinstance(event, Finished):
+                finished[event.choice] = event
+            elif isinstance(event, ResponseStarted):
+                self.started = event
+            elif isinstance(event, Usage):
+                self.usage = event
+            elif isinstance(event, TextStarted):
+                if event.item_id is None:
+                    continue
+                item_ids.setdefault(event.choice, {})[event.part] = event.item_id
+            elif isinstance(event, Unknown):
+                if not ordered:
+                    continue
+                items.setdefault(0, []).append(event)
+            elif isinstance(event, UpstreamErrorEvent):
+                self.error = event
+            else:
+                continue
+            folded.append(event)
+        if not ordered:
+            for of_choice in items.values():
+                _order(of_choice)
+        self.events = tuple(folded)
+        self.choices = tuple(
+            [
+                Choice(index, items.get(index, ()), finished.get(index), _of(item_ids.get(index), items.get(index)))
+                for index in sorted(items.keys() | finished.keys())
+            ]
+        )
+        self.first = self.choices[0] if self.choices else _NO_CHOICE
+
+
 class Response:
     """What a stream said so far: a new, immutable value at each `parser.response`.
 
@@ -175,17 +225,13 @@ class Response:
     """
 
     __slots__ = (
-        "_choices",
         "_completeness",
         "_diagnostics",
         "_diagnostics_dropped",
         "_dialect",
-        "_error",
-        "_first",
-        "_folded",
+        "_events",
+        "_fold",
         "_ordered",
-        "_started",
-        "_usage",
     )
 
     def __init__(
@@ -198,71 +244,39 @@ class Response:
         dialect: str | None = None,
     ) -> None:
         """`ordered`: the events are a parser's snapshot, where parts stand in order and `Unknown` is a part."""
-        items: dict[int, list[Item]] = {}
-        item_ids: dict[int, dict[int, str]] = {}
-        finished: dict[int, Finished] = {}
-        started: ResponseStarted | None = None
-        usage: Usage | None = None
-        error: UpstreamErrorEvent | None = None
-        folded: list[Event] = []
-        for event in events:
-            if isinstance(event, _ITEMS):
-                if _withdrawn(event):
-                    continue
-                items.setdefault(event.choice, []).append(event)
-            elif isinstance(event, TextStarted):
-                if event.item_id is None:
-                    continue
-                item_ids.setdefault(event.choice, {})[event.part] = event.item_id
-            elif isinstance(event, Unknown):
-                if not ordered:
-                    continue
-                items.setdefault(0, []).append(event)
-            elif isinstance(event, Finished):
-                finished[event.choice] = event
-            elif isinstance(event, Usage):
-                usage = event
-            elif isinstance(event, ResponseStarted):
-                started = event
-            elif isinstance(event, UpstreamErrorEvent):
-                error = event
-            else:
-                continue
-            folded.append(event)
-        if not ordered:
-            for of_choice in items.values():
-                _order(of_choice)
-        self._choices = tuple(
-            [
-                Choice(index, items.get(index, ()), finished.get(index), _of(item_ids.get(index), items.get(index)))
-                for index in sorted(items.keys() | finished.keys())
-            ]
-        )
-        self._first = self._choices[0] if self._choices else _NO_CHOICE
-        self._folded = tuple(folded)
+        self._events = tuple(events)
         self._ordered = ordered
-        self._started = started
-        self._usage = usage
-        self._error = error
         self._completeness: Completeness = completeness
         self._diagnostics = tuple(diagnostics)
         self._diagnostics_dropped = diagnostics_dropped
         self._dialect = dialect
+        self._fold: _Fold | None = None
+
+    def _folded(self) -> _Fold:
+        """What the events add up to; computed when it is first asked for."""
+        fold = self._fold
+        if fold is None:
+            fold = self._fold = _Fold(self._events, ordered=self._ordered)
+            self._events = fold.events
+        return fold
 
     @property
     def id(self) -> str | None:
         """The response's id; None where none was sent."""
-        return None if self._started is None else self._started.id
+        started = self._folded().started
+        return None if started is None else started.id
 
     @property
     def model(self) -> str | None:
         """The model that answered, as the gateway names it."""
-        return None if self._started is None else self._started.model
+        started = self._folded().started
+        return None if started is None else started.model
 
     @property
     def created(self) -> int | None:
         """When the response was made, in seconds since 1970."""
-        return None if self._started is None else self._started.created
+        started = self._folded().started
+        return None if started is None else started.created
 
     @property
     def dialect(self) -> str | None:
@@ -272,12 +286,13 @@ class Response:
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
         """What the first chunk said beyond the fields of this class."""
-        return None if self._started is None else self._started.provider_metadata
+        started = self._folded().started
+        return None if started is None else started.provider_metadata
 
     @property
     def choices(self) -> tuple[Choice, ...]:
         """Every answer, by its index on the wire."""
-        return self._choices
+        return self._folded().choices
 
     @property
     def usage(self) -> Usage | None:
@@ -289,7 +304,7 @@ class Response:
         AI SDK stream parts, no total is sent. `output_tokens` holds the reasoning, but not with every Chat gateway
         (xAI). Of Gemini's, `input_tokens` is prompt and tool use, `output_tokens` candidates and thoughts.
         `usage.normalized()` returns counts that mean the same for every API."""
-        return self._usage
+        return self._folded().usage
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -304,7 +319,7 @@ class Response:
     @property
     def error(self) -> UpstreamErrorEvent | None:
         """The error that the gateway sent inside the stream."""
-        return self._error
+        return self._folded().error
 
     @property
     def completeness(self) -> Completeness:
@@ -316,58 +331,59 @@ class Response:
     @property
     def text(self) -> str:
         """`Choice.text` of the first choice."""
-        return self._first.text
+        return self._folded().first.text
 
     @property
     def reasoning(self) -> str:
         """`Choice.reasoning` of the first choice."""
-        return self._first.reasoning
+        return self._folded().first.reasoning
 
     @property
     def refusal(self) -> str:
         """`Choice.refusal` of the first choice."""
-        return self._first.refusal
+        return self._folded().first.refusal
 
     @property
     def items(self) -> tuple[Item, ...]:
         """`Choice.items` of the first choice."""
-        return self._first.items
+        return self._folded().first.items
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """`Choice.tool_calls` of the first choice. To run calls, take `dispatchable_calls`."""
-        return self._first.tool_calls
+        return self._folded().first.tool_calls
 
     @property
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
         """`Choice.dispatchable_calls` of the first choice: the calls to run."""
-        return self._first.dispatchable_calls
+        return self._folded().first.dispatchable_calls
 
     @property
     def server_tool_calls(self) -> tuple[ToolCall, ...]:
         """`Choice.server_tool_calls` of the first choice."""
-        return self._first.server_tool_calls
+        return self._folded().first.server_tool_calls
 
     @property
     def finish_reason(self) -> FinishReason | None:
         """`Choice.finish_reason` of the first choice."""
-        return self._first.finish_reason
+        return self._folded().first.finish_reason
 
     @property
     def raw_finish_reason(self) -> str | None:
         """`Choice.raw_finish_reason` of the first choice."""
-        return self._first.raw_finish_reason
+        return self._folded().first.raw_finish_reason
 
     def _values(self) -> tuple[object, ...]:
+        fold = self._folded()
         return (
-            self._choices,
+            fold.choices,
             self._completeness,
             self._diagnostics,
             self._diagnostics_dropped,
             self._dialect,
-            self._error,
-            self._started,
-            self._usage,
+            fold.error,
+            fold.started,
+            fold.usage,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -379,7 +395,7 @@ class Response:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Response, (
-            self._folded,
+            self._folded().events,
             self._completeness,
             self._diagnostics,
             self._diagnostics_dropped,
@@ -391,27 +407,28 @@ class Response:
         shown = [
             f"id={self.id!r}",
             f"model={self.model!r}",
-            _shown(self._first),
+            _shown(self._folded().first),
             f"completeness={self._completeness!r}",
         ]
-        if len(self._choices) > 1:
-            shown.append(f"choices={len(self._choices)}")
-        if self._error is not None:
-            shown.append(f"error={_short(self._error.message)}")
+        if len(self.choices) > 1:
+            shown.append(f"choices={len(self.choices)}")
+        if self.error is not None:
+            shown.append(f"error={_short(self.error.message)}")
         shown.append(f"diagnostics={len(self._diagnostics) + self._diagnostics_dropped}")
         return f"Response({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
         """The response as data that `json.dumps` takes. What a choice said stands in `choices` only."""
+        fold = self._folded()
         return {
             "id": self.id,
             "model": self.model,
             "created": self.created,
             "dialect": self._dialect,
             "completeness": self._completeness,
-            "choices": [choice.to_dict() for choice in self._choices],
-            "usage": None if self._usage is None else self._usage.to_dict(),
-            "error": None if self._error is None else self._error.to_dict(),
+            "choices": [choice.to_dict() for choice in fold.choices],
+            "usage": None if fold.usage is None else fold.usage.to_dict(),
+            "error": None if fold.error is None else fold.error.to_dict(),
             "diagnostics": [diagnostic.to_dict() for diagnostic in self._diagnostics],
             "diagnostics_dropped": self._diagnostics_dropped,
             "provider_metadata": self.provider_metadata,
@@ -433,8 +450,10 @@ def _part(item: Item) -> int:
 
 def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dict[int, str]:
     """The names of items that have a text which was not withdrawn."""
+    if not item_ids:
+        return {}
     texts = {item.part for item in items or () if isinstance(item, TextDone)}
-    return {part: item_id for part, item_id in (item_ids or {}).items() if part in texts}
+    return {part: item_id for part, item_id in item_ids.items() if part in texts}
 
 
 def _withdrawn(item: Item) -> bool:

@@ -26,10 +26,10 @@ pub(crate) struct Converter(Mutex<State>);
 /// How much room is kept for the next call: more than a read of a socket comes to.
 const KEPT: usize = 1 << 16;
 
-/// So many bytes take longer than it costs to release the interpreter.
-const LONG: usize = 1 << 16;
+/// So many bytes take much longer than it costs to release the interpreter, which is a tenth of a microsecond.
+const LONG: usize = 1 << 12;
 
-/// How much a converter was given: so long may a call into it take.
+/// How much a stream was given: so long may a call into the core take.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     total: usize,

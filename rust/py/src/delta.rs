@@ -6,7 +6,8 @@
 //! bindings is in this module, in `freelist`, which keeps their memory, and in `string_cache`, which makes their strings.
 //!
 //! What makes it sound: `Object` is laid out in C, with the interpreter's head first and its size in the type's
-//! description; it comes whole out of `make`, its two references are owned and never null, and nobody can write to it.
+//! description; it comes whole out of `make`, and its two references are owned and never null. Only `get_metadata` writes
+//! to it, under the interpreter's lock.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -22,6 +23,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use crate::errors;
 use crate::events::{self, Fields};
 use crate::freelist::{Freelist, Spare};
+use crate::lazy::UnreadJson;
 
 const MODULE: &str = "streamweld.events";
 
@@ -78,7 +80,7 @@ static CLASSES: [Class; 3] = [
 struct Object {
     head: ffi::PyObject,
     text: *mut ffi::PyObject,
-    /// A dict, or None, which is there for ever and is not counted.
+    /// A dict, an `UnreadJson` until it is first read, or None, which is immortal and not counted.
     metadata: *mut ffi::PyObject,
     part: c_uint,
     choice: c_int,
@@ -227,8 +229,15 @@ fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
         member(part, ffi::Py_T_UINT, offset_of!(Object, part)),
         member(text, ffi::Py_T_OBJECT_EX, offset_of!(Object, text)),
         member(choice, ffi::Py_T_INT, offset_of!(Object, choice)),
-        member(metadata, ffi::Py_T_OBJECT_EX, offset_of!(Object, metadata)),
         ffi::PyMemberDef::default(),
+    ]));
+    let getters = Box::leak(Box::new([
+        ffi::PyGetSetDef {
+            name: metadata.as_ptr(),
+            get: Some(get_metadata),
+            ..ffi::PyGetSetDef::default()
+        },
+        ffi::PyGetSetDef::default(),
     ]));
     let method =
         |name: &'static CStr, call: ffi::PyCFunction, doc: &'static CStr| ffi::PyMethodDef {
@@ -253,6 +262,7 @@ fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
         slot(ffi::Py_tp_new, class.new as *mut c_void),
         slot(ffi::Py_tp_dealloc, class.dealloc as *mut c_void),
         slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
+        slot(ffi::Py_tp_getset, getters.as_mut_ptr().cast()),
         slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
         slot(ffi::Py_tp_repr, repr as *mut c_void),
         slot(ffi::Py_tp_richcompare, compare as *mut c_void),
@@ -326,6 +336,30 @@ fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>
     let names = names(class).into_iter();
     let fields = names.map(|name| Ok((name, slf.getattr(name)?)));
     Ok((class, fields.collect::<PyResult<Fields<'_>>>()?))
+}
+
+/// The metadata. Built at the first read, and stored: it is the one field that changes, under the interpreter's lock.
+unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    let place = slf.cast::<Object>();
+    guard(null_mut(), |py| {
+        // SAFETY: the interpreter calls with an object of this class, which lives as long as the call; its metadata is an
+        // object, and this holds a reference of its own.
+        let metadata = unsafe { this(py, (*place).metadata) };
+        let Some(value) = UnreadJson::value_of(&metadata)? else {
+            return Ok(metadata.into_ptr());
+        };
+        // Building it ran Python, and another thread may have stored a value meanwhile.
+        // SAFETY: as above. Where the text is still there, its reference is dropped and that of the value takes its place:
+        // both are owned, and the text is kept alive by `metadata` until the end.
+        unsafe {
+            if (*place).metadata != metadata.as_ptr() {
+                return Ok(this(py, (*place).metadata).into_ptr());
+            }
+            (*place).metadata = value.clone_ref(py).into_ptr();
+            ffi::Py_DECREF(metadata.as_ptr());
+        }
+        Ok(value.into_ptr())
+    })
 }
 
 unsafe extern "C" fn repr(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {

@@ -8,10 +8,14 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, intern, pyclass::CompareOp};
 
+use crate::lazy::{Lazy, LazyItems};
+
 type Str = Py<PyString>;
 type OptStr = Option<Py<PyString>>;
 type Tuple = Py<PyTuple>;
 type Object = Option<Py<PyAny>>;
+/// Built when it is first read.
+type Json = Option<Lazy>;
 pub(crate) type Fields<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
 
 /// One class: its fields, its constructor's signature (`as` what `inspect` shall show), and what only it has.
@@ -74,63 +78,63 @@ macro_rules! event {
 event!(
     /// The first decoded chunk named the response. Comes once, before anything else that has content.
     ResponseStarted = "response_started",
-    (id: OptStr, model: OptStr, created: Object, provider_metadata: Object),
+    (id: OptStr, model: OptStr, created: Object, provider_metadata: Json),
     (id=None, model=None, created=None, provider_metadata=None)
 );
 
 event!(
     /// A text part opens.
     TextStarted = "text_started",
-    (part: u32, item_id: OptStr, choice: i32, provider_metadata: Object),
+    (part: u32, item_id: OptStr, choice: i32, provider_metadata: Json),
     (part, item_id=None, choice=0, provider_metadata=None)
 );
 
 event!(
     /// The whole text of a part, with its annotations (citations) as the gateway sent them.
     TextDone = "text_done",
-    (part: u32, text: Str, annotations: Tuple, choice: i32, provider_metadata: Object),
-    (part, text, annotations=no_items(), choice=0, provider_metadata=None) as "(part, text, annotations=(), choice=0, provider_metadata=None)"
+    (part: u32, text: Str, annotations: LazyItems, choice: i32, provider_metadata: Json),
+    (part, text, annotations=LazyItems::empty(), choice=0, provider_metadata=None) as "(part, text, annotations=(), choice=0, provider_metadata=None)"
 );
 
 event!(
     /// A reasoning part opens.
     ReasoningStarted = "reasoning_started",
-    (part: u32, kind: Str, item_id: OptStr, choice: i32, provider_metadata: Object),
+    (part: u32, kind: Str, item_id: OptStr, choice: i32, provider_metadata: Json),
     (part, kind, item_id=None, choice=0, provider_metadata=None)
 );
 
 event!(
     /// The whole reasoning of a part, with what a later turn must hand back (`signature`, `encrypted_content`).
     ReasoningDone = "reasoning_done",
-    (part: u32, text: Str, kind: Str, item_id: OptStr, signature: OptStr, encrypted_content: OptStr, choice: i32, provider_metadata: Object),
+    (part: u32, text: Str, kind: Str, item_id: OptStr, signature: OptStr, encrypted_content: OptStr, choice: i32, provider_metadata: Json),
     (part, text, kind, item_id=None, signature=None, encrypted_content=None, choice=0, provider_metadata=None)
 );
 
 event!(
     /// A refusal opens.
     RefusalStarted = "refusal_started",
-    (part: u32, choice: i32, provider_metadata: Object),
+    (part: u32, choice: i32, provider_metadata: Json),
     (part, choice=0, provider_metadata=None)
 );
 
 event!(
     /// A piece of a refusal, as one wire frame brought it.
     RefusalDelta = "refusal_delta",
-    (part: u32, text: Str, choice: i32, provider_metadata: Object),
+    (part: u32, text: Str, choice: i32, provider_metadata: Json),
     (part, text, choice=0, provider_metadata=None)
 );
 
 event!(
     /// The whole refusal.
     RefusalDone = "refusal_done",
-    (part: u32, text: Str, choice: i32, provider_metadata: Object),
+    (part: u32, text: Str, choice: i32, provider_metadata: Json),
     (part, text, choice=0, provider_metadata=None)
 );
 
 event!(
     /// A tool call opens. It waits until the name is settled; `call_id` may still be None.
     ToolCallStarted = "tool_call_started",
-    (part: u32, call_id: OptStr, item_id: OptStr, name: Str, choice: i32, provider_metadata: Object),
+    (part: u32, call_id: OptStr, item_id: OptStr, name: Str, choice: i32, provider_metadata: Json),
     (part, call_id=None, item_id=None, name=empty(), choice=0, provider_metadata=None) as "(part, call_id=None, item_id=None, name='', choice=0, provider_metadata=None)"
 );
 
@@ -146,7 +150,7 @@ event!(
     /// `origin`: "text" if the model wrote the call into its text (`Policy(text_calls="promote")`), with the text in
     /// `raw_text`; None if the call was sent as a call.
     ToolCall = "tool_call",
-    (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, origin: OptStr, raw_text: OptStr, choice: i32, provider_metadata: Object),
+    (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, origin: OptStr, raw_text: OptStr, choice: i32, provider_metadata: Json),
     (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), custom=false, origin=None, raw_text=None, choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), custom=False, origin=None, raw_text=None, choice=0, provider_metadata=None)",
     {
         /// The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
@@ -176,42 +180,42 @@ event!(
 event!(
     /// The arguments shown so far were repaired: forget the deltas of this part, the right text comes whole.
     ToolCallReset = "tool_call_reset",
-    (part: u32, choice: i32, provider_metadata: Object),
+    (part: u32, choice: i32, provider_metadata: Json),
     (part, choice=0, provider_metadata=None)
 );
 
 event!(
     /// A tentative call that never was: forget the part.
     ToolCallRetracted = "tool_call_retracted",
-    (part: u32, choice: i32, provider_metadata: Object),
+    (part: u32, choice: i32, provider_metadata: Json),
     (part, choice=0, provider_metadata=None)
 );
 
 event!(
     /// The result of a tool that the provider ran.
     ToolResult = "tool_result",
-    (part: u32, call_id: Str, output: Py<PyAny>, is_error: bool, choice: i32, provider_metadata: Object),
+    (part: u32, call_id: Str, output: Lazy, is_error: bool, choice: i32, provider_metadata: Json),
     (part, call_id, output, is_error=false, choice=0, provider_metadata=None)
 );
 
 event!(
     /// A source that the answer cites.
     Source = "source",
-    (part: u32, url: OptStr, title: OptStr, document: Object, choice: i32, provider_metadata: Object),
+    (part: u32, url: OptStr, title: OptStr, document: Json, choice: i32, provider_metadata: Json),
     (part, url=None, title=None, document=None, choice=0, provider_metadata=None)
 );
 
 event!(
     /// A file or image of the answer: base64 `data`, or a `url`.
     File = "file",
-    (part: u32, media_type: OptStr, data: OptStr, url: OptStr, choice: i32, provider_metadata: Object),
+    (part: u32, media_type: OptStr, data: OptStr, url: OptStr, choice: i32, provider_metadata: Json),
     (part, media_type=None, data=None, url=None, choice=0, provider_metadata=None)
 );
 
 event!(
     /// Token counts of the response; None where the gateway did not say. `raw` is its own object.
     Usage = "usage",
-    (input_tokens: Object, output_tokens: Object, total_tokens: Object, cached_input_tokens: Object, cache_write_tokens: Object, reasoning_tokens: Object, raw: Object),
+    (input_tokens: Object, output_tokens: Object, total_tokens: Object, cached_input_tokens: Object, cache_write_tokens: Object, reasoning_tokens: Object, raw: Json),
     (input_tokens=None, output_tokens=None, total_tokens=None, cached_input_tokens=None, cache_write_tokens=None, reasoning_tokens=None, raw=None),
     {
         /// The counts in one meaning for every API: the input with the cache, the output with the reasoning.
@@ -230,7 +234,7 @@ event!(
 event!(
     /// A choice ended, after all its parts. `raw_reason` is the word as sent.
     Finished = "finished",
-    (finish_reason: Str, raw_reason: OptStr, choice: i32, provider_metadata: Object),
+    (finish_reason: Str, raw_reason: OptStr, choice: i32, provider_metadata: Json),
     (finish_reason, raw_reason=None, choice=0, provider_metadata=None) as "(finish_reason, raw_reason=None, choice=0, provider_metadata=None)",
     {
         /// The former name of `finish_reason`.

@@ -12,6 +12,7 @@ mod events;
 #[allow(unsafe_code)]
 mod freelist;
 mod input;
+mod lazy;
 mod objects;
 mod parser;
 mod repair;

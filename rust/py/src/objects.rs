@@ -1,17 +1,17 @@
 //! Core events as Python objects, one by one: every kind but the three deltas, which `sink` makes.
 //!
-//! Words of small sets are interned, metadata is parsed by the package's own JSON door. Knows no list and no call: what
-//! goes wrong on the way is the caller's.
+//! Words of small sets are interned; JSON values are built when they are read (`lazy`). What goes wrong on the way is the
+//! caller's.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple};
-use pyo3::{IntoPyObjectExt, PyClass, PyTypeInfo};
+use pyo3::{IntoPyObjectExt, PyClass};
 use streamweld_core::model::event::Event;
 use streamweld_core::model::event::Mark;
 use streamweld_core::model::event::Opened;
 
 use crate::events;
+use crate::lazy::{Lazy, LazyItems};
 
 /// An event, or what went wrong while it was built.
 pub(crate) type Built = PyResult<Py<PyAny>>;
@@ -37,28 +37,10 @@ fn word(py: Python<'_>, text: &str) -> Py<PyString> {
     PyString::intern(py, text).unbind()
 }
 
-/// The value of a JSON text.
-pub(crate) fn json(py: Python<'_>, text: &str) -> Built {
-    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    Ok(LOADS
-        .import(py, "streamweld._json", "loads_raw")?
-        .call1((text,))?
-        .unbind())
-}
-
+/// The value of a JSON text, built when it is read.
 #[inline]
-fn data(py: Python<'_>, text: Option<&str>) -> PyResult<Option<Py<PyAny>>> {
-    text.map(|text| json(py, text)).transpose()
-}
-
-fn items(py: Python<'_>, text: Option<&str>) -> PyResult<Py<PyTuple>> {
-    match text {
-        None => Ok(PyTuple::empty(py).unbind()),
-        Some(text) => PyTuple::type_object(py)
-            .call1((json(py, text)?,))?
-            .extract()
-            .map_err(PyErr::from),
-    }
+fn data(text: Option<&str>) -> Option<Lazy> {
+    text.map(Lazy::value)
 }
 
 fn number(py: Python<'_>, number: Option<i64>) -> PyResult<Option<Py<PyAny>>> {
@@ -81,7 +63,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 id: opt(py, id),
                 model: opt(py, model),
                 created: number(py, created)?,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::TextStarted(Opened {
@@ -95,7 +77,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 part,
                 item_id: opt(py, item_id),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::TextDone {
@@ -109,9 +91,9 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
             events::TextDone {
                 part,
                 text: str(py, text),
-                annotations: items(py, annotations)?,
+                annotations: LazyItems::members(py, annotations),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::ReasoningStarted {
@@ -127,7 +109,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 kind: word(py, kind),
                 item_id: opt(py, item_id),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::ReasoningDone {
@@ -149,7 +131,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 signature: opt(py, signature),
                 encrypted_content: opt(py, encrypted_content),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::RefusalStarted(Mark {
@@ -161,7 +143,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
             events::RefusalStarted {
                 part,
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::RefusalDelta(delta) => object(
@@ -170,7 +152,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 part: delta.part,
                 text: str(py, delta.text),
                 choice: delta.choice,
-                provider_metadata: data(py, delta.metadata)?,
+                provider_metadata: data(delta.metadata),
             },
         ),
         Event::RefusalDone(delta) => object(
@@ -179,7 +161,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 part: delta.part,
                 text: str(py, delta.text),
                 choice: delta.choice,
-                provider_metadata: data(py, delta.metadata)?,
+                provider_metadata: data(delta.metadata),
             },
         ),
         Event::ToolCallStarted {
@@ -198,7 +180,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 item_id: opt(py, item_id),
                 name: str(py, name),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::ToolCall {
@@ -233,7 +215,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 origin: raw_text.map(|_| word(py, "text")),
                 raw_text: opt(py, raw_text),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::ToolCallReset(Mark {
@@ -245,7 +227,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
             events::ToolCallReset {
                 part,
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::ToolCallRetracted(Mark {
@@ -257,7 +239,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
             events::ToolCallRetracted {
                 part,
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::ToolResult {
@@ -272,10 +254,10 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
             events::ToolResult {
                 part,
                 call_id: str(py, call_id),
-                output: json(py, output)?,
+                output: Lazy::value(output),
                 is_error,
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::Source {
@@ -291,9 +273,9 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 part,
                 url: opt(py, url),
                 title: opt(py, title),
-                document: data(py, document)?,
+                document: data(document),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::File {
@@ -311,7 +293,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 data: opt(py, content),
                 url: opt(py, url),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::Usage(usage) => object(
@@ -323,7 +305,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 cached_input_tokens: number(py, usage.cached_input_tokens)?,
                 cache_write_tokens: number(py, usage.cache_write_tokens)?,
                 reasoning_tokens: number(py, usage.reasoning_tokens)?,
-                raw: data(py, usage.raw)?,
+                raw: data(usage.raw),
             },
         ),
         Event::Finished {
@@ -337,7 +319,7 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 finish_reason: word(py, reason),
                 raw_reason: opt(py, raw_reason),
                 choice,
-                provider_metadata: data(py, metadata)?,
+                provider_metadata: data(metadata),
             },
         ),
         Event::UpstreamError {

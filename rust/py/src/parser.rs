@@ -14,6 +14,7 @@ use streamweld_core::model::event::Silent;
 use streamweld_core::model::event::Sink;
 use streamweld_core::model::fault::Fault;
 
+use crate::convert::Load;
 use crate::errors::guarded;
 use crate::sink::Collector;
 use crate::{config, errors, input};
@@ -24,7 +25,14 @@ const USUAL_EVENT: usize = 128;
 /// Reads one stream. `dialect` is `auto` or the name of one; `config` is what `options.to_config` returns.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
-pub(crate) struct Parser(Mutex<Core>);
+pub(crate) struct Parser(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    core: Core,
+    /// Of the calls that build no events: those that do need the interpreter all along.
+    load: Load,
+}
 
 #[pymethods]
 impl Parser {
@@ -40,7 +48,10 @@ impl Parser {
                 )
             })?),
         };
-        Ok(Parser(Mutex::new(Core::new(known, config::read(config)?))))
+        Ok(Parser(Mutex::new(State {
+            core: Core::new(known, config::read(config)?),
+            load: Load::default(),
+        })))
     }
 
     /// Takes the next bytes; the events that they complete.
@@ -59,8 +70,9 @@ impl Parser {
     fn feed_silent(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = data.py();
         let data = input::bytes(data)?;
-        silently(py, self.open(py)?, |core| {
-            core.feed(data.as_bytes(), &mut Silent)
+        let bytes = data.as_bytes();
+        silently(py, self.open(py)?, Some(bytes.len()), |core| {
+            core.feed(bytes, &mut Silent)
         })
     }
 
@@ -75,12 +87,14 @@ impl Parser {
     #[pyo3(signature = (broken=false))]
     fn close_silent(&self, py: Python<'_>, broken: bool) -> PyResult<()> {
         let input = InputEnd::of(broken);
-        silently(py, self.lock(py)?, |core| core.close(input, &mut Silent))
+        silently(py, self.lock(py)?, None, |core| {
+            core.close(input, &mut Silent)
+        })
     }
 
     /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
-        let core = self.lock(py)?;
+        let State { core, .. } = &*self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
         let result = guarded(|| core.snapshot(&mut sink));
         result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
@@ -93,13 +107,13 @@ impl Parser {
 
     #[getter]
     fn dialect(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        Ok(self.lock(py)?.dialect().map(Dialect::name))
+        Ok(self.lock(py)?.core.dialect().map(Dialect::name))
     }
 
     /// The diagnostics that were kept.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let core = self.lock(py)?;
+        let State { core, .. } = &*self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
         for diagnostic in core.diagnostics() {
             sink.event(&diagnostic.event());
@@ -109,25 +123,25 @@ impl Parser {
 }
 
 impl Parser {
-    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Core>> {
+    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         match self.0.try_lock() {
-            Ok(core) => Ok(core),
+            Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
             // A panic inside of a call is caught before it could poison the lock.
-            Err(TryLockError::Poisoned(core)) => Ok(core.into_inner()),
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
 
     /// For a call that takes bytes.
-    fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Core>> {
-        let core = self.lock(py)?;
-        if core.is_over() {
+    fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
+        let state = self.lock(py)?;
+        if state.core.is_over() {
             return Err(errors::usage(
                 py,
                 "the stream is over: nothing can be fed after close() or after an exception",
             ));
         }
-        Ok(core)
+        Ok(state)
     }
 }
 
@@ -135,17 +149,17 @@ impl Parser {
 /// given back before an exception is built, which runs Python.
 fn collect<'py>(
     py: Python<'py>,
-    mut core: MutexGuard<'_, Core>,
+    mut state: MutexGuard<'_, State>,
     room: usize,
     call: impl FnOnce(&mut Core, &mut dyn Sink) -> Result<(), Fault>,
 ) -> PyResult<Bound<'py, PyList>> {
     let mut sink = Collector::new(py, room)?;
-    let result = guarded(|| call(&mut core, &mut sink));
+    let result = guarded(|| call(&mut state.core, &mut sink));
     let events = sink.finish();
     if result.is_err() || events.is_err() {
-        core.give_up();
+        state.core.give_up();
     }
-    drop(core);
+    drop(state);
     let events = events?;
     match result {
         Ok(Ok(())) => PyList::new(py, events),
@@ -154,17 +168,19 @@ fn collect<'py>(
     }
 }
 
-/// A call without events.
+/// A call without events, that takes so many bytes, or ends the input. Other threads run meanwhile if it may take long.
 fn silently(
     py: Python<'_>,
-    mut core: MutexGuard<'_, Core>,
-    call: impl FnOnce(&mut Core) -> Result<(), Fault>,
+    mut state: MutexGuard<'_, State>,
+    taken: Option<usize>,
+    call: impl FnOnce(&mut Core) -> Result<(), Fault> + Send,
 ) -> PyResult<()> {
-    let result = guarded(|| call(&mut core));
+    let State { core, load } = &mut *state;
+    let result = load.run(py, taken, || call(core));
     if result.is_err() {
         core.give_up();
     }
-    drop(core);
+    drop(state);
     match result {
         Ok(Ok(())) => Ok(()),
         Ok(Err(fault)) => Err(errors::raise(py, &fault, Vec::new())),

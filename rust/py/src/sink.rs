@@ -12,7 +12,8 @@ use streamweld_core::model::event::Parts;
 use streamweld_core::model::event::Sink;
 
 use crate::delta::{Kind, Types};
-use crate::objects::{Built, build, json};
+use crate::lazy::UnreadJson;
+use crate::objects::{Built, build};
 use crate::string_cache::StringCache;
 
 /// Collects the events of one call.
@@ -101,7 +102,11 @@ impl Sink for Collector<'_> {
             Event::ReasoningDelta(delta) => (Kind::Reasoning, delta),
             _ => return self.push(build(self.py, event)),
         };
-        let metadata = match delta.metadata.map(|text| json(self.py, text)).transpose() {
+        let metadata = match delta
+            .metadata
+            .map(|text| UnreadJson::object(self.py, text))
+            .transpose()
+        {
             Ok(metadata) => metadata,
             Err(error) => return self.push(Err(error)),
         };

@@ -231,9 +231,19 @@ class PayloadPipeline:
             return
         if "\ufffd" in payload.text:
             self._check_utf8(text)
-        if self._watch is not None:
-            self._watch.look(self._here(event), payload)
         self._document(payload, event, stray=stray, first=first)
+        self._watch_dialect(event, payload)
+
+    def _watch_dialect(self, event: str, payload: Payload) -> None:
+        """Look for another dialect in a payload that was read.
+
+        Only a stream of which nothing is understood can be in another dialect than the given one, so the check ends
+        with the first payload that brings content.
+        """
+        if self._watch is not None and self._assembler.is_blank:
+            self._watch.look(self._here(event), payload)
+        else:
+            self._watch = None
 
     def _check_utf8(self, text: bytes) -> None:
         try:

@@ -214,17 +214,12 @@ impl PayloadPipeline {
                     first,
                     one_line: memchr(b'\n', arrival.data).is_none(),
                 };
-                if let Some(watch) = &mut self.watch {
-                    watch.look(arrival, text);
-                    if watch.is_content() {
-                        self.watch = None;
-                    }
-                }
                 let alone = first && standing.stray && standing.one_line && !self.framed;
                 if alone && document.is_body() && document.is_line() {
                     self.undecided = Some(Box::new(HeldPayload::shown(arrival)));
                 }
                 self.document(out, document, payload, standing)?;
+                self.watch_dialect(arrival, text);
                 self.swift &= self.undecided.is_none();
                 Ok(())
             }
@@ -235,6 +230,21 @@ impl PayloadPipeline {
                 self.climbed(out, found, payload)
             }
         }
+    }
+
+    /// Looks for another dialect in a payload that was read. Only a stream of which nothing is understood can be in another
+    /// dialect than the given one, so the check ends with the first payload that brings content.
+    fn watch_dialect(&mut self, arrival: PlacedPayload<'_>, text: &str) {
+        let Some(watch) = &mut self.watch else {
+            return;
+        };
+        if self.assembler.is_blank() {
+            watch.look(arrival, text);
+            if !watch.is_content() {
+                return;
+            }
+        }
+        self.watch = None;
     }
 
     fn climbed(&mut self, out: &mut Output<'_>, found: Salvaged<'_>, payload: Payload<'_>) -> Step {

@@ -1,0 +1,159 @@
+"""Streams like recorded ones, then the recorded ones where they are: how many times faster than hand loops.
+
+A list of events a feed, reads of 16 KiB, the text of each delta read, `close` and `response` included; and `parse` of
+whole bodies. Every result is checked before anything is timed. Recorded streams are third-party data outside of the
+repository (`$STREAMWELD_CORPUS`); there the rivals split frames and parse JSON, and assemble nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import httpx
+import httpx_sse
+import orjson
+import pytest
+import streamweld
+from streamweld.errors import StreamError
+from streamweld.events import TextDelta
+
+from benches import rivals, rivals_anthropic, rivals_gemini, rivals_responses
+from benches.race import race
+from benches.recorded_like import DIALECTS, KINDS, recorded_like
+from tests.support.corpus import recordings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamweld.options import Dialect
+
+    from benches.rivals import Reader, Result
+    from benches.shapes import Shape
+
+READ = 16384
+LOOPS: dict[str, dict[str, Reader]] = {
+    "chat": {"httpx-sse + orjson": rivals.httpx_sse_orjson, "split + msgspec": rivals.split_msgspec},
+    "responses": {
+        "httpx-sse + orjson": rivals_responses.httpx_sse_orjson,
+        "split + msgspec": rivals_responses.split_msgspec,
+    },
+    "anthropic": {
+        "httpx-sse + orjson": rivals_anthropic.httpx_sse_orjson,
+        "split + msgspec": rivals_anthropic.split_msgspec,
+    },
+    "gemini": {"httpx-sse + orjson": rivals_gemini.httpx_sse_orjson, "split + msgspec": rivals_gemini.split_msgspec},
+}
+# What the project aims at, times the httpx-sse + orjson loop: a list a feed, and `parse`. Printed, not asserted.
+TARGETS = {"chat": (8, 10), "responses": (8, 10), "anthropic": (8, 10), "gemini": (5, 6)}
+# Far below what a quiet machine shows: a step backwards fails the run, a busy neighbor does not.
+LEAST = {"chat": 1.5, "responses": 1.0, "anthropic": 1.0, "gemini": 0.7}
+
+
+def _reads(body: bytes) -> list[bytes]:
+    return [body[at : at + READ] for at in range(0, len(body), READ)]
+
+
+def _ours(dialect: Dialect, reads: list[bytes]) -> Result:
+    """The condition that is timed: every event is looked at, every text read, the response asked for its calls."""
+    parser = streamweld.StreamParser(dialect=dialect)
+    text: list[str] = []
+    for read in reads:
+        text += [event.text for event in parser.feed(read) if type(event) is TextDelta]
+    parser.close()
+    calls = parser.response.tool_calls
+    return "".join(text), [(call.call_id, call.name, call.arguments) for call in calls]
+
+
+def _parse(dialect: Dialect, body: bytes) -> Result:
+    response = streamweld.parse(body, dialect=dialect)
+    return response.text, [(call.call_id, call.name, call.arguments) for call in response.tool_calls]
+
+
+def _frames_and_json(reads: list[bytes]) -> None:
+    response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=rivals.Body(reads))
+    for event in httpx_sse.EventSource(response).iter_sse():
+        if event.data and event.data != "[DONE]":
+            try:
+                orjson.loads(event.data)
+            except ValueError:
+                continue
+
+
+def _each(call: Callable[..., object], inputs: list[list[bytes]] | list[bytes]) -> None:
+    for one in inputs:
+        call(one)
+
+
+def _print(title: str, ratios: dict[str, dict[str, float]], goals: dict[str, tuple[int, int]]) -> None:
+    names = list(next(iter(ratios.values())))
+    weakest = {name: min(ratios, key=lambda dialect: ratios[dialect][name]) for name in names}
+    print(f"\n{title}")
+    print(f"  {'':10} " + "  ".join(f"{name:>28}" for name in names) + "   target")
+    for dialect, row in ratios.items():
+        cells = [f"{row[name]:.1f} x{' <- weakest' if weakest[name] == dialect else '':11}" for name in names]
+        print(f"  {dialect:10} " + "  ".join(f"{cell:>28}" for cell in cells) + "   {} x, {} x".format(*goals[dialect]))
+
+
+def _ratios(dialect: Dialect, bodies: list[bytes], loops: dict[str, Callable[..., object]]) -> dict[str, float]:
+    reads = [_reads(body) for body in bodies]
+    runs: dict[str, Callable[[], object]] = {
+        "feed": partial(_each, partial(_ours, dialect), reads),
+        "parse": partial(_each, partial(_parse, dialect), bodies),
+        **{name: partial(_each, loop, reads) for name, loop in loops.items()},
+    }
+    laps = race(runs, rounds=5)
+    return {
+        f"{ours} / {name}": laps[name].median / laps[ours].median
+        for name in loops
+        for ours in ("feed", "parse")
+        if (ours, name) != ("parse", "split + msgspec")
+    }
+
+
+def _right(dialect: Dialect, shape: Shape) -> None:
+    truth = (shape.text, shape.calls)
+    assert _ours(dialect, _reads(shape.body)) == truth, shape.name
+    assert _parse(dialect, shape.body) == truth, shape.name
+    for name, loop in LOOPS[dialect].items():
+        assert loop(_reads(shape.body)) == truth, (name, shape.name)
+
+
+def test_recorded_like(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ours and the hand loops, which assemble text and calls."""
+    ratios: dict[str, dict[str, float]] = {}
+    for dialect in DIALECTS:
+        shapes = recorded_like(dialect)
+        assert len(shapes) == sum(count for count, _ in KINDS.values()) >= 40
+        for shape in shapes:
+            _right(dialect, shape)
+        ratios[dialect] = _ratios(dialect, [shape.body for shape in shapes], dict(LOOPS[dialect]))
+    with capsys.disabled():
+        _print("streams like recorded ones (ours), reads of 16 KiB", ratios, TARGETS)
+    assert all(row["feed / httpx-sse + orjson"] >= LEAST[dialect] for dialect, row in ratios.items())
+
+
+def _is_stream(dialect: Dialect, body: bytes) -> bool:
+    """Not a plain JSON body, and nothing that raises."""
+    if body.lstrip()[:1] in (b"{", b"["):
+        return False
+    try:
+        return _ours(dialect, _reads(body)) is not None
+    except StreamError:
+        return False
+
+
+def test_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    """The recorded streams: the rival parses frames and JSON only."""
+    ratios: dict[str, dict[str, float]] = {}
+    for dialect in DIALECTS:
+        found = [recording for recording in recordings(dialect) if _is_stream(dialect, recording.body)]
+        if not found:
+            pytest.skip("no recorded streams here")
+        agreed = [one for one in found if one.confidence == "agreed"]
+        wrong = [one.name for one in agreed if _parse(dialect, one.body)[0] != (one.expected.get("text") or "")]
+        assert len(wrong) <= len(agreed) // 20, wrong
+        ratios[dialect] = _ratios(dialect, [one.body for one in found], {"httpx-sse + orjson": _frames_and_json})
+    with capsys.disabled():
+        _print("recorded streams (third-party data), reads of 16 KiB; the rival assembles nothing", ratios, TARGETS)
+    assert all(row["feed / httpx-sse + orjson"] >= LEAST[dialect] for dialect, row in ratios.items())

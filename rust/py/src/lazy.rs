@@ -1,0 +1,158 @@
+//! Values that the wire sent as JSON: kept as text, and built when an event's field is first read.
+//!
+//! Most readers never look at provider metadata or at the raw token counts, and building them costs more than all else
+//! about an event. A value is built once: every later read returns the same object.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::PyTypeInfo;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+
+/// The value of a JSON text.
+fn loads(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
+    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let loads = LOADS.import(py, "streamweld._json", "loads_raw")?;
+    Ok(loads.call1((text,))?.unbind())
+}
+
+/// The members of a JSON array.
+fn loads_items(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
+    let items = PyTuple::type_object(py).call1((loads(py, text)?,))?;
+    Ok(items.unbind())
+}
+
+#[derive(Clone, Debug)]
+enum Pending {
+    /// Any JSON text.
+    Value(Arc<str>),
+    /// The text of an array, which is read as a tuple.
+    Items(Arc<str>),
+}
+
+impl Pending {
+    fn build(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Pending::Value(text) => loads(py, text),
+            Pending::Items(text) => loads_items(py, text),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    Pending(Pending),
+    Built(Py<PyAny>),
+}
+
+/// A field whose value is built at the first read.
+#[derive(Debug)]
+pub(crate) struct Lazy(Mutex<State>);
+
+impl Lazy {
+    /// The value of a JSON text.
+    #[inline]
+    pub(crate) fn value(text: &str) -> Lazy {
+        Lazy(Mutex::new(State::Pending(Pending::Value(text.into()))))
+    }
+
+    fn built(value: Py<PyAny>) -> Lazy {
+        Lazy(Mutex::new(State::Built(value)))
+    }
+
+    /// The value. No lock is held while it is built, which runs Python; of two threads that build it at once, both get what
+    /// the first one stored.
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let pending = match &*self.locked() {
+            State::Built(value) => return Ok(value.bind(py).clone()),
+            State::Pending(pending) => pending.clone(),
+        };
+        let built = pending.build(py)?;
+        let mut state = self.locked();
+        if let State::Built(value) = &*state {
+            return Ok(value.bind(py).clone());
+        }
+        *state = State::Built(built.clone_ref(py));
+        Ok(built.into_bound(py))
+    }
+
+    /// The lock is held for no longer than it takes to look, or to store a value.
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'py> IntoPyObject<'py> for &Lazy {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py)
+    }
+}
+
+/// What the constructor of an event is given: any object.
+impl<'py> FromPyObject<'_, 'py> for Lazy {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Lazy> {
+        Ok(Lazy::built(given.to_owned().unbind()))
+    }
+}
+
+/// A field that is a tuple, of the members of a JSON array.
+#[derive(Debug)]
+pub(crate) struct LazyItems(Lazy);
+
+impl LazyItems {
+    pub(crate) fn members(py: Python<'_>, text: Option<&str>) -> LazyItems {
+        LazyItems(match text {
+            Some(text) => Lazy(Mutex::new(State::Pending(Pending::Items(text.into())))),
+            None => Lazy::built(PyTuple::empty(py).into_any().unbind()),
+        })
+    }
+
+    pub(crate) fn empty() -> LazyItems {
+        Python::attach(|py| LazyItems::members(py, None))
+    }
+}
+
+impl<'py> IntoPyObject<'py> for &LazyItems {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.get(py)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for LazyItems {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<LazyItems> {
+        given.cast::<PyTuple>()?;
+        given.extract().map(LazyItems)
+    }
+}
+
+/// The metadata of a delta until it is first read: such an event has room for one object only.
+#[pyclass(frozen, module = "streamweld._native")]
+#[derive(Debug)]
+pub(crate) struct UnreadJson(Box<str>);
+
+impl UnreadJson {
+    pub(crate) fn object(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
+        Ok(Py::new(py, UnreadJson(text.into()))?.into_any())
+    }
+
+    /// The value of what such an object holds; `None`: the object is a value.
+    pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let Ok(unread) = object.cast_exact::<UnreadJson>() else {
+            return Ok(None);
+        };
+        loads(object.py(), &unread.get().0).map(Some)
+    }
+}

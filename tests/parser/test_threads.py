@@ -1,0 +1,89 @@
+"""Whole bodies are read without the interpreter: another thread runs meanwhile."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import streamweld as sw
+from streamweld._backend import load
+from streamweld._extension import extension
+from streamweld.options import to_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.skipif(extension() is None, reason="the pure backend holds the interpreter")
+
+CHUNK = b'data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n'
+END = b'data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+def body(pieces: int) -> tuple[bytes, str]:
+    """A stream whose payloads differ in length, and its text."""
+    texts = [f"{number} " * (number % 7 + 1) for number in range(pieces)]
+    return b"".join([CHUNK % text.encode() for text in texts]) + END, "".join(texts)
+
+
+def read(data: bytes) -> str:
+    return sw.parse(data, dialect="chat").text
+
+
+def converted(data: bytes) -> bytes:
+    return sw.convert(data, source="chat", target="anthropic", seed="same")
+
+
+@pytest.mark.parametrize("call", [read, converted])
+def test_another_thread_runs_during_a_long_call(call: Callable[[bytes], Any]) -> None:
+    """With a switch interval of a minute, another thread gets the interpreter only where it is given up."""
+    data, _ = body(120_000)
+    started, ticks = threading.Event(), 0
+
+    def work() -> None:
+        started.set()
+        call(data)
+
+    before = sys.getswitchinterval()
+    thread = threading.Thread(target=work)
+    sys.setswitchinterval(60.0)
+    try:
+        thread.start()
+        started.wait()
+        while thread.is_alive():
+            ticks += 1
+            time.sleep(0.001)
+    finally:
+        sys.setswitchinterval(before)
+        thread.join()
+    assert ticks > 3
+
+
+def test_threads_read_different_bodies_at_once() -> None:
+    made = [body(200 * number) for number in range(1, 9)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(read, [data for data, _ in made])) == [text for _, text in made]
+        alone = [converted(data) for data, _ in made]
+        assert list(pool.map(converted, [data for data, _ in made])) == alone
+
+
+def test_overlapping_calls_into_one_parser_are_refused() -> None:
+    """A parser that is read by one thread raises `ParserBusy` in another, also where the interpreter is given up."""
+    parser: Any = load("native")("chat", to_config())
+    data, text = body(120_000)
+    faults: list[BaseException] = []
+    thread = threading.Thread(target=parser.feed_silent, args=(data,))
+    thread.start()
+    while thread.is_alive():
+        try:
+            parser.snapshot()
+        except sw.ParserBusy as fault:
+            faults.append(fault)
+        time.sleep(0.0005)
+    thread.join()
+    parser.close_silent()
+    assert faults
+    assert [event.text for event in parser.snapshot()[0] if event.type == "text_done"] == [text]

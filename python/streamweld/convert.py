@@ -14,6 +14,7 @@ from streamweld._backend import Converter, backend, check_config, load_converter
 from streamweld._items import AsyncItems, Items
 from streamweld._messages import choice_message, reject_text
 from streamweld._progress import Progress
+from streamweld._pure.pipeline.array_body import ArrayBody
 from streamweld._pure.sse.block_splitter import Splitter
 from streamweld._pure.sse.frame import as_bytes
 from streamweld._source import Source
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, Unpack
 
+    from streamweld._pure.sse.block_splitter import Place
     from streamweld._words import Completeness
     from streamweld.errors import StreamError
     from streamweld.events import Diagnostic
@@ -51,6 +53,7 @@ CutEnding: TypeAlias = Literal["incomplete", "error"]
 TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
+_MERGED: Final = 1 << 16  # short pieces are held as one of at least so many bytes
 
 
 class ConvertOptions(TypedDict, total=False):
@@ -109,6 +112,7 @@ class StreamConverter:
 
     __slots__ = (
         "_arguments",
+        "_array",
         "_base",
         "_closed",
         "_converter",
@@ -159,11 +163,12 @@ class StreamConverter:
         }
         self._base: str = config["base"]
         self._arguments = (target, config, options)
-        # With `auto`, what was read until the dialect shows: it may be the target's. A block is read when it is whole,
-        # so that the converter does not keep it, too; what it takes until then is capped.
-        self._kept: bytearray | None = bytearray() if source == "auto" and target != "same" else None
-        self._unread: list[bytes] = []
+        # With `auto`, what was read until the dialect shows: it may be the target's. A block, or an array's element, is
+        # read when it is whole, so that the converter does not keep it, too; what it takes until then is capped.
+        self._kept: list[bytes] | None = [] if source == "auto" and target != "same" else None
+        self._unread: list[bytes | bytearray] = []
         self._splitter = Splitter()
+        self._array = ArrayBody(None)
         self._room = limits.max_event_bytes
         repairs = target in (source, "same")
         self._repairer = load_repairer(backend)(source, target, config, options) if repairs else None
@@ -206,12 +211,12 @@ class StreamConverter:
         at = 0
         for piece, place in self._splitter.split(data):
             at += len(piece)
-            self._unread.append(piece)
+            self._hold(piece)
             if self._room is not None:
                 self._room -= len(piece)
-            if place == "inside" and (self._room is None or self._room >= 0):
-                continue
-            if place == "inside":
+            if not self._is_whole(piece, place):
+                if self._room is None or self._room >= 0:
+                    continue
                 self._kept = None  # too much without a dialect, which half a block cannot show
             made.append(self._read())
             if self._kept is None:
@@ -219,15 +224,29 @@ class StreamConverter:
                 break
         return b"".join(made)
 
+    def _hold(self, piece: bytes) -> None:
+        last = self._unread[-1] if self._unread else None
+        if len(piece) >= _MERGED:
+            self._unread.append(piece)
+        elif isinstance(last, bytearray) and len(last) < _MERGED:
+            last += piece
+        else:
+            self._unread.append(bytearray(piece))
+
+    def _is_whole(self, piece: bytes, place: Place) -> bool:
+        """Whether the converter would keep nothing of what is unread: a payload ends with this piece."""
+        ends = self._array.is_one is not False and self._array.ends_in(piece)
+        return ends if self._array.is_one else place != "inside"
+
     def _read(self) -> bytes:
         """What the converter has not read yet."""
         made: list[bytes] = []
         unread, self._unread = self._unread, []
         unread.reverse()
         while unread:
-            piece = unread.pop()
+            piece = bytes(unread.pop())
             if self._kept is not None:
-                self._kept += piece
+                self._kept.append(piece)
             made.append(self._or_repaired(partial(self._converter.feed, piece)))
         return b"".join(made)
 
@@ -259,7 +278,7 @@ class StreamConverter:
             if self._kept is None or self._converter.dialect != target:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = self._repairer.feed(bytes(self._kept))
+            made = b"".join([self._repairer.feed(piece) for piece in self._kept])
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made

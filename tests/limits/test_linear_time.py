@@ -93,23 +93,13 @@ def in_reads(body: bytes) -> list[bytes]:
     return [body[at : at + READ] for at in range(0, len(body), READ)]
 
 
-# To be mended: from 4,096 parts on a part costs 1.7 times as much, at every size beyond. It is a step and no growth.
-STEPS = {("native", "responses: raw reasoning parts, side by side")}
-
-
 def slow_jobs(shape: Shape, backend: str, sizes: tuple[int, int], most: float, found: dict[str, Job]) -> list[str]:
-    """Those that take more than so many times as long for the larger stream.
-
-    For a row of `STEPS`, again for a stream larger by as much: quadratic work grows so every time, a step only once.
-    """
-    larger = sizes[1] * sizes[1] // sizes[0]
+    """Return those that take more than so many times as long for the larger stream."""
     small, large = [in_reads(shape.body(size)) for size in sizes]
     slow: list[str] = []
     for name, job in found.items():
         with using(backend):
             times = growth(partial(job, small), partial(job, large), most)
-            if times > most and (backend, shape.name) in STEPS:
-                times = growth(partial(job, large), partial(job, in_reads(shape.body(larger))), most)
         if times > most:
             slow.append(f"{name}: {sizes[0]} to {sizes[1]} took {times:.2f} times as long")
     return slow

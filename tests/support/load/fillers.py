@@ -58,7 +58,10 @@ FILLERS: dict[str, tuple[bytes, bytes]] = {
     "empty_data_lines": (b"", b"data:\n"),
     "endless_document": (b"{", b"x"),
     "document_lines": (b"{\n", b'"x":1,\n'),
+    "documents_after_data": (b"data: x\n", b'{"a":1}\n'),
+    "documents_in_a_document": (b"[1,\n", b'{"a":1}\n'),
     "endless_array": (b'[{"a":"', b"x"),
+    "closed_brackets_in_an_array": (b'[{"a":"', b"}]\n"),
     "lists_in_an_unknown_member": (b'data: {"choices":[],"x":[', b"[],"),
     "depth": (b'data: {"choices":[],"x":', b"["),
 }

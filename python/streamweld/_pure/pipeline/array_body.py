@@ -99,8 +99,30 @@ class ArrayBody:
         taken, self._held = self._held, b""
         return taken[self._at :]
 
+    def ends_in(self, data: bytes) -> bool:
+        """Whether the body is an array, and an element ends in these bytes, which come next. None of them is kept."""
+        known = self.decide(data) if self.is_one is None else data
+        if known is None or not self.is_one:
+            return False
+        ends = False
+        for _, _, over in self._pieces(known):
+            ends = ends or over
+        return ends
+
     def feed(self, data: bytes) -> Iterator[tuple[bytes, int]]:
         """The elements that these bytes end, with the offset of each."""
+        for at, stop, over in self._pieces(data):
+            self._parts.append(data[at:stop])
+            self._size += stop - at
+            if self._limit is not None and self._size > self._limit:
+                raise ElementTooLong(self._start, self._limit)
+            if over:
+                element = self.pending
+                self._parts, self._size = [], 0
+                yield element, self._start
+
+    def _pieces(self, data: bytes) -> Iterator[tuple[int, int, bool]]:
+        """Where in these bytes a piece of an element begins and stops, and whether the element ends with it."""
         base, at, end = self._at, 0, len(data)
         self._at += end
         while at < end:
@@ -108,16 +130,9 @@ class ArrayBody:
                 at = self._between(data, at, base)
                 continue
             stop, over = self._inside(data, at)
-            self._parts.append(data[at:stop])
-            self._size += stop - at
-            if self._limit is not None and self._size > self._limit:
-                raise ElementTooLong(self._start, self._limit)
+            self._opened = not over
+            yield at, stop, over
             at = stop
-            if over:
-                element = self.pending
-                self._opened = False
-                self._parts, self._size = [], 0
-                yield element, self._start
 
     def _between(self, data: bytes, at: int, base: int) -> int:
         """Up to the next element, or to the end of the array."""

@@ -21,22 +21,34 @@ _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
 _LINES: Final = 4096  # so many bytes of them at once, and the rest of the last
 
-# Of a piece: inside of a block; the same, and a document may end with it that is no event; at the end of a block; or
-# the LF that belongs to the end of the block before.
+# Of a piece: inside of a block; inside of one, at the end of a payload that does not wait for the end of its block; at
+# the end of a block; or the LF that belongs to the end of the block before.
 Place: TypeAlias = Literal["inside", "ready", "end", "behind"]
 
 
 class Splitter:
     """One stream."""
 
-    __slots__ = ("_after_cr", "_array", "_begun", "_comment", "_document", "_ended", "_in_line", "_last", "merges")
+    __slots__ = (
+        "_after_cr",
+        "_array",
+        "_begun",
+        "_comment",
+        "_document",
+        "_ended",
+        "_in_line",
+        "_last",
+        "_waits",
+        "merges",
+    )
 
     def __init__(self) -> None:
         self._in_line = False  # the last line has bytes and no end
         self._begun = False  # the block has a line
-        self._comment = False  # the last line is a comment, and the first of its block
+        self._comment = False  # the last line is a comment and has no end
         self._document: bool | None = False  # it may be one outside of any field; None: it has only blanks so far
         self._last = 0  # the last byte of that line
+        self._waits = False  # the block has a line that waits for its end, as all lines after that do
         self._after_cr = False
         self._ended = False  # the last byte ended a block
         self._array: bool | None = None  # the first byte of the stream begins an array; None: there was none
@@ -77,16 +89,21 @@ class Splitter:
             at += len(line)
             self._begun = not blank
             if not self._in_line:
+                self._comment = line[0] == _COLON
                 self._document = line[0] in _OPENING if _SPACE < line[0] < _BOM[0] else None
             if self._document is not False:
                 self._look(line, ends=ends)
             self._in_line = not ends
             if blank:
+                self._waits = False
                 yield data[start:at], "end"
                 start = idle = at
-            elif ends and self._document and self._last in _CLOSING:
+            elif ends and self._document and self._last in _CLOSING and not self._waits:
                 yield data[start:at], "ready"
                 start = idle = at
+            elif ends and not self._comment:
+                self._waits = True
+            self._comment = self._comment and not ends
         if start < idle:
             yield data[start:idle], "end"
             start = idle

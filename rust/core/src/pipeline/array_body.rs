@@ -35,23 +35,31 @@ enum Inside {
     Plain,
 }
 
+/// A place in an array.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    at: u64,
+    /// The array has ended.
+    closed: bool,
+    /// Where the first byte after the array is.
+    spilled: Option<u64>,
+    inside: Inside,
+    depth: usize,
+    /// Where the element begins.
+    start: u64,
+}
+
 /// One body.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrayBody {
     pub(crate) body: Body,
-    /// The array is.
-    pub(crate) closed: bool,
-    /// Where something stands behind it.
-    pub(crate) spilled: Option<u64>,
     /// How many elements there were.
     pub(crate) ordinal: u64,
     /// From the beginning of the body, while it is not known what it is.
     held: Vec<u8>,
-    /// Bytes read as an array.
-    at: u64,
-    inside: Inside,
-    depth: usize,
-    start: u64,
+    read: Cursor,
+    /// Where `ends_in` stopped. Before `read` if those bytes were read since.
+    ahead: Cursor,
     /// The element that is not at its end, as far as earlier reads brought it.
     element: Vec<u8>,
 }
@@ -66,18 +74,37 @@ pub(crate) struct Element<'e> {
 
 impl ArrayBody {
     pub(crate) fn new() -> ArrayBody {
-        ArrayBody {
-            body: Body::Undecided,
+        let start = Cursor {
+            at: 0,
             closed: false,
             spilled: None,
-            ordinal: 0,
-            held: Vec::new(),
-            at: 0,
             inside: Inside::None,
             depth: 0,
             start: 0,
+        };
+        ArrayBody {
+            body: Body::Undecided,
+            ordinal: 0,
+            held: Vec::new(),
+            read: start,
+            ahead: start,
             element: Vec::new(),
         }
+    }
+
+    /// The array has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.read.closed
+    }
+
+    /// Where the first byte after the array is.
+    pub(crate) fn spilled(&self) -> Option<u64> {
+        self.read.spilled
+    }
+
+    /// The beginning of the body, while it is not known what it is.
+    pub(crate) fn held(&self) -> &[u8] {
+        &self.held
     }
 
     /// The element that is not at its end.
@@ -106,11 +133,18 @@ impl ArrayBody {
         if self.body == Body::Events {
             return Some(taken);
         }
-        self.at = at as u64;
+        self.read.at = at as u64;
         Some(match taken {
             Cow::Borrowed(data) => Cow::Borrowed(data.get(at..).unwrap_or_default()),
             Cow::Owned(mut data) => Cow::Owned(data.split_off(at.min(data.len()))),
         })
+    }
+
+    /// Whether the body may be an array, with these bytes, which come next.
+    pub(crate) fn may_open(&self, next: &[u8]) -> bool {
+        let more = skip_blanks(next);
+        let more = more.get(..=BOM.len()).unwrap_or(more);
+        kind(&[&self.held, more].concat()).0 != Body::Events
     }
 
     /// The input ended before it was known: it is no array.
@@ -125,23 +159,18 @@ impl ArrayBody {
         data: &mut &'d [u8],
         limit: Option<u64>,
     ) -> Result<Option<Element<'d>>, Fault> {
-        if self.inside == Inside::None && !self.between(data) {
+        let Some((piece, over)) = self.read.piece(data) else {
             return Ok(None);
-        }
-        let (stop, over) = self.scan(data);
-        let (piece, rest) = data.split_at_checked(stop).unwrap_or((data, &[]));
-        *data = rest;
-        self.at += piece.len() as u64;
+        };
         let size = self.element.len() + piece.len();
         if let Some(limit) = limit.filter(|limit| size as u64 > *limit) {
             let fault = Fault::limit(LimitName::max_event_bytes, limit);
-            return Err(fault.at(self.start, self.ordinal));
+            return Err(fault.at(self.read.start, self.ordinal));
         }
         if !over {
             self.element.extend_from_slice(piece);
             return Ok(None);
         }
-        self.inside = Inside::None;
         let data = if self.element.is_empty() {
             Cow::Borrowed(piece)
         } else {
@@ -153,9 +182,43 @@ impl ArrayBody {
         self.ordinal += 1;
         Ok(Some(Element {
             data,
-            offset: self.start,
+            offset: self.read.start,
             ordinal,
         }))
+    }
+
+    /// How many of these bytes, which come next, belong to elements that end in them. Later calls go on where this one
+    /// stopped.
+    pub(crate) fn ends_in(&mut self, next: &[u8]) -> usize {
+        if self.ahead.at < self.read.at {
+            self.ahead = self.read;
+        }
+        let seen = usize::try_from(self.ahead.at - self.read.at).unwrap_or(usize::MAX);
+        let mut rest = next.get(seen..).unwrap_or_default();
+        let mut ends = 0;
+        while let Some((_, over)) = self.ahead.piece(&mut rest) {
+            if over {
+                ends = next.len() - rest.len();
+            }
+        }
+        ends
+    }
+}
+
+impl Cursor {
+    /// The next piece of an element, and whether the element ends with it. `None`: no element is left in these bytes.
+    fn piece<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], bool)> {
+        if data.is_empty() || (self.inside == Inside::None && !self.between(data)) {
+            return None;
+        }
+        let (stop, over) = self.scan(data);
+        let (piece, rest) = data.split_at_checked(stop).unwrap_or((data, &[]));
+        *data = rest;
+        self.at += piece.len() as u64;
+        if over {
+            self.inside = Inside::None;
+        }
+        Some((piece, over))
     }
 
     /// Up to the next element; false where there is none in these bytes.
@@ -262,7 +325,7 @@ mod tests {
                 out.push((text, element.offset));
             }
         }
-        (out, array.body, array.closed, array.spilled)
+        (out, array.body, array.is_closed(), array.spilled())
     }
 
     #[test]

@@ -79,15 +79,19 @@ impl PayloadPipeline {
         input: InputEnd,
     ) -> Step {
         let place = (total, array.ordinal);
-        if let Some(at) = array.spilled {
+        if let Some(at) = array.spilled() {
             let place = (at, array.ordinal);
             out.at(place.0, place.1);
             self.after_end(out).map_err(|fault| put(fault, place))?;
         }
         // An array without its end was cut, between two elements too.
-        let rest = rest(!array.closed, ends_inside_a_sequence(array.pending()));
+        let rest = rest(!array.is_closed(), ends_inside_a_sequence(array.pending()));
         // One that has its end is whole, whatever became of the transport.
-        let input = if array.closed { InputEnd::Clean } else { input };
+        let input = if array.is_closed() {
+            InputEnd::Clean
+        } else {
+            input
+        };
         self.end(out, rest, input, place)
     }
 

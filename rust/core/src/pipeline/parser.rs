@@ -194,24 +194,37 @@ impl Parser {
         self.total
     }
 
-    /// The body is one JSON array, or may be.
-    pub(crate) fn reads_array(&self) -> bool {
-        self.array
-            .as_ref()
-            .is_some_and(|body| body.body == Body::Array)
+    /// What the body is.
+    pub(crate) fn body(&self) -> Body {
+        self.array.as_ref().map_or(Body::Events, |array| array.body)
     }
 
-    /// The fault that such a beginning of an event would be, of which nothing comes before its end. Nothing of it is kept.
-    pub(crate) fn probe(&mut self, event: &[u8]) -> Step {
+    /// Whether the body may be an array, with these bytes, which come next.
+    pub(crate) fn may_open_array(&self, next: &[u8]) -> bool {
+        let array = self.array.as_ref();
+        array.is_some_and(|array| array.may_open(next))
+    }
+
+    /// Returns the fault that these bytes are, which come next and complete no payload. None of them is kept.
+    pub(crate) fn probe(&self, next: &[u8]) -> Step {
         let limit = self.config.limits.max_stream_bytes;
         let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
         let room = usize::try_from(room).unwrap_or(usize::MAX);
-        let mut result = self.framer.probe(event.get(..room).unwrap_or(event));
-        if let Some(limit) = limit.filter(|_| event.len() > room) {
-            result = result.and(Err(self.too_long(limit)));
+        let taken = next.get(..room).unwrap_or(next);
+        match &self.array {
+            None => self.framer.probe([taken, &[]])?,
+            Some(array) if array.body == Body::Array => {}
+            Some(array) => self.framer.probe([array.held(), taken])?,
         }
-        self.over = result.is_err();
-        result
+        match limit.filter(|_| next.len() > room) {
+            Some(limit) => Err(self.too_long(limit)),
+            None => Ok(()),
+        }
+    }
+
+    /// How many of these bytes, which come next, belong to array elements that end in them.
+    pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
+        self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
 
     fn too_long(&self, limit: u64) -> Fault {

@@ -30,6 +30,7 @@ use crate::model::limits::as_len;
 use crate::model::output::Diagnostic;
 use crate::pipeline::after_error::AfterError;
 use crate::pipeline::after_error::is_beside;
+use crate::pipeline::array_body::Body;
 use crate::pipeline::parser::Parser;
 use crate::repair::held_blocks::HeldBlocks;
 use crate::repair::read_buffer::Read;
@@ -223,14 +224,15 @@ impl Repairer {
             return self.piece_behind_error(read, ends);
         }
         let result = self.keep(read, piece);
-        let result = result.and_then(|()| self.read_on(read, ends));
+        let result = result.and_then(|()| self.read_on(read, place));
         if let Err(fault) = result {
             self.failed(read, fault);
         }
     }
 
     /// Reads the block at hand, if something may come of it.
-    fn read_on(&mut self, read: &mut Read<'_, '_>, ends: bool) -> Step {
+    fn read_on(&mut self, read: &mut Read<'_, '_>, place: Place) -> Step {
+        let ends = place == Place::End;
         if ends && self.seen == 0 && !self.block.is_empty() && self.is_alone() {
             self.gather(read);
             let taken = self.parser.whole(&self.block, &mut self.hand)?;
@@ -240,17 +242,16 @@ impl Repairer {
                 return Ok(());
             }
         }
-        if !(ends || self.splitter.is_due() || self.parser.reads_array()) {
-            return Ok(());
-        }
-        self.catch_up(read)?;
         if ends {
+            self.catch_up(read)?;
             if self.parser.standing() == Completeness::Complete {
                 self.finish();
             }
             self.judge(read)?;
-            self.begin_block(read);
-        } else if self.hand.block.touched {
+            return Ok(self.begin_block(read));
+        }
+        self.read_early(read, place == Place::Ready)?;
+        if self.hand.block.touched {
             if self.hand.rendering {
                 self.flush(read)?; // its end may be that of the stream
             } else {
@@ -311,7 +312,7 @@ impl Repairer {
 
     /// The block is whole: as sent, to be left out, or the first to be written anew.
     fn judge(&mut self, read: &mut Read<'_, '_>) -> Step {
-        if self.parser.reads_array() {
+        if self.parser.body() == Body::Array {
             self.hand.block.mend(); // also what stands between two elements
         }
         let hand = &self.hand;

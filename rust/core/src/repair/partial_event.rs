@@ -5,6 +5,8 @@
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
+use crate::pipeline::array_body::Body;
+use crate::pipeline::parser::Parser;
 use crate::repair::Repairer;
 use crate::repair::read_buffer::Read;
 use crate::repair::verdict::Step;
@@ -20,9 +22,7 @@ impl Repairer {
         let mut rest = piece;
         while let Some((fits, beyond)) = self.cut(read, rest) {
             read.take(fits.len());
-            if self.splitter.is_due() {
-                self.catch_up(read)?;
-            }
+            self.read_early(read, false)?;
             self.make_room(read)?;
             rest = beyond;
         }
@@ -50,11 +50,11 @@ impl Repairer {
             return self.give_up_held(read);
         }
         let begin = self.parser.total() - self.seen as u64;
-        if self.seen == 0 {
-            self.gather(read);
-            self.parser.probe(&self.block)?;
-        } else {
-            self.catch_up(read)?;
+        self.gather(read);
+        let unread = self.block.get(self.seen..).unwrap_or_default();
+        if let Err(fault) = self.parser.probe(unread) {
+            self.parser.give_up();
+            return Err(fault);
         }
         let fault = Fault::limit(LimitName::max_event_bytes, self.most as u64);
         Err(fault.at(begin, self.parser.payloads()))
@@ -67,8 +67,40 @@ impl Repairer {
         self.render(read)
     }
 
+    /// Reads the payloads that end before the block at hand does. The parser would keep a copy of all other bytes.
+    /// `is_ready`: one ends with the bytes that were taken.
+    pub(crate) fn read_early(&mut self, read: &mut Read<'_, '_>, is_ready: bool) -> Step {
+        if self.hand.block.touched {
+            return self.catch_up(read); // nothing of it is kept here
+        }
+        match self.parser.body() {
+            Body::Array => {
+                self.read_unread(read, Parser::elements_in)?;
+                if self.hand.block.touched {
+                    self.catch_up(read)?;
+                }
+                Ok(())
+            }
+            Body::Undecided => self.read_unread(read, |parser, unread| {
+                let all = is_ready || parser.may_open_array(unread);
+                if all { unread.len() } else { 0 }
+            }),
+            Body::Events if is_ready => self.catch_up(read),
+            Body::Events => Ok(()),
+        }
+    }
+
     /// Reads the block at hand as far as it came.
     pub(crate) fn catch_up(&mut self, read: &mut Read<'_, '_>) -> Step {
+        self.read_unread(read, |_, unread| unread.len())
+    }
+
+    /// Reads the next bytes of the block at hand; `taken` returns how many of the unread ones.
+    fn read_unread(
+        &mut self,
+        read: &mut Read<'_, '_>,
+        taken: impl FnOnce(&mut Parser, &[u8]) -> usize,
+    ) -> Step {
         if self.seen < self.block.len() {
             self.gather(read);
         }
@@ -81,6 +113,8 @@ impl Repairer {
             Some(unread) => unread,
             None => read.block().get(self.seen - came..).unwrap_or_default(),
         };
+        let taken = taken(&mut self.parser, unread);
+        let unread = unread.get(..taken).unwrap_or(unread);
         self.seen += unread.len();
         self.parser.feed(unread, &mut self.hand)
     }

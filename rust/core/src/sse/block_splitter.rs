@@ -12,6 +12,8 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Inside,
+    /// Inside of a block, at the end of a payload that does not wait for the end of its block.
+    Ready,
     /// A block ends with it.
     End,
     /// The LF that belongs to the end of the block before.
@@ -30,6 +32,15 @@ enum Line {
     Other,
 }
 
+/// What the block may bring before its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Early {
+    /// A payload in its next line: every line so far was such a payload, or a comment.
+    #[default]
+    Payload,
+    Nothing,
+}
+
 /// One stream.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
@@ -38,8 +49,9 @@ pub(crate) struct Splitter {
     line: Line,
     /// The block has a line that is more than a comment.
     begun: bool,
-    /// Something may come of the block before it ends.
-    due: bool,
+    early: Early,
+    /// The last byte of the line under way.
+    last: u8,
     after_cr: bool,
     /// The last byte ended a block.
     ended: bool,
@@ -51,11 +63,6 @@ impl Splitter {
     pub(crate) fn skip(&mut self) {
         self.after_cr = false;
         self.ended = true;
-    }
-
-    /// Something may come of the block at hand before it ends: a line of it can be a payload.
-    pub(crate) fn is_due(&self) -> bool {
-        self.due
     }
 
     /// The first piece of the bytes, which goes not beyond the end of a block; `None` of no bytes.
@@ -74,7 +81,7 @@ impl Splitter {
             return Some((cut(data, 1), place));
         }
         if self.ended {
-            (self.begun, self.due) = (false, false);
+            (self.begun, self.early) = (false, Early::Payload);
         }
         let mut at = 0;
         while let Some(rest) = bytes.get(at..) {
@@ -83,6 +90,7 @@ impl Splitter {
                 break;
             };
             let is_blank = found == 0 && !self.in_line;
+            self.note_last(rest.get(..found).unwrap_or_default());
             at += found + 1;
             self.in_line = false;
             let is_cr = bytes.get(at - 1) == Some(&b'\r');
@@ -91,17 +99,18 @@ impl Splitter {
             } else {
                 self.after_cr = is_cr && at == bytes.len();
             }
-            let is_payload = !is_blank && self.line == Line::Payload;
-            if is_blank || self.end_line() {
-                self.ended = true;
-                return Some((cut(data, at), Place::End));
-            }
-            if is_payload {
+            let place = if is_blank {
+                Place::End
+            } else {
+                self.end_line()
+            };
+            if place != Place::Inside {
                 // Each payload is judged by itself, also where one read brings several.
-                self.ended = false;
-                return Some((cut(data, at), Place::Inside));
+                self.ended = place == Place::End;
+                return Some((cut(data, at), place));
             }
         }
+        self.note_last(bytes.get(at..).unwrap_or_default());
         self.in_line |= at < bytes.len();
         self.ended = false;
         Some((cut(data, bytes.len()), Place::Inside))
@@ -117,22 +126,33 @@ impl Splitter {
         self.line = match rest.get(blanks) {
             None | Some(b'\n' | b'\r') => Line::Blank,
             Some(b':') if blanks == 0 && !self.in_line => Line::Comment,
-            Some(b'{' | b'<') => Line::Payload,
-            Some(b'[' | 0xEF) => {
-                // The body may be an array, of which every element counts at once, behind a byte order mark too.
-                self.due = true;
-                Line::Payload
-            }
+            Some(b'{' | b'[' | b'<' | 0xEF) => Line::Payload, // after a byte order mark, too
             Some(_) => Line::Other,
         };
     }
 
-    /// The line under way ends, and is no blank one. Whether its block does: a comment before all else is one by itself.
-    fn end_line(&mut self) -> bool {
+    fn note_last(&mut self, piece: &[u8]) {
+        self.last = piece.last().copied().unwrap_or(self.last);
+    }
+
+    /// The line under way ends, and is not a blank one.
+    fn end_line(&mut self) -> Place {
         let line = std::mem::take(&mut self.line);
-        self.begun |= line != Line::Comment;
-        self.due |= line == Line::Payload;
-        !self.begun
+        if line == Line::Comment {
+            // A comment before all else is a block by itself.
+            return if self.begun {
+                Place::Inside
+            } else {
+                Place::End
+            };
+        }
+        self.begun = true;
+        let is_whole = line == Line::Payload && matches!(self.last, b'}' | b']');
+        if is_whole && self.early == Early::Payload {
+            return Place::Ready;
+        }
+        self.early = Early::Nothing;
+        Place::Inside
     }
 }
 
@@ -237,16 +257,32 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_payload_is_due() {
-        let due = |pieces: &[&str]| {
+    fn a_payload_is_ready_if_nothing_waits_before_it() {
+        let ready = |pieces: &[&str]| {
             let mut splitter = Splitter::default();
+            let mut ready = 0;
             for piece in pieces {
                 let mut data = piece.as_bytes();
-                while splitter.next(&mut data).is_some() {}
+                while let Some((_, place)) = splitter.next(&mut data) {
+                    ready += usize::from(place == Place::Ready);
+                }
             }
-            splitter.is_due()
+            ready
         };
-        assert!(!due(&["data: {\n"]) && !due(&["{"]) && !due(&["{}\n\nx"]) && !due(&["  \n: {\n"]));
-        assert!(due(&["{\n"]) && due(&[" ", "\t<", "\n"]) && due(&["["]) && due(&["x\n{}\ny"]));
+        for (pieces, number) in [
+            (&["data: {}\n"][..], 0),
+            (&["{}"], 0),
+            (&["{\n1,\n"], 0),
+            (&["  \n: {}\n"], 0),
+            (&["{\n}\n"], 0),
+            (&["x\n{}\n"], 0),
+            (&["{}\n"], 1),
+            (&[" ", "\t<", "]", "\n"], 1),
+            (&["{}\r{\r{}", "\r\ny"], 1),
+            (&["{}\n: x\n{}\n"], 2),
+            (&["x\n{}\n\n{}\n"], 1),
+        ] {
+            assert_eq!(ready(pieces), number, "{pieces:?}");
+        }
     }
 }

@@ -8,19 +8,31 @@ use crate::sse::Line;
 use crate::sse::Receiver;
 use crate::sse::WholeEvents;
 use crate::sse::fields::give_back;
+use crate::sse::fields::is_blank;
 
-/// How much of an event is tried at a time.
+/// How much is tried at a time.
 const PROBE: usize = 1 << 16;
 
 impl Framer {
-    /// The fault that such a beginning of an event would be. Nothing is kept of it.
-    pub(crate) fn probe(&self, event: &[u8]) -> Result<(), Fault> {
+    /// Returns the fault that these bytes are, which come next. None of them is kept.
+    pub(crate) fn probe(&self, next: [&[u8]; 2]) -> Result<(), Fault> {
         let mut framer = self.clone();
-        for piece in event.chunks(PROBE) {
+        for piece in next.into_iter().flat_map(|bytes| bytes.chunks(PROBE)) {
             framer.feed(piece, &mut |_: Item<'_>| Ok(()))?;
-            give_back(&mut framer.data);
+            framer.forget();
         }
         Ok(())
+    }
+
+    /// Drops the bytes of the event under way. Their sizes and the kind of the last line stay.
+    fn forget(&mut self) {
+        give_back(&mut self.data);
+        if is_blank(self.head.first()) {
+            self.head.truncate(1);
+        }
+        if self.has_stray {
+            give_back(&mut self.seldom.stray);
+        }
     }
 
     /// Takes the whole events that an input begins with, as far as `on` knows them as they stand; none inside of an event.

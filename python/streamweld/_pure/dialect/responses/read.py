@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 _INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
-INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
+INDEX_CAP = 2**32 - 1  # what an index can be at all, where no limit is lower
 
 
 class Reader:
@@ -55,15 +55,15 @@ class Reader:
         value = self.notes.a_text(holder, path, "name")
         return self.notes.clean(value) if value.strip() else None
 
-    def index(self, holder: Mapping[str, Any], path: Path, key: str) -> int | None:
+    def _index(self, event: Mapping[str, Any], key: str, most: int) -> int | None:
         """An index; what cannot be one is absent, and never addresses anything."""
-        value = holder.get(key)
+        value = event.get(key)
         if value is None:
             return None
         number = integer(value)
-        if number is not None and 0 <= number <= self._max_index:
+        if number is not None and 0 <= number <= most:
             return number
-        self._out.diagnose("index_unusable", detail=(self.payload.raw(*path, key) or "")[:_INDEX_HEAD])
+        self._out.diagnose("index_unusable", detail=(self.payload.raw(key) or "")[:_INDEX_HEAD])
         return None
 
     def text(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
@@ -79,8 +79,8 @@ class Reader:
         return Address(
             self.identity(event, (), "item_id"),
             self.identity(event, (), "call_id"),
-            self.index(event, (), "output_index"),
-            None if place is None else self.index(event, (), place),
+            self._index(event, "output_index", self._max_index),
+            None if place is None else self._index(event, place, INDEX_CAP),
         )
 
     def rest(self, holder: Mapping[str, Any], path: Path, modelled: frozenset[str]) -> Raw:

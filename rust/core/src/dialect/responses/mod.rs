@@ -209,9 +209,10 @@ impl Responses {
             let number = raw.text.parse().unwrap_or(u64::MAX);
             is_small(raw) && max.is_none_or(|max| number <= max)
         };
-        let indexes = [Some(fields.output_index), place].into_iter().flatten();
-        let mut indexes = indexes.filter_map(|field| slots.present(field));
-        let plain = indexes.all(within) && number.is_none_or(is_small);
+        let index = slots.present(fields.output_index);
+        let sub = place.and_then(|place| slots.present(place));
+        let plain =
+            index.is_none_or(within) && sub.is_none_or(is_small) && number.is_none_or(is_small);
         let flat = |member: &Member<'_>| match member.raw.kind {
             Kind::Object => false,
             Kind::Array => is_empty_array(member.raw),

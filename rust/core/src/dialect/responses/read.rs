@@ -34,7 +34,7 @@ use std::borrow::Cow;
 /// Characters of an unusable index that are worth repeating.
 const INDEX_CHARS: usize = 64;
 
-/// Where the limit is off: what an index can be at all.
+/// What an index can be at all, where no limit is lower.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
 /// Where the text stands in a delta that is an object.
@@ -159,12 +159,12 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 
     /// An index; what cannot be one is absent, and never addresses anything.
     #[inline]
-    fn index(&mut self, slot: Slot<'_>) -> Result<Option<i64>, Fault> {
+    fn index(&mut self, slot: Slot<'_>, max: u64) -> Result<Option<i64>, Fault> {
         let Some(raw) = present(slot) else {
             return Ok(None);
         };
         let number = integer(raw);
-        let usable = |number: &i64| u64::try_from(*number).is_ok_and(|it| it <= self.max_index);
+        let usable = |number: &i64| u64::try_from(*number).is_ok_and(|it| it <= max);
         if let Some(number) = number.filter(usable) {
             return Ok(Some(number));
         }
@@ -233,8 +233,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Ok(Whom {
             item_id: id(self, fields.item_id),
             call_id: id(self, fields.call_id),
-            index: self.index(self.slots.get(fields.output_index))?,
-            sub: self.index(place.and_then(|place| self.slots.get(place)))?,
+            index: self.index(self.slots.get(fields.output_index), self.max_index)?,
+            sub: self.index(place.and_then(|place| self.slots.get(place)), INDEX_CAP)?,
         })
     }
 

@@ -365,7 +365,7 @@ impl Assembler {
             }
         }
         choice.book.forget();
-        choice.step = desk.shared.parts();
+        choice.step = desk.out.parts();
         Ok(())
     }
 }

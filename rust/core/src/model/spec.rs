@@ -172,6 +172,10 @@ codes! {
     OTHER_DIALECT = "other_dialect",
     NOT_CARRIED = "not_carried",
     REWRITTEN = "rewritten",
+    TEXT_CALL_SEEN = "text_call_seen",
+    TEXT_CALL_PROMOTED = "text_call_promoted",
+    TEXT_CALL_DUPLICATE = "text_call_duplicate",
+    TEXT_CALL_REFUSED = "text_call_refused",
 }
 
 /// What the file says of one code.
